@@ -1,4 +1,4 @@
-"""dialoom: language models talk to each other in named roles, and everything that happens is kept.
+"""dialoom: conversations between language models in named roles, with every step recorded.
 
     import dialoom
     run = dialoom.play("personalens", path="run.db", options={"limit": 8})
@@ -20,8 +20,8 @@ from dialoom.importing import collection_paused
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
     raise ImportError(
-        "dialoom/runs is a text file where a symbolic link belongs: this checkout was made without links; "
-        "in it, 'git config core.symlinks true' and 'git checkout -- dialoom' make them (Windows: in Developer Mode)"
+        "dialoom/runs must be a symbolic link, but is a text file, because this checkout was made without links; run "
+        "'git config core.symlinks true' and 'git checkout -- dialoom' to create them (on Windows, in Developer Mode)"
     )
 
 

@@ -19,7 +19,7 @@ _FOLDER = "dialoom_apollo"
 
 
 def _light(module: str) -> ModuleType:
-    """Import a module from the matcher's folder by its path, because the packages above it import pydantic and more."""
+    """Import a module from the matcher's folder by its path, because its parent packages import large dependencies."""
     if _FOLDER not in sys.modules:
         folder = ModuleType(_FOLDER)
         folder.__path__ = [str(Path(__file__).parent / "personas" / "apollo")]

@@ -52,7 +52,7 @@ class DialoomError(Exception):
     """
 
     def __init__(self, message: str = "", *, setting: str | None = None, advice: Advice | None = None) -> None:
-        super().__init__(well_formed(message))  # it may quote untrusted text
+        super().__init__(well_formed(message))  # the message may quote untrusted text
         self.setting = setting
         self.advice = advice
 

@@ -16,7 +16,7 @@ def collection_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if not gc.get_freeze_count():  # nobody else has frozen anything
+            if not gc.get_freeze_count():  # only if nothing else has been frozen
                 gc.freeze()
-                gc.unfreeze()  # what was imported is now in the oldest generation, without having been looked at
+                gc.unfreeze()  # the imported objects are now in the oldest generation, without a scan
             gc.enable()

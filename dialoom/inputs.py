@@ -95,7 +95,7 @@ def validated(model: type[Model], value: Any, path: str | Path, line: int | None
             case "missing":
                 told = f"{place!r} is missing"
             case "extra_forbidden" if "." not in place:
-                told = f"there is no key {place!r}; there are {', '.join(model.model_fields)}"
+                told = f"unknown key {place!r}; the keys are {', '.join(model.model_fields)}"
             case _:
                 told = f"{repr(place) if place else 'it'} is {wrong!r:.60}: {message.removeprefix('Value error, ')}"
         raise DataError(path, f"{part}: {told}" if part else told, line) from error
@@ -119,7 +119,7 @@ def _nearest(error: ValidationError, value: Any) -> tuple[str, ErrorDetails]:
         elif isinstance(value, Mapping) and (part in value or depth == len(first["loc"]) - 1):
             place.append(str(part))
             value = value.get(part)
-        else:  # the name of a union's type
+        else:  # the name of a type within a union
             same = [each for each in problems if each["loc"][:depth] == first["loc"][:depth]]
             counts = Counter(each["loc"][depth] for each in same)
             meant = min(counts, key=counts.__getitem__)
@@ -145,12 +145,12 @@ def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:
     except OSError as error:
         raise DataError(path, f"cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise DataError(repr(str(path)), "is not a path: it holds a null character") from error
+        raise DataError(repr(str(path)), "is not a path: it contains a null character") from error
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
     is_given = streams and kind in (stat.S_IFIFO, stat.S_IFCHR) and any(map(path.absolute().is_relative_to, _STREAMS))
     if kind != stat.S_IFREG and not is_given:
         os.close(descriptor)
-        raise DataError(path, f"is {_KINDS.get(kind, 'no file')}; a regular file is needed")
+        raise DataError(path, f"is {_KINDS.get(kind, 'no file')}; it must be a regular file")
     os.set_blocking(descriptor, True)
     return os.fdopen(descriptor, "rb")
 
@@ -163,7 +163,7 @@ def check_regular(path: Path) -> None:
     """
     kind = stat.S_IFMT(_status(path).st_mode)
     if kind != stat.S_IFREG:
-        raise DataError(path, f"is {_KINDS.get(kind, 'no file')}; a regular file is needed")
+        raise DataError(path, f"is {_KINDS.get(kind, 'no file')}; it must be a regular file")
 
 
 def is_sqlite(path: Path) -> bool:
@@ -259,7 +259,7 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
     value, end = decode_json(text, path, line)
     if rest := text[end:].strip():
         at = line or text.count("\n", 0, end) + 1
-        raise DataError(path, f"not JSON: {rest[:30]!r} follows the value; one value is needed", at)
+        raise DataError(path, f"not JSON: {rest[:30]!r} follows the value; there must be a single value", at)
     return value
 
 
@@ -341,7 +341,7 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
         raise DataError(path, str(error)) from error
     except RecursionError as error:
         raise DataError(path, _TOO_DEEP) from error
-    except ValueError as error:  # of int(); tomllib does not tell the place
+    except ValueError as error:  # from int(); tomllib does not report the position
         found = re.search(rf"\d{{{_MOST_DIGITS + 1}}}", text)
         raise DataError(path, _TOO_LONG, text.count("\n", 0, found.start()) + 1 if found else None) from error
     return values
@@ -374,19 +374,19 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
 
 
 def _check_depth(value: Any, left: int = _DEEPEST) -> None:
-    """Check that a value is not nested too deeply, and that no integer in it has too many digits."""
+    """Check that a value is not nested too deeply, and contains no integer with too many digits."""
     if isinstance(value, dict | list):
         if not left:
             raise _RefusedError(_TOO_DEEP)
         for part in value.values() if isinstance(value, dict) else value:
             if isinstance(part, dict | list):
                 _check_depth(part, left - 1)
-            elif isinstance(part, int) and part.bit_length() > 4 * _MOST_DIGITS:  # it was written in hexadecimal
+            elif isinstance(part, int) and part.bit_length() > 4 * _MOST_DIGITS:  # a hexadecimal number
                 raise _RefusedError(_TOO_LONG)
 
 
 def _line_refused(text: str, start: int) -> int | None:
-    """Return the line of the first duplicate key, too long integer, or too deeply nested bracket."""
+    """Return the line of the first problem: a duplicate key, too long an integer, or a bracket nested too deeply."""
     open_: list[set[str] | None] = []
     last = ""
     for token in _TOKEN.finditer(text, start):

@@ -9,5 +9,5 @@ from dialoom.runs.configuration.recipes import recipe_names
 
 from .langgraph_server import serve
 
-# Via `globals`, because only 'graphs' knows recipes by name, and the server reads the module's dictionary.
+# Set through `globals`, because the server reads the module's dictionary and only `graphs` knows recipes by name.
 globals().update({name.replace("-", "_"): serve(name) for name in recipe_names()})

@@ -77,11 +77,15 @@ class StageRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    scenario: int | dict[str, Any] = Field(1, description="A number of the plan, from 1 on, or a whole scenario.")
-    model: str | None = Field(None, description="Plays the roles that nobody else is named for.")
+    scenario: int | dict[str, Any] = Field(
+        1, description="The scenario's number in the plan, from 1, or a whole scenario."
+    )
+    model: str | None = Field(None, description="The model of all roles that are not in `models`.")
     models: dict[str, str] = Field({}, description="The model of each role.")
-    seed: int = Field(0, description="Of every random stream.")
-    sample: int = Field(0, ge=0, description="Another number gives other replies of the same models.")
+    seed: int = Field(0, description="The seed of every random stream.")
+    sample: int = Field(
+        0, ge=0, description="The sample number; another number gives other replies of the same models."
+    )
 
 
 _LOCAL = ("python:", "graph:")
@@ -125,7 +129,7 @@ class Programme:
         models = self._bound(request)
         for binding in models.values():
             check_model(binding.model)
-        load_litellm()  # here, as its import on the first call would block the server's event loop
+        load_litellm()  # imported here, because importing it on the first call would block the server's event loop
         scenario = self._scenario(request.scenario, request.seed)
         library = PromptLibrary(prompt for prompt in self._library.values() if prompt.front.role in models)
         gateway = Gateway(self._ledger)
@@ -138,8 +142,8 @@ class Programme:
         for model in (request.model, *asked.values()):
             if model is not None and model.startswith(_LOCAL):
                 raise RunError(
-                    f"model {model!r}: a request may name models of providers and offline ones; code of this machine "
-                    "is named where the graph is made: serve(..., models={...})"
+                    f"model {model!r}: a request can use only providers' models and offline ones; models that are "
+                    "code on this machine must be given where the graph is created: serve(..., models={...})"
                 )
         named = {
             role: asked.get(role) or self._models.get(role) or request.model or DEFAULT_MODEL for role in self._roles
@@ -167,10 +171,12 @@ class Programme:
             return self.recipe.scenario_type.model_validate(wanted)
         except ValidationError as error:
             place, message, _ = first_problem(error)
-            raise RunError(f"scenario: {place}: {message}; it must be a whole {self.recipe.name} scenario") from error
+            raise RunError(
+                f"scenario: {place}: {message}; it must be a complete {self.recipe.name} scenario"
+            ) from error
 
     def _planned(self, number: int, seed: int) -> Scenario:
-        """Return a scenario by its number in the plan that a run with this seed would have."""
+        """Return a scenario by its number in the plan of a run with this seed."""
         scenarios = self.recipe.scenarios(self.options, stream(seed, "", "plan"), lambda _note: None)
         count = 0
         for count, scenario in enumerate(scenarios, start=1):
@@ -189,7 +195,7 @@ class ServedContext(StageRequest):
     _begun_at: int = PrivateAttr(1)
 
     async def begin(self, step: int) -> Stage:
-        """Return the stage of a thread that begins with this context at a superstep; both are stored for the thread.
+        """Return the stage of a thread that begins with this context; context and superstep are stored in the thread.
 
         Raises:
             RequestError: If a part of the context is invalid; the message names it.
@@ -219,7 +225,7 @@ class ServedContext(StageRequest):
             self._begun_at = begun.value["step"]
             return type(self)(**{**begun.value["said"], **self.model_dump(exclude_unset=True)})
         if "scenario" not in self.model_fields_set:
-            raise RequestError("nothing is known of how this thread began; say in the context which scenario it holds")
+            raise RequestError("the beginning of this thread is not known; state its scenario in the context")
         return self
 
     def _memory(self) -> tuple[str, ...]:
@@ -281,8 +287,8 @@ def _beginning(recipe: Recipe) -> Callable[..., Awaitable[dict[str, Any]]]:
         step = config["metadata"]["langgraph_step"]
         if step > 1 and any(state.values()):
             raise RequestError(
-                "this thread holds a conversation already, and a new one needs a new thread; to go on with this one, "
-                "send null as input"
+                "this thread already has a conversation; start a new thread for a new one, or send null as input to "
+                "continue this one"
             )
         stage = await runtime.context.begin(step)
         return {name: value for name, value in recipe.initial(stage.scenario).items() if not state.get(name)}

@@ -122,7 +122,7 @@ class Folder:
     def _new(self, names: tuple[str, ...]) -> Path:
         path = self._named(names)
         if path.exists():
-            raise OutputError(f"two things to be written have the name {'/'.join(map(file_name, names))!r}")
+            raise OutputError(f"two files of the export have the same name {'/'.join(map(file_name, names))!r}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -143,7 +143,7 @@ def folder_output(target: Path, *, adds: bool = False) -> Iterator[Folder]:
     """
     with _told(target):
         if target.exists() and not target.is_dir():
-            raise OutputError(f"{target} is a file; this is written as a folder of files")
+            raise OutputError(f"{target} is a file, but a folder of files must be written; give another path")
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
         with _held(target, is_folder=True) as (partial, _):
             yield Folder(partial)
@@ -161,10 +161,10 @@ def _add(partial: Path, target: Path, adds: bool) -> None:
         {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (partial, target)
     )
     if not adds and (others := sorted(old - new)):
-        raise OutputError(f"{target} exists and is not an empty folder: it holds {others[0]}; give another folder")
+        raise OutputError(f"{target} exists and is not an empty folder: it contains {others[0]}; give another folder")
     for name in sorted(new):
         if os.path.lexists(target / name) and not _are_equal(partial / name, target / name):
-            raise OutputError(f"{target / name} is there with other content; give another folder, or remove it first")
+            raise OutputError(f"{target / name} exists with other content; give another folder, or remove it first")
     for name in new:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (partial / name).replace(target / name)
@@ -197,7 +197,7 @@ def private_file(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents, if it is missing.
+    """Make a folder and its parents, if missing.
 
     Raises:
         OutputError: If it cannot be made.
@@ -232,11 +232,11 @@ def check_output(target: Path, inputs: Iterable[Path] = ()) -> None:
         return
     for read in inputs:
         if read.exists() and target.samefile(read):
-            raise OutputError(f"{target} is what this is made from ({read}), so it is not written over")
+            raise OutputError(f"{target} is an input of this command ({read}), so it is not overwritten")
     real = Path(os.path.realpath(target))
     bases = [real, *(real.with_name(real.name.removesuffix(end)) for end in _BESIDE_SQLITE if real.name.endswith(end))]
     if any(map(_is_sqlite, bases)):
-        raise OutputError(f"{target} is an SQLite file, such as a run or a cache, so it is not written over")
+        raise OutputError(f"{target} is an SQLite file, such as a run or a cache, so it is not overwritten")
 
 
 def file_name(id_: str) -> str:
@@ -277,7 +277,7 @@ def _output(target: Path, inputs: Iterable[Path], mode: str, **how: Any) -> Iter
             yield file
             file.flush()
             os.fsync(file.fileno())
-            check_output(target, read)  # a run may have been made there meanwhile
+            check_output(target, read)  # a run may have been created there in the meantime
             partial.replace(place)
 
 
@@ -304,7 +304,7 @@ def _held(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
     while True:
         partial = _beside(place)
         descriptor = _made(partial, is_folder)
-        with suppress(OSError):  # a file system without locks, where nothing is removed
+        with suppress(OSError):  # the file system has no locks: remove nothing
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if partial.exists():
             break
@@ -329,7 +329,7 @@ def _made(partial: Path, is_folder: bool) -> int:
 
 
 def _remove_left(folder: Path) -> None:
-    """Remove files in a folder that dead processes left unfinished."""
+    """Remove unfinished files of dead processes from a folder."""
     for left in folder.glob(".dialoom-*.partial"):
         try:
             descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -338,7 +338,7 @@ def _remove_left(folder: Path) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(left) if left.is_dir() else left.unlink()
-        except OSError:  # it is being written, or another process removes it
+        except OSError:  # the file is being written, or another process removes it
             continue
         finally:
             os.close(descriptor)
@@ -346,7 +346,7 @@ def _remove_left(folder: Path) -> None:
 
 @contextmanager
 def _told(target: Path) -> Iterator[None]:
-    """Raise the operating system's errors as `OutputError`."""
+    """Convert the operating system's errors to `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -354,12 +354,12 @@ def _told(target: Path) -> Iterator[None]:
     except ValueError as error:
         if "null byte" not in str(error) and "null character" not in str(error):
             raise
-        raise OutputError(f"{str(target)!r} is not a path: it holds a null character") from error
+        raise OutputError(f"{str(target)!r} is not a path: it contains a null character") from error
 
 
 def _why(error: OSError) -> str:
     if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-        return "another process has written there meanwhile"
+        return "another process has written there in the meantime"
     return error.strerror or str(error)
 
 
@@ -369,8 +369,8 @@ def _beside(target: Path) -> Path:
 
 
 def _is_sqlite(path: Path) -> bool:
-    # What SQLite keeps beside an open database is looked for first: closing a descriptor of a file drops this process'
-    # locks on it, so one that is in use had better not be opened.
+    # SQLite's auxiliary files are checked first. A database in use must not be opened here, because closing a
+    # descriptor of a file drops this process's locks on it.
     if all(path.with_name(path.name + end).exists() for end in ("", "-wal", "-shm")):
         return True
     return is_sqlite(path)

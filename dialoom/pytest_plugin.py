@@ -17,9 +17,11 @@ LIVE, REQUIRE, ALLOW = "dialoom_live", "dialoom_require", "dialoom_allow"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the command-line options and settings for saved cases."""
-    parser.addini(LIVE, "Roles that answer anew in saved cases (*.case.json); without any, nobody does", "args")
-    parser.addini(REQUIRE, "Requirements on their scores, such as: resolved >= 100%, one a line", "linelist")
-    parser.addini(ALLOW, "What does not fail a requirement: offline, missing, constant", "args")
+    parser.addini(LIVE, "Roles that reply again in saved cases (*.case.json); by default none", "args")
+    parser.addini(
+        REQUIRE, "Requirements on the scores of saved cases, one per line, such as: resolved >= 100%", "linelist"
+    )
+    parser.addini(ALLOW, "Conditions that do not fail a requirement: offline, missing, constant", "args")
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:
@@ -36,7 +38,7 @@ class _CaseFile(pytest.File):
 
 
 class _CaseItem(pytest.Item):
-    """The test that a saved case has its recorded result, or meets the requirements."""
+    """A test that a replayed case gives its recorded result, or meets the requirements."""
 
     def runtest(self) -> None:
         """Play the case.

@@ -65,13 +65,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
             SecurityError: If the operands have other types, or the result would be too large.
         """
         if isinstance(left, Undefined) or isinstance(right, Undefined):
-            return super().call_binop(context, operator, left, right)  # which says what is undefined
+            return super().call_binop(context, operator, left, right)  # the base class reports which name is undefined
         if operator == "+" and any(isinstance(left, kind) and isinstance(right, kind) for kind in (str, list)):
             _check_length(len(left) + len(right), "'+'")
             return left + right
         bits = [_bits(left, f"'{operator}'"), _bits(right, f"'{operator}'")]
         if operator == "**" and isinstance(left, int) and isinstance(right, int) and bits[0] * right > _MOST_BITS:
-            raise SecurityError(f"'**' makes a number of more than {_MOST_BITS:,} bits")
+            raise SecurityError(f"'**' would give a number of more than {_MOST_BITS:,} bits")
         return super().call_binop(context, operator, left, right)
 
     def is_safe_callable(self, obj: Any) -> bool:
@@ -89,7 +89,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """
         if not isinstance(__obj, Undefined) and not __self.is_safe_callable(__obj):
             name = getattr(__obj, "__name__", type(__obj).__name__)
-            raise SecurityError(f"{name!r} cannot be called here; methods are {', '.join(sorted(_METHODS))}")
+            raise SecurityError(
+                f"{name!r} cannot be called here; the allowed methods are {', '.join(sorted(_METHODS))}"
+            )
         return __context.call(__obj, *args, **kwargs)
 
     def expression(self, text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
@@ -123,7 +125,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Raise errors of Python's parser or compiler on hostile input as `TemplateSyntaxError`."""
+        """Convert errors of Python's parser or compiler, which hostile input causes, to `TemplateSyntaxError`."""
         try:
             yield
         except (RecursionError, MemoryError, SyntaxError) as error:
@@ -136,26 +138,26 @@ def _check_statements(node: nodes.Node, loops: int = 0) -> None:
     for child in node.iter_child_nodes():
         if not isinstance(child, (*_STATEMENTS, nodes.Expr, nodes.Helper)):
             raise TemplateSyntaxError(
-                f"there are no statements here but 'if' and 'for', and this is {type(child).__name__!r}", child.lineno
+                f"only the statements 'if' and 'for' are allowed, got {type(child).__name__!r}", child.lineno
             )
         within = loops + isinstance(child, nodes.For)
         if within > _MOST_LOOPS:
-            raise TemplateSyntaxError(f"at most {_MOST_LOOPS} 'for' stand within one another", child.lineno)
+            raise TemplateSyntaxError(f"'for' may be nested at most {_MOST_LOOPS} deep", child.lineno)
         _check_statements(child, within)
 
 
 def _bits(value: Any, what: str) -> int:
     if not isinstance(value, int | float):
-        raise SecurityError(f"{what} is for numbers, not for {type(value).__name__}")
+        raise SecurityError(f"{what} needs numbers, got {type(value).__name__}")
     bits = value.bit_length() if isinstance(value, int) else 0
     if bits > _MOST_BITS:
-        raise SecurityError(f"{what} is for numbers of at most {_MOST_BITS:,} bits")
+        raise SecurityError(f"{what} needs numbers of at most {_MOST_BITS:,} bits")
     return bits
 
 
 def _check_length(length: int, what: str) -> None:
     if length > _MOST_CHARACTERS:
-        raise SecurityError(f"{what} makes something longer than {_MOST_CHARACTERS:,}")
+        raise SecurityError(f"{what} gives a result longer than {_MOST_CHARACTERS:,} characters")
 
 
 def _numeric(test: Any) -> Callable[..., Any]:

@@ -105,7 +105,7 @@ class ByName:
 
     def _named(self, given: Any) -> Any:
         if given is not None and not isinstance(given, Mapping) and not self.is_for_all:
-            raise ValueError(f"given by {self.of}")
+            raise ValueError(f"a mapping by {self.of}")
         return by_name(given)
 
 
@@ -245,7 +245,7 @@ class Price:
     def __post_init__(self) -> None:
         given = [self.input, self.output, *([] if self.cached_input is None else [self.cached_input])]
         if any(not 0 <= value < math.inf for value in given):
-            raise ValueError("a price must be US dollars from 0 for a million tokens")
+            raise ValueError("a price must be at least 0, in US dollars per million tokens")
 
     def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
         """Return the cost in US dollars. Cached tokens are part of the input tokens, and never more than these."""
@@ -269,7 +269,7 @@ def _price(given: Any) -> Any:
     try:
         return Price(*map(float, given if isinstance(given, list | tuple) else str(given).split(",")))
     except (TypeError, ValueError) as error:
-        raise ValueError("IN,OUT or IN,OUT,CACHED in US dollars from 0 for a million tokens") from error
+        raise ValueError("IN,OUT or IN,OUT,CACHED in US dollars per million tokens, each at least 0") from error
 
 
 Reply: TypeAlias = Callable[..., Any]
@@ -540,7 +540,8 @@ class ProcessSettings(LimitSettings, total=False):
         As(Annotated[str, BeforeValidator(_failures)]),
         Field(
             default=None,
-            description="Stop after this number of failed scenarios, or at this percentage of 20 or more finished.",
+            description="Stop after this number of failed scenarios, or at this percentage of at least 20 finished "
+            "ones.",
         ),
         Flag("Limits", "N|P%"),
     ]
@@ -595,14 +596,15 @@ class ProcessSettings(LimitSettings, total=False):
     ]
     replay_only: Annotated[
         bool,
-        Field(default=False, description="Make no call: every reply must be recorded already."),
+        Field(default=False, description="Make no calls; every reply must already be recorded."),
         Flag("Advanced"),
     ]
     trust: Annotated[
         bool,
         Field(
             default=False,
-            description="Use the code and addresses that the file refers to, even if not given on this machine.",
+            description="Trust the code and addresses that the file refers to, even if they were not specified on "
+            "this machine.",
         ),
         Flag("Advanced", is_in_files=False),
     ]
@@ -739,7 +741,7 @@ def setting_error(problem: ErrorDetails) -> SettingError:
     name, *names = (str(each) for each in problem["loc"] if each)
     if name == "budget" and names and problem["type"] == "extra_forbidden":
         bounds = ", ".join(Budget.model_fields)
-        return SettingError(f"budget must have no bounds but {bounds}, got {names[0]!r}", setting=name)
+        return SettingError(f"budget can only have the bounds {bounds}, got {names[0]!r}", setting=name)
     if name == "budget" and names:
         name = names.pop(0)
     place = " of ".join([name, *names[:1]])
@@ -747,7 +749,7 @@ def setting_error(problem: ErrorDetails) -> SettingError:
 
 
 def wanted(problem: ErrorDetails) -> str:
-    """Return what a value must be, as text to follow 'must be'."""
+    """Return a text that completes 'must be', such as 'at least 1'."""
     kind, context = problem["type"], problem.get("ctx", {})
     if kind in _BOUNDS:
         word, key = _BOUNDS[kind]
@@ -761,12 +763,12 @@ def wanted(problem: ErrorDetails) -> str:
 
 
 def _meant(name: str, known: list[str]) -> str:
-    """Return a hint for an unknown setting: where the setting belongs, or a known setting with a similar name."""
+    """Return a hint for an unknown setting: the setting's right place, or a known setting with a similar name."""
     if name in Budget.model_fields:
-        return f"a bound is part of the budget: budget=dialoom.Budget({name}=...)"
+        return f"this bound is part of the budget: budget=dialoom.Budget({name}=...)"
     if like := get_close_matches(name, known, 1):
         return f"did you mean {like[0]}?"
-    return f"there are {', '.join(known)}"
+    return f"the settings are {', '.join(known)}"
 
 
 _BOUNDS = {

@@ -214,12 +214,12 @@ def _changed(recipe: Acting, state: ActingState, after: Any) -> Update:
 
 
 def _ending(recipe: Acting, called: Sequence[str]) -> str:
-    """Return the reason why these calls end the dialogue; empty if they do not."""
+    """Return the recorded ending if these calls end the dialogue; empty otherwise."""
     return next((f"tool {name}" for name in called if name in recipe.turns.ending_tools), "")
 
 
 def _tool_turns(messages: Sequence[BaseMessage], role: str) -> int:
-    """Return the number of messages with calls since another role last spoke."""
+    """Return the number of consecutive messages with tool calls since another role last spoke."""
     count = 0
     for message in reversed(messages):
         if not isinstance(message, ToolMessage):
@@ -269,7 +269,7 @@ def counts(recipe: Acting, state: Mapping[str, Any]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class Actions:
-    """Counts of how the assistants of one run used their tools, made while the run's scenarios are read.
+    """Counts of tool use in one run, collected while the run's scenarios are read.
 
     Attributes:
         label: The run's label.
@@ -305,14 +305,14 @@ def with_actions(tables: list[Table], seen: Sequence[Actions]) -> list[Table]:
         return tables
     several = len(seen) > 1
     columns = [*(["run"] if several else []), "ended by", "dialogues", "no tool call", "state unchanged"]
-    table = Table("actions", "Endings, and what the assistant had done", columns)
+    table = Table("actions", "Endings and tool use of the assistant", columns)
     for each in seen:
         for reason, count in sorted(each.dialogues.items()):
             label = [each.label] if several else []
             table.rows.append([*label, reason, count, each.idle[reason], each.unchanged[reason]])
     table.notes.append(
-        "Dialogues without any tool call, and those whose environment is as it was at the beginning: a user who ends "
-        "such a dialogue has believed words, or has given up."
+        "Dialogues without any tool call, and those whose environment did not change: a user who ends such a dialogue "
+        "has believed a claim, or has given up."
     )
     warnings = [
         f"{f'{each.label}: ' if several else ''}the assistant was offered no tools in {each.without:,} of "

@@ -37,7 +37,7 @@ _WEIGHTS_AT_ONCE = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The alignment figures of a model, each with its 95 % interval; a figure is `None` where it is undefined.
+    """The alignment figures of a model, each with its 95 % interval; a figure is `None` if it is undefined.
 
     Attributes:
         levels: AL(k) for k = 1, ..., K; each n is the number of dialogues with a score at that round. A round without a
@@ -196,13 +196,13 @@ _FIGURES = (
     "A dash: undefined, as the N-IR and R² of a flat AL are."
 )
 _ASKEW = (
-    "Resampling adds noise, and noise widens the range of AL(k) and makes it less of a line: where AL(k) hardly "
-    "changes, the intervals of N-IR and R² lie askew."
+    "Resampling adds noise, which widens the range of AL(k) and worsens the fit of the line: if AL(k) hardly changes, "
+    "the intervals of N-IR and R² are biased."
 )
 _HAD = (
-    "Not sampled: rounds of finished dialogues of which this set of judgements has none (outside a sample that "
-    "was judged, or their judging failed). Not reached: rounds that a failed dialogue did not come to. Only "
-    "those that are ok have a score."
+    "Not sampled: rounds of finished dialogues without a judgement in this set (outside the judged sample, or the "
+    "judging failed). Not reached: rounds after the failure of a failed dialogue. Only judgements with the status ok "
+    "have a score."
 )
 _MEANS = (
     "Rounds and tokens are means over finished dialogues; tokens are those that the assistant wrote, as its "
@@ -246,7 +246,7 @@ def compared(runs: Runs) -> list[Table]:
         ),
         Table(
             "dialogues",
-            "The dialogues",
+            "Dialogues",
             ["model", "dialogues", "failed", "rounds", "tokens per reply"],
             [[model.label, *model.sizes] for model in models if model.dialogues],
             [_MEANS],
@@ -417,7 +417,7 @@ def _unlike(people: Sequence[Persona], trained: Path | None, note: Callable[[str
         return list(people)
     profiles = {person.profile for person in read_personas(trained)}
     left = [person for person in people if person.profile not in profiles]
-    note(f"{len(people) - len(left):,} personas left out, as {trained.name} holds their profiles")
+    note(f"{len(people) - len(left):,} personas left out, because {trained.name} contains their profiles")
     if not left:
         raise RecipeError(
             f"unlike {trained}: the file contains the profile of every persona, so none is left", setting="unlike"

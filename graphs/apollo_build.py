@@ -49,7 +49,7 @@ class BuildOptions(RecipeOptions):
 
 
 class BuildScenario(Scenario):
-    """A scenario: a user, and how much data to make for the user.
+    """A scenario: a user, and the amount of data to make for the user.
 
     Attributes:
         user: The user.
@@ -75,7 +75,7 @@ class BuildScenario(Scenario):
         return f"{self.user.id} {self.user.name}"
 
     def facets(self) -> dict[str, Any]:
-        """Return the user, and how much data is made."""
+        """Return the user, and the options that decide the amount of data."""
         about = {"user": self.user.id, "name": self.user.name, "city": self.user.city}
         return {**about, "pairs": self.pairs, "errands": self.errands, "seed": self.seed}
 
@@ -168,7 +168,9 @@ async def build(_: BuildState, scene: Scene) -> Update:
     scenario: BuildScenario = scene.scenario
     world = planned_world(scenario.world_seed, scenario.world)
     chosen = (world, scenario.user, scenario.pairs, scenario.errands, scenario.seed)
-    part = await asyncio.to_thread(user_part, *chosen)  # a thread, so that the run can be stopped meanwhile
+    part = await asyncio.to_thread(
+        user_part, *chosen
+    )  # run in a thread, so that the run can be stopped in the meantime
     for pair in part.pairs:
         if refused := gold_refusal(world, pair):
             raise FlowError(f"flow {pair.flow}, pair {pair.id}: {refused}")
@@ -186,13 +188,13 @@ def planned_world(seed: int, planned: str) -> World:
     world = World(seed)
     if world.hash != planned:
         raise RecipeError(
-            f"world: the run was planned in the world {planned[:12]}..., and this version has another world"
+            f"world: the run was planned in the world {planned[:12]}..., but this version has another world"
         )
     return world
 
 
 def _left_out(rows: list[Sequence[Cell]]) -> Table:
-    notes = ["From some homes and workplaces nothing can be asked that would tell three preferences apart."]
+    notes = ["For some homes and workplaces, no request distinguishes three preferences."]
     return Table("left-out", f"Flows without pairs: {len(rows)}", ["user", "flow", "why"], rows, notes)
 
 
@@ -212,7 +214,7 @@ def topics_table(topics: Mapping[str, list[str]]) -> Table:
     for kind, found in {**topics, "all": [topic for each in topics.values() for topic in each]}.items():
         rows.append([kind, *topic_diversity(found)])
     columns = ["sessions of kind", "sessions", "topics (K)", "entropy H / log K", "topics over 2 %"]
-    notes = ["A topic is a domain and a first tool. The paper's sessions, by another measure, come to 0.960 and 19."]
+    notes = ["A topic is a domain and a first tool. The paper's sessions have 0.960 and 19, by a different measure."]
     return Table("topics", "Diversity of the sessions", columns, rows, notes, {"entropy H / log K": 3})
 
 

@@ -188,7 +188,7 @@ def _keys(path: str) -> list[str]:
 
 
 def _place(holder: Any, key: str, is_new: bool = False) -> Any:
-    """Return a key as its container takes it: a text for a mapping, an index for a list."""
+    """Return a key in the form that its container needs: a text for a mapping, an index for a list."""
     if isinstance(holder, list):
         if not key.isdecimal() or int(key) >= len(holder):
             raise KeyError(f"{key} is not an index; the list has {len(holder)} items")
@@ -242,7 +242,7 @@ def is_sqlite(snapshot: Any) -> bool:
 def rows(
     connection: sqlite3.Connection, sql: str, values: Sequence[Any] = (), only_read: bool = True
 ) -> list[dict[str, Any]]:
-    """Return the first rows of one SQL statement. The statement cannot open other files, and its run time is limited.
+    """Return the first rows of one SQL statement. The statement cannot access other files, and its run time is limited.
 
     Args:
         connection: The database.
@@ -345,7 +345,7 @@ class _Connection:
     def _fail(self, error: Exception) -> None:
         if not self._tools.done():
             self._tools.set_exception(error)
-            self._tools.exception()  # mark it as retrieved: there may be no waiting caller
+            self._tools.exception()  # retrieve the exception, because there may be no waiting caller
 
     def _tool(self, given: Any) -> RemoteTool:
         hints = given.annotations
@@ -393,7 +393,7 @@ def _told(error: BaseException) -> str:
 
 
 class _Connections:
-    """The connections of one event loop, by server, and the number of `connected` blocks that use them."""
+    """The connections of one event loop, by server, and the number of active `connected` blocks."""
 
     def __init__(self) -> None:
         self.by_server: dict[str, _Connection] = {}

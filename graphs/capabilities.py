@@ -65,7 +65,7 @@ def _with_defaults(capability: type[Capability]) -> Any:
 
 
 class WithRoles(Capability):
-    """A capability: roles that depend on the options, have a limit on their replies, or are under evaluation.
+    """A capability: roles that depend on the options, reply limits, and a role under evaluation.
 
     Example:
         >>> class Support(DialogueRecipe, WithRoles):
@@ -105,7 +105,7 @@ class WithRoles(Capability):
 
 
 class WithPrompts(Capability):
-    """A capability: prompts in the recipe's own folder, or with the recipe's own reply types.
+    """A capability: prompts from the recipe's own folder, and its own reply types.
 
     Example:
         >>> class Support(Recipe, WithPrompts):
@@ -152,7 +152,7 @@ class WithPrompts(Capability):
 
 
 class WithJudging(Capability):
-    """A capability: judgements that `judges` do not make, or a custom order of the metrics.
+    """A capability: judgements not made by `judges`, or a custom order of metrics.
 
     Example:
         >>> class Trees(Recipe, WithJudging):
@@ -197,7 +197,7 @@ class WithJudging(Capability):
 
 
 class WithFacets(Capability):
-    """A capability: facets of scenarios with a special meaning.
+    """A capability: facets with a special meaning, such as the person.
 
     Example:
         >>> class Support(DialogueRecipe, WithFacets):
@@ -245,7 +245,7 @@ class WithFacets(Capability):
 
 
 class WithReport(Capability):
-    """A capability: tables or charts that pivots cannot express. They may span several runs.
+    """A capability: tables or charts that pivots cannot express. They may compare several runs.
 
     Example:
         >>> class Support(DialogueRecipe, WithReport):
@@ -290,7 +290,7 @@ class WithReport(Capability):
 
 
 class WithGate(Capability):
-    """A capability: conversations besides the outcome's messages, or facts about conversations for the gate's rules.
+    """A capability: further conversations to check, or facts about conversations for the gate's rules.
 
     Example:
         >>> class Support(Recipe, WithGate):
@@ -331,7 +331,7 @@ class WithGate(Capability):
 
 
 class WithLabels(Capability):
-    """A capability: judgements for which annotators are shown something other than the conversation.
+    """A capability: judgements for which annotators see something other than the conversation.
 
     Example:
         >>> class Letters(Recipe, WithLabels):
@@ -453,7 +453,7 @@ class WithExports(Capability):
     formats: ClassVar[Mapping[str, Exporter]] = {}
 
     def folder_format(self, options: Any) -> str | None:
-        """Return the name of the folder format that a run with these options is made for, or `None`.
+        """Return the folder format in which a run with these options writes its generated data, or `None`.
 
         Another recipe reads this folder as its input.
         """

@@ -20,7 +20,7 @@ from .environment import difference
 from .outcome import Judgement, Line, Outcome, turn_ends
 
 Score: TypeAlias = "bool | int | float | None"
-"""A verdict, a number, or `None` where a check does not apply."""
+"""A verdict, a number, or `None` if a check does not apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +189,10 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
         StateCheckError: If an expression is wrong, or is within quotes.
     """
     if "{%" in sql:
-        raise StateCheckError(f"sql may hold {{{{ ... }}}} and no statements of a template, got {sql!r:.80}")
+        raise StateCheckError(f"sql may contain {{{{ ... }}}} but no template statements, got {sql!r:.80}")
     if _QUOTED_BLANK.search(sql):
         raise StateCheckError(
-            f"sql has a {{{{ ... }}}} within quotes; leave out the quotes: it is bound as a parameter, got {sql!r:.80}"
+            f"sql has a {{{{ ... }}}} within quotes; leave out the quotes: the value is bound, got {sql!r:.80}"
         )
     values = [_expression(each) for each in _BLANK.findall(sql)]
     statement = _BLANK.sub("?", sql)
@@ -200,7 +200,7 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
 
     def check(conversation: Any) -> tuple[Any, str]:
         if not is_sqlite(conversation.environment):
-            raise ValueError("sql needs an SQLite environment, and this conversation has none")
+            raise ValueError("sql needs an SQLite environment, but this conversation has none")
         names = _names(conversation.scenario)
         bound = [_parameter(value(names)) for value in values]
         found = [next(iter(row.values()), None) for row in rows(restored(conversation.environment), statement, bound)]
@@ -230,7 +230,7 @@ def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
 
     def check(conversation: Any) -> tuple[Any, str]:
         if conversation.environment is None:
-            raise ValueError("the final state is compared, and this conversation has no environment")
+            raise ValueError("state compares the final state, but this conversation has no environment")
         right = wanted(_names(conversation.scenario))
         if isinstance(right, str):
             right = json.loads(right)

@@ -30,7 +30,7 @@ def said(
     tool_calls: Sequence[FunctionCall] = (),
     carried: Mapping[str, Any] | None = None,
 ) -> BaseMessage:
-    """Return a message by a speaker (`user`, `assistant`, ...); its id follows from its position in the conversation.
+    """Return a speaker's message (`user`, `assistant`, ...), with an id derived from its position in the conversation.
 
     Args:
         speaker: The speaker.
@@ -69,7 +69,7 @@ def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[
 
 
 def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:
-    """Return the result of a tool call as a message.
+    """Return the result of a tool call as a message of the tool.
 
     Args:
         call: The call.
@@ -124,7 +124,7 @@ def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str
     for given in right:
         message = given if isinstance(given, BaseMessage) else convert_to_messages([given])[0]
         if message.id is None:
-            raise ValueError(f"a message needs an id before it is kept: {message.content!r:.60}")
+            raise ValueError(f"a message needs an id before it is added to the state: {message.content!r:.60}")
         if message.id in places:
             merged[places[message.id]] = message
         else:

@@ -34,7 +34,7 @@ END_MARKER, MAX_TURNS = "end_marker", "max_turns"
 
 ASSISTANT = "assistant"
 _WARMTH = 0.7
-"""The sampling temperature of roles other than the assistant and the judges, unless a recipe declares another."""
+"""The default sampling temperature of roles other than the assistant and the judges."""
 
 _PROMPT_ID = re.compile(r"[\w-]+(/[\w-]+)+")
 
@@ -138,7 +138,7 @@ class Turns:
         return self.order[(self.order.index(str(messages[place].name)) + 1) % len(self.order)]
 
     def split(self, text: str) -> tuple[str, str]:
-        """Return a message without end markers, and the marker that it held.
+        """Return a message without end markers, and the marker that it contained.
 
         If it held several, return the first in `markers`.
         """
@@ -232,11 +232,11 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return [*own, *(judge.prompt_of(self.name, sets) for judge in self.judges)]
 
     def prompt_texts(self, sets: Sequence[str]) -> Sequence[str] | Mapping[str, str]:
-        """Return `prompts`; a recipe that composes them of shared texts takes these from the sets of prompts."""
+        """Return `prompts`; a recipe that composes prompts overrides this, to use the texts of the selected sets."""
         return self.prompts
 
     def _speaker(self, role: str, text: str, sets: Sequence[str]) -> Prompt:
-        """Return the prompt of a role from the text of its system message."""
+        """Return a role's prompt, made from the text of its system message."""
         body = text if text.lstrip().startswith("===") else f"=== system ===\n{text.strip()}\n"
         if "=== history ===" not in body:
             body += (shared_text("opening", sets) if self._opens(role) else "") + "=== history ===\n"
@@ -275,7 +275,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
             prompt = library[self.prompt_of(None, role)]
             for name in prompt.front.inputs:
                 if name != "history" and name not in kind.model_fields:
-                    raise RecipeError(f"prompt {prompt.id!r} asks for {_unknown(name, kind)}")
+                    raise RecipeError(f"prompt {prompt.id!r} declares the input {_unknown(name, kind)}")
 
     def graph(self, options: Any) -> Graph:
         """Return the graph: the roles speak in turn, then the judges score."""
@@ -285,7 +285,9 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         actor, servers = ASSISTANT if acting.is_acting(self, options) else "", acting.servers_of(self, options)
         order = self.turns.order
         if actor and actor not in order:
-            raise RecipeError(f"tools are for the role {actor!r}, which is not in the order of turns", setting="tools")
+            raise RecipeError(
+                f"tools are offered to the role {actor!r}, which is not in the order of turns", setting="tools"
+            )
         builder = StateGraph(acting.ActingState if actor else DialogueState, context_schema=Stage)
         for role in self.turns.roles:
             speak = self.speaker(role)
@@ -313,12 +315,15 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """Check that each role of `turns` has a prompt, that judges have a known target, and `max_turns`."""
         known = [name.rpartition("/")[2] for name in self.prompts]
         if unknown := [role for role in self.turns.roles if role not in known]:
-            raise RecipeError(f"turns name the role {unknown[0]!r}, which has no prompt; there are {', '.join(known)}")
+            raise RecipeError(
+                f"turns name the role {unknown[0]!r}, which has no prompt; the roles with prompts are "
+                f"{', '.join(known)}"
+            )
         for judge in self.judges:
-            if judge.target not in (ASSISTANT, *known):  # the default does not have to be a role
+            if judge.target not in (ASSISTANT, *known):  # the default target need not be a role
                 raise RecipeError(
-                    f"judge {judge.metric!r} has the target {judge.target!r}, which is not a role; "
-                    f"there are {', '.join(known)}"
+                    f"judge {judge.metric!r} has the target {judge.target!r}, which is not a role; the roles are "
+                    f"{', '.join(known)}"
                 )
         limit, kind = self.turns.max_turns, self.scenario_type
         if isinstance(limit, str) and not hasattr(kind, limit) and limit not in kind.model_fields:
@@ -418,7 +423,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         text = self.spoken(reply) if role in (USER, self.turns.ender) else reply
         if not text and not ending:
             prompt = self.prompt_of(scene.scenario, role)
-            raise UnparsedReplyError(prompt, reply, "nothing of the reply is left to be said")
+            raise UnparsedReplyError(prompt, reply, "the reply is empty after its end marker is removed")
         new = [said(role, text, len(messages), scene.finish_reason)] if text else []
         reason = self.turns.reason(scene.scenario, role, [*messages, *new], ending)
         opening = {"marked_opening": True} if marker and not messages else {}
@@ -446,13 +451,13 @@ def without_marker(text: str, marker: str) -> tuple[str, bool]:
     if not marker:
         return text.strip(), False
     *parts, rest = _marker(marker).split(text)
-    # Trimmed per part instead of by the expression, whose time would be quadratic in the number of spaces.
+    # Trimmed per part, because a regular expression would take quadratic time in the number of spaces.
     kept = [part[: len(part) - len(_ending(part))] for part in parts]
     return " ".join([*kept, rest]).strip(), bool(parts)
 
 
 _BEFORE = re.compile(r"[^\s*_\"'(\[]")
-"""A character that stays when the text before the marker is trimmed: no space, emphasis, opening quote or bracket."""
+"""Matches a character that is kept when the text before a marker is trimmed: not a space, `*`, quote or bracket."""
 
 
 @cache
@@ -461,7 +466,7 @@ def _marker(marker: str) -> re.Pattern[str]:
 
 
 def _ending(part: str) -> str:
-    """Return the end of a text that consists only of spaces, emphasis, quotes or brackets before a marker."""
+    """Return the trailing spaces, emphasis, quotes or brackets of a text that precedes a marker."""
     end = len(part)
     while end and not _BEFORE.match(part[end - 1]):
         end -= 1
@@ -476,7 +481,7 @@ def _next(role: str, turns: Turns, after: list[str], last_word: str) -> Callable
             return [acting.TOOLS_NODE]
         return after if state["ended_by"] else [turns.following(state["messages"])]
 
-    route.__name__ = f"after_{role}"  # the step debugger shows who chose the next node
+    route.__name__ = f"after_{role}"  # the step debugger shows this name
     return route
 
 

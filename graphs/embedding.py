@@ -42,7 +42,7 @@ def embedding_model(embedder: str) -> str | None:
 
 
 def embedder_here(embedder: str) -> Embedder | None:
-    """Return the local embedder, or `None` if a model that plays the role `embedder` makes the embeddings.
+    """Return the local embedder, or `None` if a model plays the role `embedder`.
 
     Raises:
         RecipeError: If the embedder is not available here.

@@ -176,9 +176,9 @@ def as_tool(given: Tool) -> BaseTool:
         raise ToolError(f"tools: {given!r:.60} is neither a function nor a LangChain tool", setting="tools")
     name = getattr(given, "__name__", "")
     if not name.isidentifier():
-        raise ToolError(f"tools: a tool needs a name, and {given!r:.60} has none; use a function", setting="tools")
+        raise ToolError(f"tools: {given!r:.60} has no name; give a named function", setting="tools")
     if not inspect.getdoc(given):
-        raise ToolError(f"tools: {name} needs a docstring, which tells the assistant what it does", setting="tools")
+        raise ToolError(f"tools: {name} needs a docstring, which describes the tool to the assistant", setting="tools")
     functions: dict[str, Any] = {"coroutine" if inspect.iscoroutinefunction(given) else "func": given}
     try:
         made: BaseTool = StructuredTool.from_function(
@@ -260,7 +260,7 @@ class Workbench:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._run(call), self._loop))
 
     def bind(self) -> Workbench:
-        """Run all later calls in the current event loop, from whichever task or thread they are made."""
+        """Run all later calls in the current event loop, even if they come from another task or thread."""
         self._loop = asyncio.get_running_loop()
         return self
 

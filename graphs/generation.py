@@ -105,17 +105,17 @@ def unwritten() -> dict[str, Any]:
 
 
 def problem(check: str, reason: str, written: str = "", result: Result = "rejected") -> Problem:
-    """Return a problem; the arguments are its attributes."""
+    """Return a problem with these attributes."""
     return Problem(check=check, reason=reason, written=written, result=result)
 
 
 def due(state: Mapping[str, Any], planned: Iterable[str]) -> list[str]:
-    """Return the ids of the drafts to write now: all planned ones in the first attempt, then the rejected ones."""
+    """Return the ids of the drafts to write in this attempt: all planned ones in the first, then the rejected ones."""
     return list(state["rejected"] or planned)
 
 
 def earlier(state: Mapping[str, Any], id_: str) -> dict[str, str]:
-    """Return the prompt inputs `written` and `wrong` about the previous attempt, empty in the first attempt."""
+    """Return the prompt inputs `written` and `wrong`, which describe the previous attempt; empty in the first one."""
     found = state["rejected"].get(id_)
     return {"written": found["written"] if found else "", "wrong": found["reason"] if found else ""}
 
@@ -127,7 +127,7 @@ async def written(
     *,
     common: bool = False,
 ) -> tuple[dict[str, Any], Problems]:
-    """Request several drafts at once.
+    """Request several drafts concurrently, and return them by id.
 
     Args:
         scene: The node's scene.
@@ -181,7 +181,7 @@ def settled(
     rewrites: int,
     by_hand: Collection[str] = (),
 ) -> Update:
-    """Return the state update that ends an attempt: the drafts to be rewritten, and the notes.
+    """Return the state update at the end of an attempt: the drafts to be rewritten, and the notes.
 
     A rejected draft is dropped if its rewrites are used up, or if a person has written it.
 
@@ -327,11 +327,12 @@ class NoteTally:
         rejected = Table(
             "rejected",
             "Rejected drafts by check",
-            ["drafts", "check", "at first %", *shown, *meaning],
+            ["drafts", "check", "in the first attempt %", *shown, *meaning],
             notes=[
-                "At first: the share of drafts that did not pass the check in the first attempt. Rejected: shown to "
-                "the writer with the reason, and rewritten. Unparsed: the check's reply could not be parsed; the draft "
-                "stays."
+                "In the first attempt: the share of drafts that did not pass the check in the first attempt. "
+                "Rejected: shown to "
+                "the writer with the reason, and rewritten. Unparsed: the check's reply could not be parsed; the "
+                "draft is kept."
             ],
         )
         order = {check: place for place, check in enumerate(self._meanings)}

@@ -30,7 +30,7 @@ Scores: TypeAlias = "tuple[bool | int | float | str, str]"
 """A score or a label, with its explanation."""
 
 _GIVEN = frozenset({"history", "target", "metric", "turn"})
-"""Inputs that a judge's prompt gets besides the scenario's fields and the final state of an environment."""
+"""The names of the inputs that judges' prompts may use besides fields of the scenario and the environment."""
 
 
 class Judged(Protocol):
@@ -149,7 +149,7 @@ class Judge:
 
     def __post_init__(self) -> None:
         if bool(self.rubric) == bool(self.prompt):
-            raise JudgeError(f"judge {self.metric!r} needs a rubric or the id of a prompt, and not both")
+            raise JudgeError(f"judge {self.metric!r} needs either a rubric or the id of a prompt")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
             raise JudgeError(f"judge {self.metric!r}: scale must go from low to high, got {self.scale!r}")
         if isinstance(self.rubric, Mapping):
@@ -299,10 +299,11 @@ class Judge:
                 continue
             if self.sees is not None and name not in self.sees:
                 seen = f"only {', '.join(self.sees)}" if self.sees else "nothing of the scenario"
-                raise JudgeError(f"judge {self.metric!r} asks for {name!r} but sees {seen}")
+                raise JudgeError(f"judge {self.metric!r} declares the input {name!r} but may see {seen}")
             if not hasattr(kind, name) and name not in kind.model_fields:
                 raise JudgeError(
-                    f"judge {self.metric!r} asks for {name!r}, which {kind.__name__} does not have; it has "
+                    f"judge {self.metric!r} declares the input {name!r}, which {kind.__name__} does not have; its "
+                    f"fields are "
                     f"{', '.join(kind.model_fields)}"
                 )
 

@@ -34,7 +34,7 @@ KINDS: Mapping[str, str] = {
 
 
 BY_JUDGES = "copied_form"
-"""The only kind of fault that concerns a judge's explanation rather than a dialogue."""
+"""The kind of fault that concerns a judge's explanation instead of a dialogue."""
 
 USER = "user"
 """The role of simulated users. A dialogue in which the user is at fault is little evidence about any other role."""
@@ -198,10 +198,10 @@ class Outcome(Frozen):
 
 
 EARLIER_ATTEMPTS = "earlier_attempts"
-"""The key in `counts` for earlier attempts of a conversation that was started again because a player keeps state."""
+"""The key in `counts` for earlier attempts of a conversation that was restarted because a player had lost its state."""
 
 TRIAL = "~"
-"""The separator between a scenario's id and the numbers of a user model and a trial, for all but the first.
+"""The separator between a scenario's id and the numbers of user model and trial, which are omitted if 1.
 
 No scenario's id contains it.
 """
@@ -272,7 +272,7 @@ class Episode:
 
     @property
     def in_trials(self) -> str:
-        """The id that all trials of the scenario with the same user model share."""
+        """The scenario's id with the number of the user model, which all trials with this user model share."""
         return episode_id(self.scenario, user=numbers_of(self.id)[1])
 
     @property

@@ -14,7 +14,7 @@ _KEPT_FOR_EXAMPLES = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|
 _ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){3,8}\b")
 _CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?!\.?\d)")
 _FICTIONAL = re.compile(r"555[ -]?01\d\d")
-"""American telephone numbers reserved for fiction."""
+"""The area and exchange codes of American telephone numbers reserved for fiction."""
 
 
 class PersonalDatum(NamedTuple):
@@ -25,7 +25,7 @@ class PersonalDatum(NamedTuple):
 
     @property
     def masked(self) -> str:
-        """The found characters, shortened to what is needed to find them again."""
+        """The found text, masked except for the few characters needed to find it again."""
         return f"{self.text[:3]}…{self.text[-2:]}"
 
 
@@ -41,7 +41,7 @@ def finder() -> Callable[[str], Iterator[PersonalDatum]]:
         luhn: Any = importlib.import_module("stdnum.luhn")
     except ModuleNotFoundError as error:
         raise RecipeError(
-            "personal data is found by phonenumbers and python-stdnum, which are not installed: "
+            "finding personal data needs phonenumbers and python-stdnum, which are not installed: "
             'pip install "dialoom[describe]"'
         ) from error
 

@@ -184,7 +184,10 @@ _PIVOTS = (
         "Scores by setting and kind of task",
         (_SETTING, _KIND),
         (count("dialogues"), *_SCORES),
-        ("TCR: share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., Coh.: 1 to 5.",),
+        (
+            "TCR (task completion rate): share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., "
+            "Coh.: 1 to 5.",
+        ),
         charted=[column.title for column in _SCORES],
     ),
     Pivot(
@@ -226,7 +229,7 @@ def _tokens_per_turn(episode: Episode) -> tuple[int | None, int] | None:
 
 _DIALOGUES = Pivot(
     "dialogues",
-    "The dialogues",
+    "Dialogues",
     (_SETTING, _KIND),
     (
         count("dialogues"),
@@ -327,7 +330,7 @@ def _name(model: str) -> str:
 
 
 def _number(user: str) -> int | str:
-    """Return the number in an id such as `user7`, which is the release's id. Ids of another form are unchanged."""
+    """Return the number in an id such as `user7`, as the release uses it. Ids of another form are unchanged."""
     found = re.fullmatch(r"user(\d+)", user, re.ASCII)
     return int(found[1]) if found else user
 
@@ -424,7 +427,7 @@ _BY_TURN = replace(_PERSONALIZATION, per_turn=True, node="")
 
 
 def _at_limit(scenario: PersonaLensScenario, messages: list[BaseMessage]) -> str:
-    """Return the reason for an ending by the limit once the user has replied as often as the limit allows."""
+    """Return the ending by the turn limit if the user has written as many messages as it allows; else empty."""
     replies = sum(message.name == "user" for message in messages) - 1
     return "turn_limit" if messages[-1].name == "user" and replies >= scenario.turn_limit else ""
 
@@ -480,7 +483,7 @@ class PersonaLens(DialogueRecipe, WithExports):
                         for setting in options.settings:
                             yield PersonaLensScenario.of(profile, task, setting, options.turn_limit, own)
             if unmet := sorted((ids or frozenset()) - met):
-                raise RecipeError(f"tasks: none of the chosen people has the task {unmet[0]!r}", setting="tasks")
+                raise RecipeError(f"tasks: none of the selected people has the task {unmet[0]!r}", setting="tasks")
 
         yield from islice(planned(), options.limit)
         if summary := release.repairs.summary():
@@ -514,7 +517,7 @@ class PersonaLens(DialogueRecipe, WithExports):
         return replace(super().facts(scenario), task=task, kept_back=kept_back)
 
     def played_by(self, scenario: PersonaLensScenario) -> dict[str, str]:
-        """Return the person, their preferences and past interactions, the situation and the task."""
+        """Return the texts that instruct the user: the person, preferences, past interactions, situation and task."""
         liked = [
             f"{name} ({domain.name}): {value}"
             for domain in scenario.domains

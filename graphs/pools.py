@@ -45,13 +45,13 @@ class PoolOptions(RecipeOptions):
     batch: int = Field(20, ge=1, description="Number of texts requested per round.")
     examples: int = Field(5, ge=1, description="Number of the pool's texts shown to the writer per round.")
     patience: int = Field(
-        5, ge=1, description="Number of consecutive rounds with too few kept texts after which the run stops."
+        5, ge=1, description="Number of consecutive rounds with too few accepted texts after which the run stops."
     )
-    least: int = Field(1, ge=1, description="A round that keeps fewer texts than this counts against the patience.")
+    least: int = Field(1, ge=1, description="A round that accepts fewer texts than this counts as one with too few.")
 
     @property
     def size(self) -> int:
-        """The target size."""
+        """The target size of the pool."""
         return self.target or PAPER_SIZES[self.kind]
 
 
@@ -116,11 +116,11 @@ class PoolState(TypedDict, total=False):
 
 
 async def plant(state: PoolState, scene: Scene) -> Update:
-    """Start the pool with the seeds. All seeds are kept, however similar they are, because the user chose them."""
+    """Start the pool with the seeds. All seeds are accepted, even similar ones, because the user chose them."""
     scenario: PoolScenario = scene.scenario
     update = await _filtered(state, scene, list(scenario.seeds), round_=0)
     count = len(update["entries"])
-    scene.tell(f"the pool begins with {count:,} seeds")
+    scene.tell(f"the pool starts with {count:,} seeds")
     return {**update, "ended_by": "target" if count >= scenario.target else ""}
 
 
@@ -186,7 +186,7 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
         old = await embedded([entry.text for entry in entries], scene, scenario.embedder)
     pool, kept = VectorIndex(old), list[str]()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
-        # The user gives the seeds, so the target limits only written texts.
+        # The seeds are the user's choice, so the target limits only written texts.
         if round_ and len(entries) >= scenario.target:
             unseen = len(fresh) - place
             break
@@ -273,8 +273,8 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
             for each in episode.outcome.details["rounds"]:
                 size += each["kept"]
                 rows.append([episode.facets["kind"], each["round"], each["kept"], each["too_near"], size])
-        columns = ["pool", "round", "kept", "too near", "in the pool"]
-        lost = f"Rounds in which the writer's reply could not be parsed: {unread:,}. They kept nothing."
+        columns = ["pool", "round", "kept", "too similar", "in the pool"]
+        lost = f"Rounds in which the writer's reply could not be parsed: {unread:,}. They added no texts."
         title = "Texts kept by round; round 0 is that of the seeds, which are not filtered"
         return [Table("rounds", title, columns, rows, notes=[lost] if unread else [])]
 

@@ -123,7 +123,7 @@ def finished(recipe: Recipe, scenario: Any, state: Mapping[str, Any], failed: bo
 
 
 def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool = True) -> Outcome:
-    """Return an outcome with the judgements of the recipe's checks. Judgements are in the order of reports and exports.
+    """Return an outcome with the judgements of the recipe's checks. The judgements are in the order of reports.
 
     Args:
         recipe: The recipe.
@@ -137,7 +137,7 @@ def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool 
 
 
 def is_to_judge(recipe: Recipe, scenario: Any, outcome: Outcome) -> bool:
-    """Return whether any judge has something to judge. Only such outcomes are drawn for samples."""
+    """Return whether any judge has something to judge. Samples are drawn only from such outcomes."""
     bare = outcome.model_copy(update={"judgements": ()})
     return not recipe.judges or any(judge.open_cases(scenario, bare) for judge in recipe.judges if not judge.after)
 
@@ -159,7 +159,7 @@ def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
 def _from(lowest: int) -> AfterValidator:
     def check(value: int) -> int:
         if value < lowest:
-            raise ValueError(f"give numbers from {lowest}")
+            raise ValueError(f"give numbers of at least {lowest}")
         return value
 
     return AfterValidator(check)
@@ -167,7 +167,7 @@ def _from(lowest: int) -> AfterValidator:
 
 def _some(values: tuple[T, ...]) -> tuple[T, ...]:
     if not values:
-        raise ValueError("give at least one")
+        raise ValueError("give at least one value")
     return values
 
 
@@ -206,7 +206,7 @@ def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
         if name not in there_are:
             more = f" and {len(there_are) - _MOST} more" if len(there_are) > _MOST else ""
             some = ", ".join(there_are[:_MOST]) + more
-            raise RecipeError(f"{option}: there is no {name!r}; there are {some}", setting=option)
+            raise RecipeError(f"{option}: there is no {name!r}; the names are {some}", setting=option)
     return list(dict.fromkeys(wanted))
 
 
@@ -229,7 +229,7 @@ class Review(Recipe):
     """
 
     name = "review"
-    summary = "What is wrong in how simulated users were played."
+    summary = "Faults in the play of simulated users."
     roles: ClassVar[Mapping[str, float]] = {REVIEWER: 0.0}
     prompts = ()
 

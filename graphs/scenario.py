@@ -55,7 +55,7 @@ class Shared(Generic[T]):
         return f"Shared({self.value!r})"
 
     def text(self, plain: Callable[[T], Any]) -> tuple[str, str]:
-        """Return the first 32 hex digits of the SHA-256 of the value's JSON, and the JSON. It is computed once.
+        """Return the first 32 hex digits of the SHA-256 of the value's JSON, and the JSON. Both are computed once.
 
         Args:
             plain: A function that converts the value to plain values.
@@ -165,7 +165,7 @@ class Scenario(BaseModel):
         return self.facets()
 
     def portrait(self) -> Mapping[str, Any]:
-        """Return a description of the person for readers of a dialogue, in addition to `described`."""
+        """Return a description of the person, shown to readers of a dialogue in addition to `described`."""
         return {}
 
     def preferences(self) -> Mapping[str, str]:
@@ -177,7 +177,7 @@ class Scenario(BaseModel):
 
     @property
     def loads(self) -> tuple[str, ...]:
-        """The models that are loaded into this process instead of called through the gateway.
+        """The names of models that are loaded into this process instead of being called through the gateway.
 
         Their files may contain code.
         """

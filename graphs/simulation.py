@@ -48,11 +48,11 @@ from .study_rows import PEOPLE, PORTRAIT, TASKS, Source, pairs, references
 from .traits import COLUMNS, STRESS, TraitedScenario, Traits, traits_of
 
 _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
-"""The words with which the simulated user ends a conversation. The shipped rules tell the user to write them."""
+"""The words with which the simulated user ends a conversation. The shipped prompts instruct the user to write them."""
 
 _LONGEST_LABEL = 40
 _LONGEST_FACET = 80
-"""Maximum number of characters of a facet's value. Longer values are descriptions, which cannot group scenarios."""
+"""Maximum number of characters of a facet's value. Longer values are descriptions rather than groups."""
 
 
 class SimulatedTalk(TraitedScenario):
@@ -134,7 +134,7 @@ class Simulation(DialogueRecipe, WithLabels):
 
     @property
     def lacks_tools(self) -> bool:
-        """Return whether tools or the environment were Python objects when the run was made but are not given now."""
+        """Return whether tools or an environment that were passed as Python objects are missing now."""
         return not {self.study.assistant.environment, *self.study.assistant.tools}.isdisjoint(self.missing)
 
     def scenarios(
@@ -161,7 +161,7 @@ class Simulation(DialogueRecipe, WithLabels):
             yield SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
         for column, values in left.items():
             if column not in known:
-                message = f"[quotas] names the column {column!r}, which neither people nor tasks have"
+                message = f"[quotas] has the column {column!r}, which neither people nor tasks have"
                 raise _wrong(self.study, ("quotas", column), message)
             for value, missing in values.items():
                 if missing > 0:
@@ -316,7 +316,7 @@ def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check
     scores += [(check.metric, check.target, False) for check in checks]
     for number, check in enumerate(checks):
         if check.metric in judged:
-            message = f"[[check]] {check.metric!r} has the metric of a judge; rename one"
+            message = f"[[check]] {check.metric!r} has the same metric as a judge; rename one"
             raise _wrong(study, ("check", number, "metric"), message)
     for number, (metric, target, _) in enumerate(scores):
         if scores[number] in scores[:number]:
@@ -324,7 +324,7 @@ def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check
 
 
 def _check_roles(study: Study, judges: Sequence[Judge], checks: Sequence[Check]) -> None:
-    """Check that every role that is scored, or that ends the conversation with a word, takes part in the conversation.
+    """Check that roles that are scored, or whose keyword ends the conversation, take part in the conversation.
 
     Raises:
         DataError, DialoomError: If a role does not. The message lists the roles that do.
@@ -336,15 +336,15 @@ def _check_roles(study: Study, judges: Sequence[Judge], checks: Sequence[Check])
         for number, each in enumerate(scorers)
     ]
     ends = [each for each in study.dialogue.ends if isinstance(each, KeywordEnd) and each.by]
-    named += [(f"the keyword {each.keyword!r} is said by", each.by, ("dialogue", "ends")) for each in ends]
+    named += [(f"the speaker of the keyword {each.keyword!r} is", each.by, ("dialogue", "ends")) for each in ends]
     roles = [USER, ASSISTANT, *(each.name for each in study.roles)]
     for what, role, where in named:
         if role not in roles:
-            raise _wrong(study, where, f"{what} {role!r}; there are {', '.join(roles)}")
+            raise _wrong(study, where, f"{what} {role!r}, which is not a role; the roles are {', '.join(roles)}")
 
 
 def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]) -> dict[str, Any]:
-    """Return the class attributes of a recipe that set the study's environment."""
+    """Return class attributes for the recipe that set up the study's environment."""
     spec = study.assistant.environment
     if not spec:
         return {}
@@ -394,7 +394,7 @@ def _template(study: Study) -> Template:
     except TemplateSyntaxError as error:
         raise _wrong(study, where, f"[user] opening is not a template: {error}") from error
     if unknown:
-        raise _wrong(study, where, f"[user] opening names {min(unknown)!r}; there are {PEOPLE!r} and {TASKS!r}")
+        raise _wrong(study, where, f"[user] opening uses {min(unknown)!r}; it can use {PEOPLE!r} and {TASKS!r}")
     return sandbox.from_string(study.user.opening)
 
 
@@ -412,7 +412,7 @@ def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
             continue
         if each.speaks.after and each.speaks.after not in known - {each.name}:
             others = ", ".join(sorted(known - {each.name}))
-            message = f"[[role]] {each.name!r} speaks after {each.speaks.after!r}; there are {others}"
+            message = f"[[role]] {each.name!r} speaks after {each.speaks.after!r}; the other roles are {others}"
             raise _wrong(study, ("role", number, "speaks"), message)
         extras.append(Extra(each.name, each.speaks.after, each.speaks.keyword))
     sides = (USER, ASSISTANT) if dialogue.opens == USER else (ASSISTANT, USER)
@@ -485,7 +485,7 @@ def _matches(pattern: re.Pattern[str], target: str) -> Callable[[Conversation], 
 
 
 def _not_given(*_: Any) -> Any:
-    raise ValueError("the function was given as a Python object, and is in no file")
+    raise ValueError("the function was passed as a Python object, and is not stored in the run")
 
 
 def _wrong(study: Study, loc: tuple[str | int, ...], message: str) -> DialoomError:

@@ -55,7 +55,7 @@ class Asking:
 
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
-        """Count a request while it is under way. If it fails, raise the error only when no other request is under way.
+        """Count a request while it is in flight. If it fails, raise the error when no other request is in flight.
 
         An error ends the graph run and would cancel concurrent requests. These have been sent and perhaps paid for, but
         would be missing from the ledger, or be added to it only after the scenario's results were handed over.
@@ -117,15 +117,15 @@ class Stage:
 
 
 class StageFactory(Protocol):
-    """A context that creates the stage on demand, such as a context that arrives over a network as plain values."""
+    """A context that creates the stage on demand, such as a context received over a network as plain values."""
 
     async def stage(self, step: int) -> Stage:
-        """Return the stage of a node at a superstep of LangGraph's count."""
+        """Return the stage of a node at a superstep, as LangGraph counts them."""
         ...
 
 
 _FIRST_REMOTE = 1000
-"""Calls of tools that act outside are numbered from above this number, and a node's requests to roles from below it."""
+"""The first number for calls of remote tools in a node; requests to roles have lower numbers."""
 
 
 class Scene:
@@ -146,12 +146,12 @@ class Scene:
 
     @property
     def judged(self) -> Outcome | None:
-        """The finished outcome that is judged; `None` while a scenario is played."""
+        """The finished outcome to judge; `None` while a scenario is played."""
         return self._stage.judged
 
     @property
     def is_fork(self) -> bool:
-        """Return whether the step is played on a branch of the step debugger rather than for the scenario itself."""
+        """Return whether the step is played on another branch than `main`."""
         return self._stage.is_fork
 
     def inputs_of(self, prompt_id: str) -> Sequence[str]:
@@ -169,7 +169,7 @@ class Scene:
             return await self._stage.cast[prompt_id](inputs, at=self)
 
     async def ask_role(self, role: str, prompt_id: str, **inputs: Any) -> Any:
-        """Ask as `ask` does, but another role than the prompt's own.
+        """Ask as `ask` does, but let a role other than the prompt's own reply.
 
         If several models share a part, each has its own role.
 
@@ -306,7 +306,7 @@ class Scene:
         return self.place_again(next(self._ordinals), 0, messages)
 
     def place_again(self, ordinal: int, times: int, messages: Sequence[ChatMessage] = ()) -> CallPlace:
-        """Return the place of a call after `times` rejected lines. The requests of each attempt have their own numbers.
+        """Return the place of a call after `times` rejected lines. Each attempt's requests are numbered separately.
 
         The place does not depend on the messages.
         """
@@ -320,7 +320,7 @@ class Scene:
         )
 
     def heard(self, completion: Completion) -> None:
-        """Record the reason why the reply was cut off, if it was."""
+        """Record the reason if the reply was cut off."""
         self.finish_reason = completion.broken_off
 
     def common_place(self, prompt_id: str, ordinal: int, sample: int, messages: Sequence[ChatMessage]) -> CallPlace:
@@ -332,7 +332,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """A call site with its own place, which replaces the scene's next place."""
+    """A call site with a fixed place, used instead of the scene's next place."""
 
     scene: Scene
     place: Callable[[Sequence[ChatMessage]], CallPlace]

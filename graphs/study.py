@@ -161,7 +161,7 @@ class Speaks(_Table):
     @model_validator(mode="after")
     def _check_rule(self) -> Self:
         if bool(self.after) == bool(self.keyword):
-            raise ValueError("give after or keyword, and not both")
+            raise ValueError("give either after or keyword")
         return self
 
 
@@ -301,7 +301,7 @@ def read_study(path: Path, *, is_played: bool = True) -> Study:
     values = parse_toml(text, path)
     for name in sorted(_HIDDEN):
         if name in values:
-            raise DataError(path, f"unknown key {name!r}; there are {_known(Study)}", line_of(text, (name,)))
+            raise DataError(path, f"unknown key {name!r}; the keys are {_known(Study)}", line_of(text, (name,)))
     try:
         study = Study.model_validate(
             {"name": _name(path), **values, "text": text, "file": path.name, "folder": str(path.absolute().parent)}
@@ -315,7 +315,7 @@ def read_study(path: Path, *, is_played: bool = True) -> Study:
 
 
 def _name(path: Path) -> str:
-    """Return the name of a study that does not state one: the name of its file."""
+    """Return the default name of a study: the name of its file."""
     name = re.sub(r"[^\w-]+", "-", path.stem, flags=re.ASCII).strip("-")
     return name if name[:1].isalpha() else f"study-{name}"
 
@@ -350,7 +350,7 @@ _HIDDEN = frozenset({"text", "file", "folder", "content", "given"})
 
 
 def _problem(error: ValidationError, text: str, path: Path) -> DataError:
-    """Return the first problem of a study's file, with its line and the correct form."""
+    """Return the first problem of a study's file, as an error with its line and the correct form."""
     first = error.errors()[0]
     loc = tuple(part for part in first["loc"] if not str(part).startswith("function-"))
     table, *keys = (str(part) for part in loc if not isinstance(part, int))
@@ -364,7 +364,7 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
         like = get_close_matches(key, _keys(owner), 1)
         hint = f"did you mean {like[0]!r}? " if like else ""
         where = where if len(loc) > 1 else "the study"
-        message = f"{where} has an unknown key {key!r}; {hint}there are {_known(owner)}"
+        message = f"{where} has an unknown key {key!r}; {hint}the keys are {_known(owner)}"
     elif first["type"] == "missing":
         message = f"{where} needs {loc[-1]!r}" if len(loc) > 1 else f"a table [{table}] is missing"
     elif first["type"] == "model_type":
@@ -374,7 +374,7 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
     elif loc[:2] == ("dialogue", "ends"):
         value = _value_at(parse_toml(text, path), loc[:3])
         message = (
-            f'[dialogue] ends holds {value!r}; there are {SATISFIED!r}, {GIVES_UP!r}, {{ keyword = "WORD" }}, '
+            f'[dialogue] ends contains {value!r}; possible are {SATISFIED!r}, {GIVES_UP!r}, {{ keyword = "WORD" }}, '
             '{ python = "file.py:function" } and { tool = "NAME" }'
         )
     elif first["type"] == "value_error":
@@ -391,7 +391,7 @@ def _value_at(value: Any, loc: Sequence[str | int]) -> Any:
 
 
 def _model_at(loc: Sequence[str | int]) -> type[BaseModel]:
-    """Return the model of the table at a place of a study."""
+    """Return the model class of the table at a place of a study."""
     model: Any = Study
     for part in loc:
         if isinstance(part, int):
@@ -495,7 +495,7 @@ def _module(path: Path, _digest: str) -> ModuleType:
 
 
 def shown(path: Path) -> Path:
-    """Return a path relative to the working folder if it is below it."""
+    """Return a path relative to the working folder if it is inside that folder."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 

@@ -74,7 +74,7 @@ def references(study: Study) -> dict[str, list[Reference]]:
 
 
 def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | nodes.Getitem, bool]]:
-    """Yield the parts of values that a template uses, inner parts first, each with whether it is always used."""
+    """Yield the parts of values that a template uses, inner parts first, and whether each is used in any case."""
     guarded: list[nodes.Node | None] = []
     match node:
         case nodes.If():
@@ -94,7 +94,7 @@ def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | no
 
 
 def _path(node: nodes.Node) -> list[str]:
-    """Return a variable's name followed by the names of the part of its value; `[""]` if a name is computed."""
+    """Return the path of a used value: the variable and its attributes; `[""]` if an attribute is computed."""
     if isinstance(node, nodes.Name):
         return [node.name]
     part = node.attr if isinstance(node, nodes.Getattr) else getattr(getattr(node, "arg", None), "value", None)
@@ -168,20 +168,20 @@ class Source:
                     )
                     names = ", ".join(map(str, value)) or "none"
                     raise DataError(
-                        self.place, f"there is no {of}, which {each.where} names; there are {names}", number
+                        self.place, f"there is no {of}, which {each.where} uses; the names are {names}", number
                     )
                 value = value[name]
             if each.is_shown and value == "":
                 shown_as = ".".join(each.path)
                 optional = f"{{{{ {variable}.{shown_as} or 'unknown' }}}}"
-                message = f"{shown_as!r} is empty, and {each.where} shows it; fill it in, or write {optional} there"
+                message = f"{shown_as!r} is empty, but {each.where} uses it; fill it in, or write {optional} there"
                 raise DataError(self.place, message, number)
             if isinstance(value, str) and (template := _TEMPLATE.search(value)):
-                message = f"{'.'.join(each.path)!r} holds {template[0]!r}, but templates in rows are not filled in"
+                message = f"{'.'.join(each.path)!r} contains {template[0]!r}, but templates in rows are not filled in"
                 raise DataError(self.place, f"{message}; write the value here, or the template in {each.where}", number)
         for column in (self.spec.id, *self.spec.portrait):
             if column and column not in row:
-                raise DataError(self.place, f"there is no column {column!r}; there are {', '.join(row)}", number)
+                raise DataError(self.place, f"there is no column {column!r}; the columns are {', '.join(row)}", number)
 
     def _check_new(self, lines: dict[bytes, int], number: int, value: Any, what: str, remedy: str) -> None:
         key = _digest([what, value])
@@ -249,7 +249,9 @@ def pairs(study: Study, people: Source, tasks: Source | None, draw: Random) -> I
         for person, task in zip_longest(people.rows(), tasks.rows()):
             if person is None or task is None:
                 fewer, more = (people, tasks) if person is None else (tasks, people)
-                raise DataError(fewer.place, f"there are fewer {fewer.table} than {more.table}; zip needs as many")
+                raise DataError(
+                    fewer.place, f"there are fewer {fewer.table} than {more.table}; zip needs equal numbers"
+                )
             yield person[0], _described(study, person[1], person[0]), task[1]
         return
     errands = [row for _, row in tasks.rows()]
@@ -258,7 +260,7 @@ def pairs(study: Study, people: Source, tasks: Source | None, draw: Random) -> I
         chosen: Iterable[Row] = errands
         if spec.per_person is not None:
             if spec.per_person > len(errands):
-                message = f"per_person = {spec.per_person} needs as many tasks, got {len(errands)}"
+                message = f"per_person = {spec.per_person} needs at least that many tasks, got {len(errands)}"
                 raise DataError(tasks.place, message)
             drawn = Random(f"{seed} {name} {_digest(row).hex()}").sample(range(len(errands)), spec.per_person)
             chosen = [errands[place] for place in sorted(drawn)]

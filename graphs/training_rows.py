@@ -34,7 +34,7 @@ class SystemOptions(ExportOptions):
     system: str | None = Field(
         None,
         min_length=1,
-        description="System message of each row: a text, or none for none; by default the assistant's own, if any.",
+        description="System message of each row: a text, or 'none' to omit it; by default the assistant's own, if any.",
     )
 
     def applied(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -117,7 +117,7 @@ class _Rows:
 
     @cached_property
     def _role(self) -> str:
-        """The role to be trained: the role under evaluation, else the assistant, else the last speaker of a turn."""
+        """The role to train: the role under evaluation, else the assistant, else the last speaker of a turn."""
         recipe = self._recipe
         if evaluated := WithRoles.of(recipe).evaluated:
             return evaluated
@@ -148,7 +148,9 @@ def _converted(sft: Exporter, *about: Any, **how: Any) -> Iterator[dict[str, Any
         row = dict(given)
         said = row.pop("messages", None) or [*row.pop("prompt", ()), *row.pop("completion", ())]
         if not said or not all(isinstance(message, Mapping) for message in said):
-            raise RecipeError(f"{SHAREGPT} is made of {SFT}, whose rows have neither messages nor a prompt of messages")
+            raise RecipeError(
+                f"{SHAREGPT} is made from {SFT}, whose rows have neither messages nor a prompt of messages"
+            )
         yield {"conversations": [*_sharegpt(said)], **row}
 
 
@@ -202,7 +204,7 @@ def _function(call: FunctionCall) -> dict[str, Any]:
 
 
 def _shown(call: Mapping[str, Any]) -> Any:
-    """Return a call in ShareGPT's form: the name and arguments of TRL's form."""
+    """Return a call as text in ShareGPT's form, with name and arguments as in TRL's form."""
     return call["function"] if "function" in call else _function({**call})  # type: ignore[typeddict-item]
 
 

@@ -1,4 +1,4 @@
-"""Traits of simulated users: a manner counted in real conversations or given in columns, or a stress kind."""
+"""Traits of simulated users: a manner (measured in real conversations or given in columns), or a stress kind."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ def _manners(path: Path) -> list[dict[str, float]]:
         if said := [line.content for line in row.lines if line.role == USER and line.content.strip()]:
             found.append(manner_of(said))
     if not found:
-        raise DataError(path, f"holds no line of the role {USER!r}, from which traits could be counted")
+        raise DataError(path, f"contains no line of the role {USER!r}, so no traits can be counted")
     return found
 
 
 def _levels(values: Sequence[float]) -> Callable[[float], str]:
-    """Return a function that tells which third of the values a value belongs to, as the range of that third."""
+    """Return a function that returns the third of the values to which a value belongs, as a range."""
     ordered = sorted(values)
     cuts = sorted({ordered[len(ordered) * part // _LEVELS] for part in range(1, _LEVELS)} if ordered else ())
     parts: dict[int, list[float]] = {}
@@ -136,7 +136,7 @@ def _levels(values: Sequence[float]) -> Callable[[float], str]:
 
 
 def _columns(name: str, row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the manner that a person's columns state."""
+    """Return the manner that the columns of a person's row state."""
     found = {}
     for each in MEASURED:
         if (value := row.get(each, "")) == "":
@@ -146,7 +146,7 @@ def _columns(name: str, row: Mapping[str, Any]) -> dict[str, float]:
         except (TypeError, ValueError) as error:
             raise RecipeError(f"traits of {name}: {each!r} must be a number, got {value!r:.60}") from error
     if not found:
-        raise RecipeError(f"traits of {name}: one of the columns {', '.join(MEASURED)} is needed, got none")
+        raise RecipeError(f"traits of {name}: at least one of the columns {', '.join(MEASURED)} is needed")
     return found
 
 
@@ -189,7 +189,7 @@ Manner = Mapping[str, float]
 
 
 def manner_of(lines: Sequence[str]) -> dict[str, float]:
-    """Return the manner of a user, counted in the user's lines of a conversation.
+    """Return the manner of a user, measured in the user's lines of a conversation.
 
     Args:
         lines: The user's lines, at least one.

@@ -92,10 +92,10 @@ class Transcripts(Simulation):
         Raises:
             RecipeError: Always.
         """
-        raise RecipeError("recipe 'transcript': its conversations are imported from a file", setting="recipe")
+        raise RecipeError("recipe 'transcript': its conversations must be imported from a file", setting="recipe")
 
     def initial(self, scenario: Transcript) -> dict[str, Any]:
-        """Return the state before the first line."""
+        """Return the initial state."""
         return {**super().initial(scenario), "upcoming": scenario.lines[0].role}
 
     def graph(self, options: Any) -> Graph:
@@ -116,12 +116,12 @@ class Transcripts(Simulation):
         return builder
 
     def recorded(self, scenario: Transcript) -> Outcome:
-        """Return the outcome that the graph would make of a recording."""
+        """Return the outcome of a recording, as the graph would compute it."""
         turns = sum(line.role == self.turns.order[-1] and not line.tool_calls for line in scenario.lines)
         return Outcome(messages=scenario.lines, ended_by=scenario.ended_by, counts={f"{self.turns.unit}s": turns})
 
     def facts(self, scenario: SimulatedTalk) -> Facts:
-        """Return the facts for the gate's rules. Nothing is known about how the conversation was meant to end."""
+        """Return the facts for the gate's rules. The intended ending is unknown."""
         return Facts(languages=self.languages, task=" ".join(str(value) for value in scenario.task.values()))
 
     def _continued(self, role: str) -> Callable[[DialogueState, Scene], Awaitable[Update]]:

@@ -29,7 +29,9 @@ from .transcript_rows import RecordedTalk, files_of, recorded_talks
 PROMPT = "transcript_people/infer"
 PARTS = ("person", "goal", "traits")
 INFERRED, NOT_SHOWN, UNPARSED = "inferred", "not shown", "unparsed"
-"""The results of a statement. `not shown`: the model states nothing. `unparsed`: its reply or evidence is wrong."""
+"""The results of a statement. `not shown`: the conversation shows nothing. `unparsed`: the reply is invalid or its
+evidence is not a quote.
+"""
 
 _MOST_SHOWN = 20
 """Maximum number of broken rows that an error message lists; further rows are only counted."""
@@ -42,7 +44,7 @@ class TranscriptPeopleOptions(RecipeOptions):
         None,
         alias="from_transcripts",
         description="Your conversations, in any format that 'dialoom import' reads. A model infers who the users are, "
-        "what they want and how they behave, and the study's users do likewise.",
+        "what they want and how they behave, and the study's users imitate them.",
     )
     skip_broken: bool = Field(False, description="Leave out conversations that cannot be used; they are counted.")
 
@@ -134,7 +136,7 @@ class TranscriptPeople(GenerationRecipe):
             said = "\n".join(broken[:_MOST_SHOWN])
             raise RecipeError(f"{said}{more}\n{len(broken):,} conversations cannot be used; nothing was sent")
         if not seen:
-            raise DataError(options.talks, "holds no conversation that can be used; give at least one")
+            raise DataError(options.talks, "contains no usable conversation; give at least one")
         note(f"{len(seen):,} conversations; personal data was masked in {counts['masked']:,}")
         if counts["equal"]:
             note(f"{counts['equal']:,} equal conversations are left out")
@@ -203,7 +205,7 @@ def _recorded(row: RecordedTalk | DataError, file: Path, number: int, mask: Call
     lines = tuple(Line(role=line.role, content=mask(line.content)) for line in _spoken(row))
     if not any(line.role == USER for line in lines):
         roles = ", ".join(dict.fromkeys(line.role for line in row.lines))
-        raise DataError(file, f"has no line of the role {USER!r}; there are lines of {roles}", number)
+        raise DataError(file, f"has no line of the role {USER!r}; its roles are {roles}", number)
     return RecordedUser(name=mask(row.name), lines=lines)
 
 

@@ -19,7 +19,7 @@ from dialoom.text import well_formed_value
 from .outcome import Line
 
 RECORDED = "recorded"
-"""The reason recorded if a file does not state why a conversation ended, and the node of lines that no role speaks."""
+"""The ending if a file does not state why a conversation ended, and the name of the node of recorded lines."""
 
 CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
 SPEAKERS = ("role", "from", "speaker")
@@ -27,7 +27,7 @@ CONTENTS = ("content", "value", "text", "utterance")
 NAMES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chosen": "assistant", "model": "assistant"}
 _READ = frozenset({*CONVERSATIONS, "id", "tools", "ended_by", "person", "task", "scenario"})
 _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts", "details", "languages", "trial"})
-"""Keys of dialoom's own exports that state how a conversation was made and scored, not what it is about."""
+"""Keys of dialoom's exports that describe how a conversation was made and scored, rather than its content."""
 
 LABEL = "label:"
 """The prefix of keys that hold people's labels, also of columns in labels files. Judges must not see these labels."""
@@ -69,7 +69,7 @@ def _row(written: bytes, path: Path, number: int) -> Mapping[str, Any]:
     if isinstance(row, str):
         return {"text": row}
     if not isinstance(row, dict):
-        raise DataError(path, f"{line.strip()[:60]}; an object is needed", number)
+        raise DataError(path, f"{line.strip()[:60]}; each row must be an object", number)
     return row
 
 
@@ -78,7 +78,7 @@ def _listed(path: Path) -> list[Mapping[str, Any]]:
     rows = read_json(path)
     rows = [rows] if isinstance(rows, dict) else rows
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise DataError(path, "an object or a list of objects is needed")
+        raise DataError(path, "the file must contain an object or a list of objects")
     return rows
 
 
@@ -165,7 +165,7 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
     key = next((name for name in CONVERSATIONS if row.get(name) is not None), None)
     if key is None:
         raise DataError(
-            path, f"there is no conversation ({', '.join(CONVERSATIONS)}); there are {', '.join(row)}", number
+            path, f"there is no conversation ({', '.join(CONVERSATIONS)}); the keys are {', '.join(row)}", number
         )
     if not isinstance(row[key], list) or not row[key]:
         raise DataError(path, f"{key!r} must be a list of at least one message, got {row[key]!r:.60}", number)
@@ -199,11 +199,11 @@ def _columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
-    """Return the lines of a message, or of a round of two."""
+    """Return the line of a message, or the two lines of a round."""
     if isinstance(each, dict) and isinstance(each.get("user"), str) and "role" not in each:
         lines = round_lines(each)
         if len(lines) < 2 and each.get("assistant") is not None:
-            raise DataError(path, f"{place} has no assistant's text that was chosen", number)
+            raise DataError(path, f"{place} has no chosen assistant's reply", number)
         return lines
     if not isinstance(each, dict):
         raise DataError(path, f"{place} must be an object with role and content, got {each!r:.60}", number)
@@ -263,7 +263,9 @@ def _check_calls(lines: Sequence[Line], path: Path, number: int) -> None:
     known = {call["id"] for line in lines for call in line.tool_calls}
     for line in lines:
         if line.tool_call_id is not None and line.tool_call_id not in known:
-            raise DataError(path, f"a tool result answers {line.tool_call_id!r}, which no message calls", number)
+            raise DataError(
+                path, f"a tool result answers {line.tool_call_id!r}, which is not the id of any tool call", number
+            )
 
 
 def _is_traced(path: Path) -> bool:
@@ -313,7 +315,7 @@ def _spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Itera
             if found.get("gen_ai.operation.name") in ("chat", "generate_content", "text_completion"):
                 yield {"gen_ai.conversation.id": trace, **found}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        yield {"broken": DataError(path, f"no span of OpenTelemetry: {type(error).__name__}: {error}", number)}
+        yield {"broken": DataError(path, f"not a span of OpenTelemetry: {type(error).__name__}: {error}", number)}
 
 
 def _otlp(value: Any) -> Any:
@@ -329,7 +331,7 @@ def _otlp(value: Any) -> Any:
 
 
 def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
-    """Return the row of a span's conversation: the messages sent, and the reply.
+    """Return a span's conversation as a row: the messages sent, and the reply.
 
     Raises:
         DataError: If the span has no messages, or a part of a message is neither text nor a tool call.
@@ -346,7 +348,7 @@ def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any
 
     said = [*plain("input.messages"), *plain("output.messages")]
     if not said:
-        message = "a span of a model's call holds no gen_ai.input.messages; record them (content capture)"
+        message = "the span of a model call has no gen_ai.input.messages; enable content capture"
         raise DataError(path, message, number)
     system = plain("system_instructions")
     said = [*([{"role": "system", "parts": system}] if system else []), *said]
@@ -390,7 +392,7 @@ def _inspect_rows(path: Path) -> Iterator[Place]:
             archive = zipfile.ZipFile(file)
             names = sorted(name for name in archive.namelist() if name.startswith("samples/"))
         except zipfile.BadZipFile as error:
-            raise DataError(path, f"no inspect_ai log: {error}") from error
+            raise DataError(path, f"not an inspect_ai log: {error}") from error
         for number, name in enumerate(names, 1):
             yield number, _archived(archive, name, path, number)
 

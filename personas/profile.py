@@ -32,7 +32,7 @@ _ONE = {"affinities": "affinity", **{things: things[:-1] for things in _THINGS.s
 _NOUNS = re.compile(rf"\b(?:{'|'.join(_ONE)})\b(?:, (?:{'|'.join(_ONE)})\b)*(?: or (?:{'|'.join(_ONE)})\b)?")
 
 _FINE = frozenset({OUTSIDE, NON_ASCII, FREE_SITUATION})
-"""Kinds of values that are kept unchanged and need no action. They are listed because users may not expect them."""
+"""Kinds of values that are kept unchanged and need no action. They are reported because users may not expect them."""
 
 _WITHHELD = re.compile(r"^\W*(redacted|n\s*/\s*a)\W*$", re.IGNORECASE)
 _BLOT = re.compile(r"\[\s*redacted\s*\]", re.IGNORECASE)
@@ -50,7 +50,7 @@ class Repairs(Counter[str]):
         met = {kind: f"{self[kind]:,} {_one(kind) if self[kind] == 1 else kind}" for kind in sorted(self) if self[kind]}
         parts = [text for kind, text in met.items() if kind not in _FINE]
         if fine := [text for kind, text in met.items() if kind in _FINE]:
-            parts.append(f"kept as they are, nothing needs to be done: {', '.join(fine)}")
+            parts.append(f"kept unchanged, no action needed: {', '.join(fine)}")
         return "; ".join(parts)
 
 
@@ -335,7 +335,7 @@ def read_domains(path: Path) -> list[DomainSchema]:
     """
     values = well_formed_value(read_json(path))
     if not isinstance(values, list):
-        raise DataError(path, f"the affinity schema is a list of domains, not {type(values).__name__}")
+        raise DataError(path, f"the affinity schema must be a list of domains, got {type(values).__name__}")
     return [validated(DomainSchema, value, path, part=f"domain {number}") for number, value in enumerate(values)]
 
 

@@ -113,7 +113,7 @@ class PersonaLensRelease:
         folder = self._profiles / (user_id or profile.user_id)
         paths = [path for path in (folder / "tasks.json", folder / "tasks_md.json") if path.exists()]
         if not paths:
-            raise DataError(folder, "holds neither tasks.json nor tasks_md.json")
+            raise DataError(folder, "contains neither tasks.json nor tasks_md.json")
         for path in paths:
             for key, value in _read_object(path, self.repairs).items():
                 task = validated(Task, value, path, part=key)
@@ -125,7 +125,7 @@ class PersonaLensRelease:
         values = _read_object(path, self.repairs)
         for key in _PROFILE_KEYS:
             if not isinstance(values.get(key), dict):
-                raise DataError(path, f"{key!r} is {_what(values, key)}; a profile has an object there")
+                raise DataError(path, f"{key!r} is {_what(values, key)}; it must be an object")
         return values
 
     def _domains(self, path: Path, values: Mapping[str, Any]) -> dict[str, Domain]:
@@ -135,12 +135,12 @@ class PersonaLensRelease:
         domains: dict[str, Domain] = {}
         for name, preferences in affinities.items():
             if not isinstance(preferences, dict):
-                raise DataError(path, f"affinities of {name!r} are {preferences!r}; they are an object")
+                raise DataError(path, f"affinities of {name!r} are {preferences!r}; they must be an object")
             mask, summary = interests.get(name, 0), interactions.get(name, "")
             if mask not in (0, 1):
-                raise DataError(path, f"interests of {name!r} are {mask!r}; they are 0 or 1")
+                raise DataError(path, f"interests of {name!r} are {mask!r}; they must be 0 or 1")
             if not isinstance(summary, str):
-                raise DataError(path, f"interactions of {name!r} are {summary!r}; they are text")
+                raise DataError(path, f"interactions of {name!r} are {summary!r}; they must be text")
             domains[name] = Domain(
                 affinities=self._affinities(path, name, preferences), summary=summary, of_interest=bool(mask)
             )
@@ -163,7 +163,9 @@ class PersonaLensRelease:
         for name, value in values.items():
             texts = value if isinstance(value, list) else [value]
             if not all(isinstance(text, str) for text in texts):
-                raise DataError(path, f"affinity {name!r} of {domain!r} is {value!r}; it is text or a list of texts")
+                raise DataError(
+                    path, f"affinity {name!r} of {domain!r} is {value!r}; it must be a text or a list of texts"
+                )
             told = [text.strip() for text in texts if text.strip() and not is_withheld(text)]
             withheld = sum(is_withheld(text) for text in texts)
             self.repairs[WITHHELD] += withheld
@@ -208,7 +210,7 @@ class PersonaLensRelease:
 def _read_object(path: Path, repairs: Repairs) -> dict[str, Any]:
     values = read_json(path)
     if not isinstance(values, dict):
-        raise DataError(path, f"holds {type(values).__name__}; an object is needed")
+        raise DataError(path, f"holds {type(values).__name__}; it must be an object")
     if is_well_formed(values):
         return values
     whole = well_formed_value(values)

@@ -112,7 +112,7 @@ def _csv(path: Path) -> Iterator[tuple[int, Row]]:
     if not first.strip():
         raise DataError(path, "the first line must name the columns, got an empty line", 1 + skipped)
     if "\r" in first:
-        raise DataError(path, "lines end with a carriage return alone; save it with newlines", 1 + skipped)
+        raise DataError(path, "lines end with a carriage return only; save the file with newlines", 1 + skipped)
     csv.field_size_limit(_LONGEST_CELL)
     reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True)
     begun = 1 + skipped
@@ -136,9 +136,9 @@ def _csv(path: Path) -> Iterator[tuple[int, Row]]:
 def _check_cells(cells: list[str], header: list[str], delimiter: str, path: Path, line: int) -> None:
     counts = f"{len(cells)} cell{'s' * (len(cells) != 1)}, but the header names {len(header)}"
     if len(cells) > len(header):
-        raise DataError(path, f"{counts}; put cells that hold {delimiter!r} in quotes", line)
+        raise DataError(path, f"{counts}; put cells that contain {delimiter!r} in quotes", line)
     if len(cells) < len(header):
-        raise DataError(path, f"{counts}; add the missing ones, which may be empty", line)
+        raise DataError(path, f"{counts}; add the missing cells, which may be empty", line)
 
 
 def _check_header(header: list[str], path: Path, line: int) -> None:
@@ -164,7 +164,7 @@ def _decoded(line: bytes, path: Path, number: int) -> str:
     if number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         raise DataError(path, f"is UTF-16; {_AS_UTF8}", number)
     if b"\0" in line:
-        raise DataError(path, f"not UTF-8 text: it holds a null character; {_AS_UTF8}", number)
+        raise DataError(path, f"not UTF-8 text: it contains a null character; {_AS_UTF8}", number)
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
@@ -191,7 +191,7 @@ def parquet_rows(path: Path) -> Iterator[Any]:
 
 def _listed(value: Any, path: Path) -> Iterator[tuple[int, Any]]:
     if not isinstance(value, list):
-        raise DataError(path, f"a list of rows is needed, got {type(value).__name__}")
+        raise DataError(path, f"the file must contain a list of rows, got {type(value).__name__}")
     yield from enumerate(value, start=1)
 
 
@@ -214,7 +214,7 @@ class DemographicSource(Protocol):
     """A source of demographics."""
 
     def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
-        """Yield people's values by key, endlessly. Equal random streams yield the same people in the same order."""
+        """Yield people's values by key, endlessly. Equal streams yield equal people in the same order."""
         ...
 
 
@@ -226,7 +226,7 @@ def read_demographics(path: Path | None = None) -> DemographicSource:
     """
     path = path or _SHIPPED
     if path.suffix.casefold() not in (".toml", ".csv"):
-        raise DataError(path, "demographics are tables of weights in a .toml file, or people in a .csv file")
+        raise DataError(path, "demographics must be tables of weights in a .toml file, or people in a .csv file")
     return _tables(path) if path.suffix.casefold() == ".toml" else _rows(path)
 
 
@@ -276,18 +276,20 @@ def _tables(path: Path) -> _Tables:
     for number, table in enumerate(tables.draw):
         place = f"'draw.{number}' ({table.key})"
         if not all(value.strip() for value in table.weights):
-            raise DataError(path, f"{place}: a value is empty; write 'N/A' for what is not known")
+            raise DataError(path, f"{place}: a value is empty; write 'N/A' for unknown values")
         if not any(table.weights.values()):
             raise DataError(path, f"{place}: all weights are 0")
         if sum(table.weights.values()) == float("inf"):
-            raise DataError(path, f"{place}: the weights add up to no number; give smaller ones")
+            raise DataError(path, f"{place}: the sum of the weights is not finite; give smaller ones")
         if unknown := [key for key in (table.key, *table.given) if key not in KEYS]:
-            raise DataError(path, f"{place}: there is no key {unknown[0]!r}; there are {', '.join(KEYS)}")
+            raise DataError(path, f"{place}: there is no key {unknown[0]!r}; the keys are {', '.join(KEYS)}")
         if later := [key for key in table.given if key not in named[:number]]:
-            raise DataError(path, f"{place}: {later[0]!r} is given before it is drawn; put its table first")
+            raise DataError(
+                path, f"{place}: {later[0]!r} is used in a condition before it is drawn; put its table first"
+            )
     for key in KEYS:
         if all(table.given for table in tables.draw if table.key == key):
-            raise DataError(path, f"each table of {key!r} is for some people alone; add a last one without 'given'")
+            raise DataError(path, f"every table of {key!r} has a condition; add a last table without 'given'")
     return tables
 
 
@@ -299,9 +301,9 @@ def _rows(path: Path) -> _Rows:
         rows.append(_person(path, row, line))
         weights.append(_weight(path, row.get(_WEIGHT, "1"), line))
     if not any(weights):
-        raise DataError(path, "holds nobody, or nobody with a weight above 0")
+        raise DataError(path, "contains nobody with a weight above 0")
     if sum(weights) == float("inf"):
-        raise DataError(path, "the weights add up to no number; give smaller ones")
+        raise DataError(path, "the sum of the weights is not finite; give smaller ones")
     return _Rows(rows, weights if has_weights else None)
 
 
@@ -309,10 +311,10 @@ def _person(path: Path, row: Mapping[str, str], line: int) -> dict[str, str]:
     values = {key: row[key].strip() for key in KEYS}
     if long := [key for key, value in values.items() if len(value) > _LONGEST]:
         raise DataError(
-            path, f"{long[0]!r} is {len(values[long[0]]):,} characters long; a value has at most {_LONGEST:,}", line
+            path, f"{long[0]!r} is {len(values[long[0]]):,} characters long; the maximum is {_LONGEST:,}", line
         )
     if empty := [key for key, value in values.items() if not value]:
-        raise DataError(path, f"{empty[0]!r} is empty; write 'N/A' for what is not known", line)
+        raise DataError(path, f"{empty[0]!r} is empty; write 'N/A' for unknown values", line)
     return values
 
 
@@ -322,7 +324,7 @@ def _weight(path: Path, text: str, line: int) -> float:
     except ValueError:
         weight = -1.0
     if not 0 <= weight < float("inf"):
-        raise DataError(path, f"the weight is {text!r}; it is a number from 0", line)
+        raise DataError(path, f"the weight is {text!r}; it must be a number of at least 0", line)
     return weight
 
 

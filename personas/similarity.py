@@ -128,7 +128,9 @@ def local_embedder(spec: str) -> Embedder:
     check_embedder(spec)
     kind, _, model = spec.partition(":")
     if kind == "litellm":
-        raise EmbedderError(f"embedder {spec!r} makes paid calls, which only a run can make; here, give lexical or st:")
+        raise EmbedderError(
+            f"embedder {spec!r} makes paid calls, which are only possible in a run; here, give lexical or st:"
+        )
     return LexicalEmbedder() if spec == LEXICAL else SentenceTransformerEmbedder(model)
 
 

@@ -61,7 +61,7 @@ class PromptError(DialoomError):
 
 
 _QUOTED = re.compile(r"\{[{%][^}]*\bhistory\b")
-"""Matches a template's use of the conversation."""
+"""Matches the use of the conversation in a template."""
 
 
 class Section(Frozen):
@@ -81,7 +81,7 @@ class FrontMatter(Record):
     inputs: tuple[str, ...]
     reply: str = "text"
     more: int = Field(0, ge=0)
-    """The number of tokens that a reply to this prompt may have in addition to its role's limit, if there is one."""
+    """The number of tokens that a reply to this prompt may have beyond its role's limit, if there is a limit."""
     history: Literal["messages", "text"] = "messages"
     """`messages`: the conversation becomes chat messages. `text`: the whole prompt becomes a single user message."""
 
@@ -126,7 +126,7 @@ class _Missing(StrictUndefined):
         if not isinstance(self._undefined_obj, Mapping):
             return str(super()._undefined_message)
         names = ", ".join(map(str, self._undefined_obj))
-        return f"there is no {self._undefined_name!r}{f'; there are {names}' if names else ': the value is empty'}"
+        return f"there is no {self._undefined_name!r}{f'; the names are {names}' if names else ': the value is empty'}"
 
 
 def _environment() -> Sandbox:
@@ -213,7 +213,7 @@ class Prompt(BaseModel):
             wanted = f"input{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
             raise PromptError(
                 None if self.place == self.id else self.place,  # a prompt stored in a run has no file
-                f"prompt {self.id!r} needs the {wanted}; given were {', '.join(sorted(inputs)) or 'none'}",
+                f"prompt {self.id!r} needs the {wanted}, but got {', '.join(sorted(inputs)) or 'none'}",
             )
         history: Sequence[Utterance] = inputs.get("history", ())
         speakers = {line["speaker"] for line in history}
@@ -258,7 +258,7 @@ class Prompt(BaseModel):
         return _any_of(self._tags)
 
     def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
-        """Return the conversation from this role's side.
+        """Return the conversation from this role's point of view, as its prompt needs it.
 
         Its own lines become the assistant's, all other lines the user's.
 
@@ -294,7 +294,7 @@ class Prompt(BaseModel):
             for piece in template.generate(inputs):
                 rendered.append(piece)
                 if (length := length + len(piece)) > _MOST_CHARACTERS:
-                    raise PromptError(self.place, f"{place} makes more than {_MOST_CHARACTERS:,} characters")
+                    raise PromptError(self.place, f"{place} renders to more than {_MOST_CHARACTERS:,} characters")
         except UndefinedError as error:
             raise PromptError(self.place, f"{place}: {error}") from error
         except (TemplateError, ArithmeticError, RecursionError, TypeError, ValueError) as error:
@@ -312,8 +312,8 @@ class Prompt(BaseModel):
             if unknown := sorted(used - allowed):
                 raise PromptError(
                     self.place,
-                    f"prompt {self.id!r} uses the variable {unknown[0]!r}, which it does not get; "
-                    f"it gets {', '.join(sorted(allowed)) or 'none'}",
+                    f"prompt {self.id!r} uses the variable {unknown[0]!r}, which is not an input; its inputs are "
+                    f"{', '.join(sorted(allowed)) or 'none'}",
                 )
 
 
@@ -366,7 +366,7 @@ def _sections(source: str, start: int, place: str) -> tuple[Section, ...]:
         line = source.count("\n", 0, start + marker.start()) + 1
         kind = marker.group(1)
         if kind not in _SECTIONS:
-            raise PromptError(f"{place}:{line}", f"unknown section {kind!r}; there are {', '.join(_SECTIONS)}")
+            raise PromptError(f"{place}:{line}", f"unknown section {kind!r}; the sections are {', '.join(_SECTIONS)}")
         sections.append(Section.model_validate({"kind": kind, "text": body[marker.end() : end], "line": line}))
     return tuple(sections)
 
@@ -394,7 +394,7 @@ def shared_text(name: str, sets: Iterable[str] = ()) -> str:
         if (path := folder / _DIALOGUE / f"{name}.txt").is_file():
             text = read_text(path)
             if missing := set(_PLACEHOLDER.findall(original)).difference(_PLACEHOLDER.findall(text)):
-                raise PromptError(path, f"lacks {min(missing)}, which the original has")
+                raise PromptError(path, f"lacks {min(missing)}, which the original text has")
     return text
 
 
@@ -457,21 +457,23 @@ def _overrides(folder: Path, originals: Mapping[str, Prompt]) -> dict[str, Promp
         raise PromptError(folder, f"no such folder of prompts; the shipped sets are {', '.join(SHIPPED_PROMPTS)}")
     paths, texts = sorted(folder.rglob("*.md")), sorted(folder.glob(f"{_DIALOGUE}/*.txt"))
     if not (paths or texts):
-        raise PromptError(folder, "holds no prompt; an override is a .md file with the front matter of its original")
+        raise PromptError(folder, "contains no prompt; an override is a .md file with the front matter of its original")
     known_texts = {path.name for path in (SHIPPED / _DIALOGUE).iterdir()}
     if unknown := [path for path in texts if path.name not in known_texts]:
-        raise PromptError(unknown[0], f"replaces no shipped text; there are {', '.join(sorted(known_texts))}")
+        raise PromptError(
+            unknown[0], f"replaces no shipped text; the shipped texts are {', '.join(sorted(known_texts))}"
+        )
     found: dict[str, Prompt] = {}
     for path in paths:
         prompt = _read(path)
         if prompt.id in found:
-            raise PromptError(path, f"overrides {prompt.id!r}, which {found[prompt.id].place} overrides as well")
+            raise PromptError(path, f"overrides {prompt.id!r}, which {found[prompt.id].place} already overrides")
         if prompt.id in originals:
             _check_override(prompt, originals[prompt.id])
             found[prompt.id] = prompt
         elif not (SHIPPED / f"{prompt.id}.md").is_file():
             known = ", ".join(sorted(originals))
-            raise PromptError(path, f"overrides the unknown prompt {prompt.id!r}; there are {known}")
+            raise PromptError(path, f"overrides the unknown prompt {prompt.id!r}; the prompts are {known}")
     return found
 
 
@@ -479,8 +481,8 @@ def _check_override(prompt: Prompt, original: Prompt) -> None:
     if unknown := sorted(set(prompt.front.inputs) - set(original.front.inputs)):
         raise PromptError(
             prompt.place,
-            f"prompt {prompt.id!r} asks for the input {unknown[0]!r}, which it does not get; "
-            f"it gets {', '.join(original.front.inputs)}",
+            f"prompt {prompt.id!r} declares the input {unknown[0]!r}, which is not available; available are "
+            f"{', '.join(original.front.inputs)}",
         )
     for key in ("role", "reply"):
         ours, theirs = getattr(original.front, key), getattr(prompt.front, key)

@@ -90,7 +90,7 @@ class ModelBinding(Record):
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """The models of all roles.
+    """The model bindings of all roles, with the players given as objects.
 
     Attributes:
         by_role: The bindings by role, as stored in the run file.
@@ -132,7 +132,9 @@ def bind(
         if given is None:
             raise BindingError(f"models: role {role!r} has no model", setting="models")
         if isinstance(given, list | tuple):
-            raise BindingError(f"models: role {role!r} is played by one model, not by {len(given)}", setting="models")
+            raise BindingError(
+                f"models: role {role!r} can be played by only one model, got {len(given)}", setting="models"
+            )
         chosen = given if isinstance(given, Model) else Model(given)
         if role in (told["stateful"] or ()):
             chosen = replace(chosen, stateful=True)
@@ -174,7 +176,7 @@ def _binding(
 
 
 def _takes_tools(role: str, name: str, chosen: Model) -> bool:
-    """Return whether a player accepts tools: by inspection of a user's own player, by declaration for a model.
+    """Return whether a player accepts tools: a user's own player is inspected, a model must be declared.
 
     Raises:
         BindingError: If a user's own player or an understudy is declared to accept tools and does not.
@@ -183,8 +185,8 @@ def _takes_tools(role: str, name: str, chosen: Model) -> bool:
         return True
     if chosen.takes_tools and not is_providers(name):
         raise BindingError(
-            f"takes_tools: {role} is played by {name}, which does not accept tools; only a model of LiteLLM's can be "
-            "declared to accept them, a function needs a parameter tools",
+            f"takes_tools: {role} is played by {name}, which does not accept tools; only LiteLLM models can be "
+            f"declared to accept them; a function needs a parameter 'tools'",
             setting="takes_tools",
         )
     return chosen.takes_tools
@@ -206,7 +208,7 @@ def does_take_tools(name: str, player: Player | None = None, is_stateful: bool =
 
 
 def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
-    """Return the models stored in a run file, with the objects, which must be given again.
+    """Return the bindings stored in a run file, completed by the objects, which must be passed again.
 
     Raises:
         BindingError: If an object is missing, or the model given for a role differs from the stored one.
@@ -222,16 +224,17 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
         if player is None:
             if is_object and binding.model not in objects:
                 raise BindingError(
-                    f"models: role {role!r} was played by {binding.model.removeprefix(OBJECT)!r}, which was given as "
-                    "an object and is in no file",
+                    f"models: role {role!r} was played by {binding.model.removeprefix(OBJECT)!r}, which was passed as "
+                    f"an object and is not stored in the run",
                     setting="models",
-                    advice=Advice("give_player", f'give it again, as models={{"{role}": ...}}', {"role": role}),
+                    advice=Advice("give_player", f'pass it again, as models={{"{role}": ...}}', {"role": role}),
                 )
         elif is_kept(player, binding.model):
             continue
         elif not is_object or isinstance(player, str):
             raise BindingError(
-                f"models: role {role!r} is played by {binding.model}, which a run keeps to its end", setting="models"
+                f"models: role {role!r} is played by {binding.model}, which cannot change during a run",
+                setting="models",
             )
         else:
             check_player(binding.model.removeprefix(OBJECT), player, binding.stateful)
@@ -240,7 +243,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
 
 
 def is_kept(given: ModelLike, name: str) -> bool:
-    """Return whether a player is the one that a run file stores under this name."""
+    """Return whether a run file stores this player under this name."""
     player = given.player if isinstance(given, Model) else given
     return player == name if isinstance(player, str) else name == f"python:{_import_path(player)}"
 
@@ -259,7 +262,8 @@ def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
             raise BindingError("models: a name is empty; give PROVIDER/NAME", setting="models")
         if given is not None:
             raise BindingError(
-                f"models: {player} is given by its name and cannot have the name {given!r} as well; only objects can",
+                f"models: {player} is given by its name, so it cannot have the name {given!r}; only objects can be "
+                f"named",
                 setting="models",
             )
         return player.strip()
@@ -300,7 +304,7 @@ def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, A
     for of, each in (("", params.get("", {})), (role, params.get(role, {})), (role, chosen.params or {})):
         if not isinstance(each, Mapping):
             raise BindingError(
-                f"params: {of or 'every role'} has {each!r:.60}; values by name are needed, as in "
+                f"params: {of or 'every role'} has {each!r:.60}; it must be a mapping from names to values, as in "
                 f'{{"{of}": {{"top_p": 0.9}}}}',
                 setting="params",
             )
@@ -312,15 +316,13 @@ def _address_of(role: str, name: str, chosen: Model, addresses: Mapping[str, str
     has_address = not name.startswith(("offline/", "python:", "graph:", OBJECT))
     own = chosen.api_base or addresses.get(role)
     if own is not None and not has_address:
-        raise BindingError(
-            f"api_base of {role}: it is played by {name}, which is called at no address", setting="api_base"
-        )
+        raise BindingError(f"api_base of {role}: it is played by {name}, which has no address", setting="api_base")
     url = own or (addresses.get("") if has_address else None)
     return None if url is None else _address(url)
 
 
 def _address(url: str) -> str:
-    """Check that an address holds no secret, as it is stored in the run file and shown in messages; return it."""
+    """Check and return an address. It must not contain a secret, because it is stored in the run file."""
     try:
         parts = urlsplit(url)
         host, is_web = parts.hostname, parts.scheme in ("http", "https")
@@ -329,8 +331,8 @@ def _address(url: str) -> str:
         host, is_web, holds_login = None, False, "@" in url
     if holds_login or (host and (parts.query or parts.fragment)):
         raise BindingError(
-            f"api_base: the address of {host or 'a server'} holds a login or a query; give "
-            "http(s)://HOST[:PORT]/PATH alone, and keys by the environment",
+            f"api_base: the address of {host or 'a server'} contains a login or a query; give only "
+            f"http(s)://HOST[:PORT]/PATH, and keys in environment variables",
             setting="api_base",
         )
     if not host or not is_web:

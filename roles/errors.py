@@ -39,7 +39,7 @@ class TransientProviderError(ProviderError):
 
 
 class Absence(IntEnum):
-    """The strength of the evidence, from an unanswered request, that the provider is unavailable."""
+    """The strength of the evidence that a provider is unavailable, given an unanswered request."""
 
     UNKNOWN = 0
     """No evidence: the request timed out."""

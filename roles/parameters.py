@@ -35,7 +35,7 @@ TRANSLATED: Mapping[str, tuple[tuple[type, ...], str]] = {
 """
 
 DEPLOYMENT = "deployment"
-"""Name of the parameter with the name under which a server has a model, if the server does not call it by its own."""
+"""Name of the parameter for a deployment, the name under which a server offers a model."""
 
 _PASSED_ON: Mapping[str, tuple[tuple[type, ...], str]] = {
     "extra_body": _MAPPING,
@@ -53,12 +53,12 @@ _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("max_tokens", "max_completion_tokens"), _OWN_OPTION.format("max_reply")),
     **dict.fromkeys(("timeout", "request_timeout"), _OWN_OPTION.format("timeout")),
     **dict.fromkeys(("api_base", "base_url"), _OWN_OPTION.format("api_base")),
-    **dict.fromkeys(("model", "custom_llm_provider"), "a role's model is named in models"),
-    **dict.fromkeys(("messages", "prompt", "tools", "functions"), "what a role is asked is in its prompt"),
-    **dict.fromkeys(("api_key", "headers", "extra_headers"), "keys come by the environment, and stand in no file"),
-    **dict.fromkeys(("n", "stream", "stream_options"), "each call has one reply, which comes as a whole"),
-    "response_format": "the shape of a reply follows from its prompt",
-    **dict.fromkeys(("max_retries", "num_retries", "drop_params"), "how calls are tried again is dialoom's"),
+    **dict.fromkeys(("model", "custom_llm_provider"), "a role's model is set in models"),
+    **dict.fromkeys(("messages", "prompt", "tools", "functions"), "a role's messages follow from its prompt"),
+    **dict.fromkeys(("api_key", "headers", "extra_headers"), "keys belong in environment variables, not in files"),
+    **dict.fromkeys(("n", "stream", "stream_options"), "each call has one reply, which is not streamed"),
+    "response_format": "the form of a reply follows from its prompt",
+    **dict.fromkeys(("max_retries", "num_retries", "drop_params"), "dialoom itself retries calls"),
 }
 
 
@@ -75,16 +75,18 @@ def checked_parameters(given: Mapping[str, Any], role: str = "") -> dict[str, An
     where = f"{role}." if role else ""
     for name, value in given.items():
         if (why := _RESERVED.get(str(name))) is not None:
-            raise _wrong(f"{where}{name} cannot be given so: {why}")
+            raise _wrong(f"{where}{name} cannot be set here: {why}")
         if name not in _KNOWN:
             like = get_close_matches(str(name), _KNOWN, 1)
-            meant = f"did you mean {like[0]}?" if like else f"there are {', '.join(sorted(_KNOWN))}"
-            raise _wrong(f"{where}{name} is unknown; {meant} (what only your provider knows goes into extra_body)")
+            meant = f"did you mean {like[0]}?" if like else f"the parameters are {', '.join(sorted(_KNOWN))}"
+            raise _wrong(
+                f"{where}{name} is unknown; {meant} (put parameters that only your provider knows into extra_body)"
+            )
         types, what = _KNOWN[name]
         if isinstance(value, bool) or not isinstance(value, types) or not _is_json(value):
             raise _wrong(f"{where}{name} {value!r:.60} is not {what}")
         if name == "extra_body" and (reserved := sorted(_RESERVED.keys() & given["extra_body"].keys())):
-            raise _wrong(f"{where}extra_body.{reserved[0]} cannot be given so: {_RESERVED[reserved[0]]}")
+            raise _wrong(f"{where}extra_body.{reserved[0]} cannot be set here: {_RESERVED[reserved[0]]}")
     return {name: given[name] for name in sorted(given)}
 
 

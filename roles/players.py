@@ -77,11 +77,11 @@ class PlayerError(Exception):
 
 
 class RefusedPlayerError(PlayerError):
-    """A player is refused at a call, because only the call could tell; the run stops, and its work stays pending."""
+    """A player is refused at a call, because the problem shows only then; the run stops with its work pending."""
 
 
 def shown(value: object, text: Callable[[object], str] = repr) -> str:
-    """Return the text of a user's object for a message; its type's name if its own code raises an exception."""
+    """Return the text of a user's object for a message; the type's name if its own code raises an error."""
     try:
         return text(value)
     except Exception:
@@ -115,8 +115,8 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
             )
         elif not isinstance(player, LangChainModel) and not _is_called_with_messages(player):
             raise PlayerError(
-                f"cannot play a role: {shown(player):.60} must be a function or object that is called with `messages`, "
-                "a compiled graph, a function of `tools` that returns one, or a LangChain chat model"
+                f"cannot play a role: {shown(player):.60} must be a callable that takes `messages`, a compiled graph, "
+                f"a function of `tools` that returns a compiled graph, or a LangChain chat model"
             )
         elif is_stateful and not _tells_conversations_apart(player):
             raise PlayerError(WITHOUT_SESSION.text())
@@ -143,7 +143,7 @@ def _probe(maker: GraphMaker, is_stateful: bool) -> None:
     except PlayerError:
         raise
     except Exception:
-        return  # it may need the recipe's tools; the graph that it makes with them is checked at each call
+        return  # the function may need the recipe's tools, so its graph is checked at each call
 
 
 def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
@@ -228,7 +228,7 @@ def takes_tools(player: OwnPlayer) -> bool:
     if isinstance(player, CompiledGraph) or makes_graph(player):
         return True
     if isinstance(player, LangChainModel):
-        from langchain_core.language_models import BaseChatModel  # imported already by whoever made the model
+        from langchain_core.language_models import BaseChatModel  # already imported by the caller who created the model
 
         binds = getattr(type(player), "bind_tools", None)
         return binds is not None and binds is not BaseChatModel.bind_tools
@@ -247,7 +247,7 @@ def has_snapshots(player: object) -> bool:
 
 
 def _tells_conversations_apart(player: object) -> bool:
-    """Return whether a stateful player knows the conversation of each call, or has a state of its own for each."""
+    """Return whether a stateful player gets each call's session, or has a separate state per conversation."""
     is_told = inspect.isclass(player) or isinstance(player, LangChainModel) or "session" in parameters_of(player)
     return is_told or has_snapshots(player) or begins(player)
 
@@ -290,7 +290,7 @@ def parameters_of(function: object) -> list[str]:
 
 
 def name_of(player: object) -> str:
-    """Return a player's own name: the name of the function, graph or model, or else of the object's type."""
+    """Return a player's own name: the name of the function, graph or model, or else the name of the object's type."""
     names = (getattr(player, name, None) for name in ("__name__", "name", "model_name", "model"))
     return next((name for name in names if isinstance(name, str) and name), type(player).__name__)
 
@@ -380,7 +380,7 @@ def _in_module(spec: str, wanted_by: str) -> object:
         module = importlib.import_module(module_name)
     except Exception as error:
         is_missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]
-        where = f"; it is neither in the working folder {here} nor in Python's path" if is_missing else ""
+        where = f"; it is neither in the working folder {here} nor on Python's path" if is_missing else ""
         raise BindingError(f"'{wanted_by}': module {module_name!r} cannot be imported: {error}{where}") from error
     return _attribute(module, name, wanted_by)
 

@@ -102,7 +102,7 @@ def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
 
 
 def _refuse_truth(values: Mapping[str, Any], type_: type[BaseModel]) -> None:
-    """Raise `ValueError` for a boolean in a numeric field: Python and pydantic would accept `true` as 1."""
+    """Raise `ValueError` for a boolean in a numeric field, as pydantic would accept `true` as 1."""
     for name, field in type_.model_fields.items():
         for key in (name, field.alias):
             kinds = set(get_args(field.annotation) or [field.annotation])

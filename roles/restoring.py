@@ -1,4 +1,4 @@
-"""Kinds of stateful players, the state restored of each, and refused combinations: the tables of sessions.md."""
+"""The kinds of stateful players with their restored state, and refused combinations, as in sessions.md."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ REFUSALS = (
 RESUME, FORK, REWIND, RESAMPLE = "resume after `kill -9`", "fork", "rewind", "`resample`"
 WORKERS, ELSEWHERE, TRIALS = "workers", "workers of a Ray cluster", "trials"
 USES = (RESUME, FORK, REWIND, RESAMPLE, WORKERS, ELSEWHERE, TRIALS)
-"""The uses of a conversation with a stateful player that the documentation lists."""
+"""The situations in which the documentation describes what happens to a stateful player."""
 
 SAME = "same"
 AGAIN = "played again from its beginning"

@@ -26,7 +26,7 @@ class CallSite(Protocol):
     """The source of call places: each call gets its own place, in the order of the calls."""
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
-        """Return the place of the next call, which sends these messages."""
+        """Return the place of the next call, which will send these messages."""
         ...
 
     def heard(self, completion: Completion) -> None:
@@ -223,7 +223,8 @@ class NoUnderstudiesError(BindingError):
     def __init__(self, role: str, model: str) -> None:
         self.reason = f"no understudy plays the role {role!r}"
         super().__init__(
-            f"models: role {role!r} is left to {model}, and {self.reason}: give it a model, or register an understudy; "
+            f"models: role {role!r} is played by {model}, but {self.reason}: give it a model, or register an "
+            f"understudy; "
             f"{PLACEHOLDER} plays any role",
             setting="models",
         )
@@ -267,8 +268,8 @@ class Cast:
         except KeyError:
             known = _listed(self._roles)
             raise BindingError(
-                f"prompt {prompt_id!r} is asked for and cannot be played: it is not among the recipe's prompts, or its "
-                f"role not among the roles that these options use; there are {known}"
+                f"prompt {prompt_id!r} cannot be played: it is not one of the recipe's prompts, or its role is not "
+                f"used with these options; the prompts are {known}"
             ) from None
 
     def with_model(self, role: str, binding: ModelBinding) -> Cast:
@@ -288,7 +289,10 @@ class Cast:
             BindingError: If the role has no model, or the prompt cannot be played.
         """
         if role not in self._models:
-            raise BindingError(f"role {role!r} is to play {prompt_id!r} and has no model; {_listed(self._models)} have")
+            raise BindingError(
+                f"role {role!r} should play {prompt_id!r} but has no model; the roles with models are "
+                f"{_listed(self._models)}"
+            )
         return replace(self[prompt_id], binding=self._models[role], name=role)
 
 
@@ -338,7 +342,7 @@ def check_cast(
     """
     for prompt in library.values():
         if prompt.front.role not in models:
-            raise BindingError(f"prompt {prompt.id!r} is of the role {prompt.front.role!r}, which has no model")
+            raise BindingError(f"prompt {prompt.id!r} belongs to the role {prompt.front.role!r}, which has no model")
         try:
             reply_type(prompt.front.reply, reply_types)
         except KeyError:

@@ -130,7 +130,7 @@ class WorkInOrder:
         before = _predecessor(work)
         if before is None or self._store.state_of(before) != "failed":
             return None
-        return f"not played, because the conversation before it, scenario {before + 1:,}, failed; retry plays both"
+        return f"not played, because the conversation before it, scenario {before + 1:,}, failed; retry to play both"
 
     def ended(self, work: Work) -> None:
         """Record that a piece of work is no longer in progress, whatever its result."""
@@ -259,8 +259,8 @@ class Engine:
             self._on_event(event)
             return
         reason = (
-            f"provider {event.provider} could not be reached for {duration(event.seconds)} ({event.reason}), "
-            "longer than the run's patience"
+            f"provider {event.provider} could not be reached for {duration(event.seconds)} ({event.reason}), longer "
+            f"than the run's limit for outages"
         )
         self.stop_rule.stop(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 
@@ -314,7 +314,7 @@ class Engine:
                 await self._attempt(work, graph, resuming, is_last=restart == _RESTARTS)
                 return
             except StateLostError as error:
-                note = f"{work.id} was played again from its beginning: {error}"
+                note = f"{work.id} was restarted from its beginning: {error}"
                 self._store.retries.scenarios([work.position], note)
                 self._on_event(NodeMessage(work.id, note))
             finally:

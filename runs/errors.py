@@ -133,15 +133,18 @@ def store_error(path: Path, error: BaseException, is_new: bool = False) -> Store
     text = str(error)
     if is_new and isinstance(error, OSError):
         return StoreError(
-            f"{path} cannot be made ({error.strerror}); nothing is left of it. Make room, or look at the folder"
+            f"{path} cannot be created ({error.strerror}); no file was left. Free disk space, or check the folder's "
+            f"permissions"
         )
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
         return StoreError(f"{path} is not a run of dialoom: it is not an SQLite file")
     if "disk is full" in text or "disk I/O error" in text or "No space left" in text:
         if is_new:
-            return StoreError(f"{path} cannot be made ({text}); nothing is left of it. Make room and start it again")
+            return StoreError(
+                f"{path} cannot be created ({text}); no file was left. Free disk space and start the run again"
+            )
         return StoreError(
-            f"{path} cannot be written ({text}); what was committed is kept. Make room on the disk",
+            f"{path} cannot be written ({text}); committed results are kept. Free disk space",
             advice=Advice("resume", "then resume the run", {"path": path}),
         )
     return StoreError(f"{path}: {text}")

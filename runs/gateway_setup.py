@@ -79,11 +79,11 @@ class RunLimits(Limits):
         if unknown:
             given = ", ".join(f"{model!r}: Price(input, output)" for model in unknown)
             raise RunError(
-                f"max_cost cannot be kept to, as the price of {' and of '.join(unknown)} is unknown",
+                f"max_cost cannot be enforced, because the price of {' and of '.join(unknown)} is unknown",
                 setting="max_cost",
                 advice=Advice(
                     "price",
-                    f"state it, in US dollars for a million tokens: prices={{{given}}}",
+                    f"state it in US dollars per million tokens: prices={{{given}}}",
                     {"models": " ".join(unknown)},
                 ),
             )

@@ -307,7 +307,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         notes.append(drawn.summary())
     sequence = WithFacets.of(recipe).sequence_facet
     if not store.plan(scenarios, notes, own, config.trials, sequence, config.user_models):
-        raise RunError("the plan is empty: no scenario fits these options", setting="options")
+        raise RunError("the plan is empty: these options select no scenario", setting="options")
     check_facets(recipe, facets)
     store.permit(load_references(loads))
     for text in notes:
@@ -322,5 +322,5 @@ def judgement_set(name: str, library: PromptLibrary, models: Mapping[str, ModelB
 def _until(is_stopped: Callable[[], bool], scenarios: Iterator[Scenario]) -> Iterator[Scenario]:
     for scenario in scenarios:
         if is_stopped():
-            raise StoppedError("stopped while the run was planned; nothing was written")
+            raise StoppedError("stopped during planning; nothing was written")
         yield scenario

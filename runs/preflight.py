@@ -126,9 +126,10 @@ def misfit(role: str, binding: ModelBinding, request: int, window: ServedWindow)
         return None
     size = f"{request:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
     return (
-        f"{role} is asked with requests of {size}, and {binding.model} reads {window.tokens:,} by what its server "
-        f"says: serve it with a longer context, or give {role} another model (context={{{binding.model!r}: "
-        f"{window.tokens}}} plays what fits, and fails the rest)"
+        f"{role} gets requests of {size}, but the context window of {binding.model} is {window.tokens:,} tokens "
+        f"according to its server: serve it with a longer context, or give {role} another model "
+        f"(context={{{binding.model!r}: "
+        f"{window.tokens}}} plays the scenarios that fit; the others fail)"
     )
 
 
@@ -253,7 +254,9 @@ async def estimate_cost(
             taken = list(store.usage_by_scenario().values())
             common = store.common_usage()
     if not taken and not any(common):
-        raise RunError(f"recipe {recipe.name!r} makes no call in the scenarios that were tried: nothing to estimate")
+        raise RunError(
+            f"recipe {recipe.name!r} makes no calls in the sampled scenarios, so there is no cost to estimate"
+        )
     used = list(dict.fromkeys(binding.model for models in played.casts for binding in models.values()))
     return _extrapolated(taken, common, total, len(positions), config, limits.stated_prices, used)
 
@@ -300,7 +303,7 @@ def _not_playable(recipe: Recipe, why: str) -> RunError:
     return RunError(
         f"recipe {recipe.name!r} cannot be estimated, as {DEFAULT_MODEL} cannot play all of its roles: {why}",
         advice=Advice(
-            "status", "play a few scenarios with the real models instead; a run's status says what they took"
+            "status", "play a few scenarios with the real models instead; the run's status shows their usage"
         ),
     )
 

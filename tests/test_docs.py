@@ -187,7 +187,7 @@ def test_smallest_recipe_of_the_docs_has_all_functions(tmp_path: Path, dialoom: 
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 2
     dialoom("agree", "support.db", "--sample", 4, "-o", "labels.csv")
     assert "resolved" in (tmp_path / "labels.csv").read_text()
-    assert "the end: nothing comes next" in dialoom("step", "support.db", 1, input="back\nnext\nquit\n").stdout
+    assert "the end: no further steps" in dialoom("step", "support.db", 1, input="back\nnext\nquit\n").stdout
 
 
 def test_twenty_questions_is_short_and_quoted_in_full() -> None:
@@ -431,9 +431,10 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("docs/apollo-data.md", "user: On 12 March I have time for a film. Would you book me a seat?"): (
         "the shipped sample, compared below"
     ),
-    ("docs/local-models.md", "ok       shape openai/smollm2              held to it, as JSON mode with a schema"): (
-        "llama-cpp-python's server with SmolLM2-135M-Instruct, as `make test-llm` starts it"
-    ),
+    (
+        "docs/local-models.md",
+        "ok       shape openai/smollm2              enforced, requested as JSON mode with a schema",
+    ): ("llama-cpp-python's server with SmolLM2-135M-Instruct, as `make test-llm` starts it"),
     ("docs/ci.md", "met: task_completion >= 80.0 %: 100.0 % [75.8 %, 100.0 %] n=12"): "tests/cli/test_require.py",
     (
         "docs/ci.md",
@@ -443,7 +444,7 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("docs/recipes.md", "---"): "a prompt file, and no output",
     (
         "docs/running.md",
-        "provider openai at http://127.0.0.1:8000/v1 cannot be reached (connection refused): paused, trying again in "
+        "provider openai at http://127.0.0.1:8000/v1 cannot be reached (connection refused): paused, next attempt in "
         "1s, patience 10m",
     ): "a provider that goes away and comes back; tests/runs/test_provider_away.py plays it with a clock of its own",
     ("docs/sessions.md", "| run | scenarios | remembered % | offline |"): "tests/sessions plays the example",

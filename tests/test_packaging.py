@@ -128,5 +128,5 @@ def test_checkout_without_symlinks_says_so(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("ImportError: dialoom/runs is a text file where a symbolic link belongs")
+    assert last.startswith("ImportError: dialoom/runs must be a symbolic link")
     assert "git config core.symlinks true" in last

@@ -37,8 +37,8 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
         control = given if isinstance(given, Control) else Control()
         keywords["control"] = control
         try:
-            work_to_do = operation(*arguments, **keywords)  # begins only when it is awaited
-        except TypeError as error:  # about the arguments, of the awaitable form's name
+            work_to_do = operation(*arguments, **keywords)  # begins only when the result is awaited
+        except TypeError as error:  # TypeErrors about the arguments should name the public function
             raise TypeError(str(error).replace(f"{operation.__name__}()", f"{name}()")) from None
         with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:
             context = contextvars.copy_context()
@@ -46,7 +46,7 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
             try:
                 return _awaited(work, control)
             except KeyboardInterrupt:
-                if not work.done():  # a second one, while the first was being handled
+                if not work.done():  # a second Ctrl-C, while the first was being handled
                     control.interrupt()
                 raise
 
@@ -55,7 +55,7 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
 
 
 class DaemonThreads(ThreadPoolExecutor):
-    """An executor with as many daemon threads as calls, so that a call that hangs blocks neither others nor the exit.
+    """An executor with a daemon thread per concurrent call, so that a hanging call blocks neither others nor the exit.
 
     A thread is used again after its call and ends with the executor, not earlier: Linux ends the processes that Ray
     starts when the thread that started them ends.
@@ -99,7 +99,7 @@ class DaemonThreads(ThreadPoolExecutor):
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
             call()
-            del call  # it has the result
+            del call  # the call holds the result, which should not be kept alive
             with self._lock:
                 if self._is_closed:
                     return
@@ -107,7 +107,7 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 async def in_daemon_threads(work: Coroutine[Any, Any, Result]) -> Result:
-    """Do work whose event loop runs what is not async, such as the nodes of a graph, in daemon threads."""
+    """Run work in an event loop whose synchronous parts, such as nodes of a graph, run in daemon threads."""
     asyncio.get_running_loop().set_default_executor(DaemonThreads())
     return await work
 
@@ -123,10 +123,10 @@ def _awaited(work: Future[Result], control: Control) -> Result:
             interrupt = pressed
             control.interrupt()
             continue
-        except DialoomError as error:  # such as that it was stopped before there was anything to keep
+        except DialoomError as error:  # for example, stopped before anything was saved
             if interrupt is not None:
                 raise interrupt from error
-            # Its message says all; the frames of thread and event loop, and what it came from, only hide it.
+            # The message is complete; the frames of threads and the event loop, and the cause, would only distract.
             raise error.with_traceback(None) from None
         if interrupt is not None:
             raise interrupt

@@ -65,7 +65,7 @@ def chart(
         raise RunError(f"matplotlib is not installed: {HOW_TO_INSTALL}")
     names, groups = ([each] if isinstance(each, str) else [*each] for each in (values, by))
     if over is not None and over in groups:
-        raise RunError(f"over: {over!r} is in by, too; name it once", setting="over")
+        raise RunError(f"over: {over!r} is in by, too; give it only once", setting="over")
     found = _estimates(frame, names, [*groups, *([] if over is None else [over])])
     heading = title or ", ".join(names) + (f" by {', '.join(groups)}" if groups else "")
     drawn = _bars(found, names, groups, heading) if over is None else _lines(found, names, over, heading)
@@ -91,7 +91,7 @@ def _estimates(frame: pandas.DataFrame, names: Sequence[str], groups: Sequence[s
             except (TypeError, ValueError) as error:
                 raise RunError(f"column {name!r} must hold numbers or verdicts, got {value!r}") from error
     if not cells:
-        raise RunError(f"there is nothing to draw: {', '.join(names)} has no value")
+        raise RunError(f"there is nothing to draw: {', '.join(names)} has no values")
     return {key: {name: _estimate(by_name[name]) for name in names} for key, by_name in cells.items()}
 
 
@@ -112,7 +112,7 @@ def _bars(found: _Found, names: Sequence[str], groups: Sequence[str], title: str
 
 
 def _lines(found: _Found, names: Sequence[str], over: str, title: str) -> Chart:
-    """Return the points of a line for each column and group; the last part of each estimate's key is its x value."""
+    """Return the points of a line for each column and group; the last part of an estimate's key is its x value."""
     lines: dict[str, dict[float, Estimate | None]] = defaultdict(dict)
     for (*key, place), by_name in found.items():
         if not isinstance(place, int | float) and not hasattr(place, "__float__"):

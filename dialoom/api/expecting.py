@@ -111,7 +111,7 @@ def check_replay(
         if unmet:
             raise AssertionError("\n".join([*map(str, unmet), *told, worst_conversation(played, unmet[0])]))
     elif not played.is_same:
-        raise AssertionError("\n".join([f"{path.name} does not come out as recorded", *told, *played.changed]))
+        raise AssertionError("\n".join([f"{path.name} differs from the recorded conversation", *told, *played.changed]))
 
 
 def require_of_replay(
@@ -121,7 +121,7 @@ def require_of_replay(
     is_confident: bool = False,
     allow: Collection[str] = (),
 ) -> list[Checked]:
-    """Return whether requirements on the scores of a replay are met.
+    """Check requirements on the scores of a replay, and return whether they are met.
 
     Raises:
         RunError: If the replayed conversation did not end and so has no scores, or a requirement cannot be checked.
@@ -129,7 +129,7 @@ def require_of_replay(
     if played.outcome is None:
         raise RunError(f"the case could not be played to its end: {'; '.join(played.departures)}")
     if not played.live:
-        raise RunError("requirements are for roles that answer anew, and none did", setting="live")
+        raise RunError("requirements apply to roles that reply again, but no role did", setting="live")
     wanted = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
     return check_outcome(_episode(played), played.recipe, played.bindings.by_role, wanted, is_confident, allow)
 
@@ -178,7 +178,7 @@ class Expectation:
         return changed(self, is_confident=True)
 
     def at_least(self, bound: float) -> Expectation:
-        """Expect that the mean is at least a value; for verdicts, that the share of true ones (from 0 to 1) is.
+        """Expect that the mean is at least a value; for verdicts, that the share of true verdicts (0 to 1) is.
 
         Raises:
             AssertionError: If the expectation is not met; the message has the value, the reason and the worst
@@ -192,14 +192,14 @@ class Expectation:
         return self._expected("<=", bound)
 
     def not_worse_than(self, baseline: RunReader | PathLike) -> Expectation:
-        """Expect that the metric (or without one, every metric) is not lower than in another run, by the paired test.
+        """Expect that the metric (every metric, if none is given) is not significantly lower than in another run.
 
         Raises:
             AssertionError, RunError: As for `at_least`. Apart from the role under evaluation, the two runs must have
                 the same settings.
         """
         if not isinstance(self.of, RunReader):
-            raise RunError("not_worse_than compares runs, and this is a replay")
+            raise RunError("not_worse_than compares runs, but this is a replay")
         compared = self.of.require(
             not_worse_than=baseline,
             metrics=[self.name] if self.name else [],

@@ -33,7 +33,7 @@ def frame(
 ) -> pandas.DataFrame:
     """Return a run as a DataFrame; see `Run.frame`."""
     if kind not in get_args(Kind):
-        raise RunError(f"kind {kind!r}: there are {', '.join(get_args(Kind))}", setting="kind")
+        raise RunError(f"kind must be one of {', '.join(get_args(Kind))}, got {kind!r}", setting="kind")
     library = _imported("pandas", "frames")
     is_calibrated = kind == "calibrated"
     rows = list(_calibrated(run, labels, judging, where) if is_calibrated else _ROWS[kind](run, judging, where))
@@ -161,7 +161,7 @@ def _offline(run: RunFile, judging: str | None) -> str | None:
 
 
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe's own values. A name that is already in use gets its kind as prefix, such as `facet.number`."""
+    """Return a recipe's own values as columns. A name in use gets its kind as prefix, such as `facet.number`."""
     return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
 
 

@@ -120,7 +120,7 @@ def _loaded(reader: str | Reader | None) -> Reader | None:
 
 
 def _check(source: Path, reader: Reader | None, is_stopped: Callable[[], bool]) -> None:
-    """Read all rows without keeping any.
+    """Check all rows without keeping them in memory.
 
     Raises:
         DataError: If rows are broken; the message lists them.
@@ -128,7 +128,7 @@ def _check(source: Path, reader: Reader | None, is_stopped: Callable[[], bool]) 
     count, first = 0, list[DataError]()
     for _, found in transcripts_of(source, reader):
         if is_stopped():
-            raise StoppedError("stopped while the rows were checked; nothing was imported")
+            raise StoppedError("stopped during the check of the rows; nothing was imported")
         if isinstance(found, DataError):
             count += 1
             first += [found] if len(first) < _MOST_SHOWN else []
@@ -142,12 +142,12 @@ def _check(source: Path, reader: Reader | None, is_stopped: Callable[[], bool]) 
 
 @contextlib.contextmanager
 def _opened(path: Path, study: PathLike | None, settings: PlaySettings) -> Iterator[RunStore]:
-    """Open the run for writing; it is made and planned if it does not exist."""
+    """Open the run for writing; it is created and planned if it does not exist."""
     given = None if study is None else transcripts(read_study(Path(study), is_played=False))
     if path.exists():
         store = RunStore(path)
     else:
-        settings["options"] = {"judge": False}  # what is recorded is judged afterwards
+        settings["options"] = {"judge": False}  # imported conversations are judged later
         new = resolve(given or transcripts(), False, **settings)
         store = RunStore.create(path, new.config, prepare(new.recipe, new.config), recipe=new.recipe)
         store.give(cast_references(new.config.models))
@@ -182,7 +182,7 @@ def _add(
             imported.broken += 1
             imported.errors += [str(found)] if len(imported.errors) < _MOST_SHOWN else []
             continue
-        if store.position_of(found.id) is not None:  # the gate's rules take most of the time
+        if store.position_of(found.id) is not None:  # known already: skip the gate's slow rules
             imported.known += 1
             continue
         outcome = completed(recipe, found, recipe.recorded(found))

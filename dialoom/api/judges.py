@@ -45,7 +45,7 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
         if each.state == "done" and is_to_judge(recipe, run.scenario(recipe, run.resolve(each.id)), each.outcome)
     ]
     if not found:
-        raise RunError(f"{run.path} has nothing to judge" + (f" where {where}" if where else ""))
+        raise RunError(f"{run.path} has no scenarios to judge" + (f" where {where}" if where else ""))
     scenarios = {scenario_of(id_) for id_ in found}
     drawn = set(sorted(scenarios, key=lambda id_: (stream(seed, id_, "judged").random(), id_))[:sample])
     chosen = {id_ for id_ in found if scenario_of(id_) in drawn}
@@ -57,7 +57,7 @@ Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"
 
 
 def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[Seats]:
-    """Return the judges of each set, from one judge or several for each role.
+    """Return the judges of each set of judgements, given one judge or several for each role.
 
     Raises:
         RunError: If roles with several judges have different numbers of them.
@@ -67,7 +67,9 @@ def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[
     counts = {role: len(judges) for role, judges in given.items() if len(judges) != 1}
     if len({*counts.values()}) > 1 or 0 in counts.values():
         told = ", ".join(f"{count} of {role or 'every role'}" for role, count in counts.items())
-        raise RunError(f"models: as many judges of each role are needed, or one; there are {told}", setting="models")
+        raise RunError(
+            f"models: every judging role needs the same number of judges, or one; given are {told}", setting="models"
+        )
     seats = [
         {role: judges[place if len(judges) > 1 else 0] for role, judges in given.items()}
         for place in range(max(counts.values(), default=1))
@@ -76,7 +78,7 @@ def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[
 
 
 def bound_judges(recipe: Recipe, model: Players | None, players: PlayerSettings) -> list[Bindings]:
-    """Return the judges of each set, bound to the recipe's judging roles.
+    """Return the judges of each set of judgements, bound to the recipe's judging roles.
 
     Raises:
         RunError, BindingError: If a setting is wrong; the message names it.
@@ -105,8 +107,8 @@ def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
     may = roles_of_several(recipe)
     for role in several:
         if role not in may:
-            told = f"several may play {', '.join(may)}" if may else f"{recipe.name!r} has no judging of its own"
-            raise RunError(f"models: one model plays {role!r}; {told}", setting="models")
+            told = f"several models are possible for {', '.join(may)}" if may else f"{recipe.name!r} does not judge"
+            raise RunError(f"models: only one model can play {role!r}; {told}", setting="models")
 
 
 def user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players], list[ModelLike]]:
@@ -125,7 +127,7 @@ def user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players
 
 
 def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBinding, ...]:
-    """Return the bindings of the user's further models, which the run's file keeps.
+    """Return the bindings of the user's further models, which the run's file stores.
 
     Raises:
         RunError: If two have one name, or one is in no file, so that a resumed run could not call it.
@@ -133,26 +135,28 @@ def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBin
     users = [each.by_role[USER] for each in (first, *others)]
     names = [each.model for each in users]
     if twice := [each for each in names if names.count(each) > 1]:
-        raise RunError(f"models: {twice[0]} plays {USER!r} twice; 'trials' repeats conversations", setting="models")
+        raise RunError(
+            f"models: {twice[0]} is given twice for {USER!r}; to repeat conversations, use 'trials'", setting="models"
+        )
     if unnamed := [each.removeprefix(OBJECT) for each in names if each.startswith(OBJECT) and others]:
         raise RunError(
-            f"models: of several user models each is kept by name, and {unnamed[0]!r} is in no file; give a model's "
-            "name or a function that can be imported",
+            f"models: with several user models, each is stored by name, but {unnamed[0]!r} cannot be imported by a "
+            f"name; give a model's name or an importable function",
             setting="models",
         )
     return tuple(users[1:])
 
 
 def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) -> tuple[dict[str, ModelBinding], ...]:
-    """Return the bindings of further judges, which the run's file keeps.
+    """Return the bindings of further judges, which the run's file stores.
 
     Raises:
         RunError: If two have one name, or one is in no file, so that a resumed run could not call it.
     """
     if others and any(each.objects.keys() - first.objects.keys() for each in others):
         raise RunError(
-            "models: of several judges each is kept by name, and one is a function or graph that is in no file; let it "
-            "judge once all is played",
+            "models: with several judges, each is stored by name, but one is a function or graph that cannot be "
+            "imported by a name; use it in a separate judging after the run",
             setting="models",
         )
     panel = [Bindings({role: each.by_role[role] for role in WithJudging.of(recipe).judging_roles()}) for each in others]
@@ -160,7 +164,7 @@ def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) 
 
 
 def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[tuple[Bindings, str]]:
-    """Return a judge and a set's name for each judging: the first judging of every judge, then the second, and so on.
+    """Return the judges and the set's name for each judging: the first judging by every judge, then the second, ...
 
     Raises:
         RunError: If a name is given for several judges, two sets would have the same name, or `repeat` is less than 1.
@@ -169,14 +173,15 @@ def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[
         raise RunError(f"repeat must be a whole number from 1, got {repeat!r}", setting="repeat")
     if name is not None and len(bound) > 1:
         raise RunError(
-            f"name {name!r}: the sets of several judges are named after their models; name one judge's alone",
+            f"name {name!r}: the sets of several judges are named after their models; a name can be given for a "
+            f"single judge only",
             setting="name",
         )
     names = [name or ", ".join(each.model for each in judges.by_role.values()) for judges in bound]
     if twice := [each for each in names if names.count(each) > 1]:
         raise RunError(
-            f"models: {twice[0]} is named twice; 'repeat' asks a judge more than once, and judges who differ in "
-            "something else need names of their own, so let them judge one after the other",
+            f"models: {twice[0]} is given twice; to judge repeatedly, use 'repeat'; for judges that differ in other "
+            f"settings, judge separately under different names",
             setting="models",
         )
     return [
@@ -187,7 +192,7 @@ def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[
 
 
 def together(before: Ended | None, now: Ended) -> Ended:
-    """Merge the results of the work on several sets of judgements."""
+    """Merge the results of judging into several sets of judgements."""
     if before is None:
         return now
     return replace(now, done=before.done + now.done, failed=before.failed + now.failed, judging=before.judging)

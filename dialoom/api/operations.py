@@ -153,7 +153,7 @@ class Run(RunReader):
         return stream(self._given, path=self.path, is_new=False, models=self._known(models), **trusting)
 
     def _trusting(self, calls: CallSettings) -> CallSettings:
-        """Return the call settings, with the trust of this handle unless they set another."""
+        """Return the call settings, with this handle's trust setting unless they set it themselves."""
         return {"trust": self._trust.everything, **calls}
 
     def _stateful_players(self, file: RunFile) -> dict[str, OwnPlayer]:
@@ -165,7 +165,7 @@ class Run(RunReader):
         return self._players
 
     def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
-        """Return the functions and graphs that this handle keeps, overridden by those given now."""
+        """Return the functions and graphs that this handle holds, overridden by those given now."""
         return {**self._models, **(models or {})}
 
 
@@ -328,7 +328,7 @@ async def ajudge(
     with reopened_to_judge(path, recipe, calls) as store:
         take_study(store, study)
         judge, ended = store.recipe, None
-        judging_graph(judge)  # fails early if the recipe has none
+        judging_graph(judge)  # fails early if the recipe has no judges
         only = drawn_to_judge(store, sample, where)
         bound = bound_judges(judge, model, part(PlayerSettings, settings))
         sets = set_names(bound, name, repeat)
@@ -421,7 +421,8 @@ async def aretry(
     """
     if judging is not None and not unparsed:
         raise RunError(
-            f"judging {judging!r}: it names the set whose unparsed judgements are made again; ask for these too",
+            f"judging {judging!r}: it names the set whose unparsed judgements are repeated, so 'unparsed' is needed "
+            f"too",
             setting="judging",
         )
     is_failed = failed if failed is not None else not scenarios and not unparsed
@@ -456,7 +457,7 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
 async def stream(
     recipe: RecipeLike | None = None, *, path: PathLike, is_new: bool | None = None, **settings: Unpack[PlaySettings]
 ) -> AsyncGenerator[Event, None]:
-    """Yield events as they happen while a run is played or, without a recipe, resumed.
+    """Yield the events of a run while it is played or, if no recipe is given, resumed.
 
     Leaving the loop early stops the work. Committed steps are kept, and `resume` continues from them. To go on in the
     same coroutine, wrap the stream in `contextlib.aclosing`: otherwise the event loop closes it only later.
@@ -550,14 +551,14 @@ estimate = blocking("estimate", aestimate)
 
 
 def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None, *, trust: bool = False) -> Run:
-    """Return the handle of a run after an operation; the handle keeps the models that were given as objects."""
+    """Return the handle of a run after an operation; it holds the players that were passed as objects."""
     objects = task.policy.objects
     models = {role: objects[each.model] for role, each in task.models.items() if each.model in objects}
     return Run(task.store.path, recipe, models=models, ended=ended, trust=trust)
 
 
 def _made_folder(recipe: RecipeLike, options: Mapping[str, Any] | BaseModel | None, folder: Path) -> str:
-    """Return the format of the folder that a run with these options generates.
+    """Return the folder format for which these options generate data, if any.
 
     Raises:
         RunError: If there is no such recipe, it has no such options, or it generates no folder.
@@ -566,7 +567,10 @@ def _made_folder(recipe: RecipeLike, options: Mapping[str, Any] | BaseModel | No
     _, found = find_recipe(recipe)
     format_ = WithExports.of(found).folder_format(parsed_options(found, options))
     if format_ is None:
-        raise RunError(f"folder {str(folder)!r}: {found.name} is not made for one; export a format", setting="folder")
+        raise RunError(
+            f"folder {str(folder)!r}: {found.name} generates no data for a folder; export a format instead",
+            setting="folder",
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(f"{folder} exists and is not an empty folder; the run's folder is to be written there")
+        raise OutputError(f"{folder} exists and is not an empty folder; give another folder for the run's data")
     return format_

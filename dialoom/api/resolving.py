@@ -86,7 +86,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
         study=found.study.plain() if isinstance(found, Simulation) else None,
     )
     policy = call_policy(part(CallSettings, given), RunLimits(), bindings.objects, found.roles)
-    if is_played:  # before the prices, for which LiteLLM is imported
+    if is_played:  # checked before the prices, which need the slow import of LiteLLM
         ensure_callable(config.casts, policy)
     policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
     check_workers(servers_of(found, chosen), config.casts, policy)
@@ -94,7 +94,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
 
 
 def _unplayed(recipe: Recipe, options: RecipeOptions) -> dict[str, str]:
-    """Return the roles that have no understudy of their own, each with the generic offline model as its player."""
+    """Return the roles without an understudy of their own, each to be played by the generic offline model."""
     library = WithPrompts.of(recipe).library()
     used = WithRoles.of(recipe).roles_used(options)
     return {role: model for role, model in stand_ins(library).items() if role in used and model == PLACEHOLDER}

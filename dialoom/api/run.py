@@ -104,7 +104,7 @@ class RunReader:
             return file.config
 
     def config_diff(self, config: RunConfig, recipe: Recipe) -> list[str]:
-        """Return the differences from another configuration, as `key: then, now`.
+        """Return the differences from another configuration, as `key: OLD then, NEW now`.
 
         Prompts are compared only if the configuration has sets of prompts.
 
@@ -116,7 +116,9 @@ class RunReader:
             found = config_diff(file.config, config)
             if config.prompts:
                 stored, requested = file.prompts, WithPrompts.of(recipe).library(config.prompts)
-                found += [f"prompt {id_}: another text" for id_ in requested if stored[id_].hash != requested[id_].hash]
+                found += [
+                    f"prompt {id_}: the text differs" for id_ in requested if stored[id_].hash != requested[id_].hash
+                ]
             return found
 
     @property
@@ -708,12 +710,12 @@ class RunReader:
             if str(path).endswith(("/", os.sep)) and not request.makes_folder(file.recipe):
                 example = f"{Path(str(path))}.{encoding}"
                 raise RunError(
-                    f"path {path} means a folder, and this export is one file, such as {example}", setting="path"
+                    f"path {path} is a folder, but this export is a single file, such as {example}", setting="path"
                 )
             if isinstance(path, str | os.PathLike):
                 return (write_described if card else write)(file, request, Path(path))
             if card:
-                raise RunError("card: an open file has none; give a path", setting="card")
+                raise RunError("card: an open file cannot have a card; give a path", setting="card")
             return write(file, request, path)
 
     def frame(
@@ -821,7 +823,7 @@ class RunReader:
 
 def _is_of_dialoom(error: Exception) -> bool:
     """Return whether an exception raised in a caller's block passed through a function of dialoom."""
-    within = list(traceback.walk_tb(error.__traceback__))[1:]  # the first frame is the one that had the block
+    within = list(traceback.walk_tb(error.__traceback__))[1:]  # the first frame is the one with the caller's block
     return any(str(frame.f_globals.get("__name__")).startswith("dialoom.") for frame, _ in within)
 
 
@@ -902,7 +904,7 @@ def report(
         each for given in runs for each in ([given] if isinstance(given, RunReader | str | os.PathLike) else given)
     ]
     if not named:
-        raise RunError("runs: give at least one", setting="runs")
+        raise RunError("runs: give at least one run", setting="runs")
     with ExitStack() as opened:
         handles = [run if isinstance(run, RunReader) else RunReader(run, trust=trust) for run in named]
         files = [opened.enter_context(handle._opened()) for handle in handles]

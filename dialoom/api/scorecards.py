@@ -48,7 +48,7 @@ from .tasks import watched
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One system to be played by one assistant.
+    """One system, played by one assistant.
 
     Attributes:
         system: The system.
@@ -106,12 +106,12 @@ async def ascorecard(
     tell, control = watched(settings)
     chosen = await asyncio.to_thread(read_suite, os.fspath(suite))
     if size not in ("quick", "full"):
-        raise RunError(f"size {size!r}: there are quick and full", setting="size")
+        raise RunError(f"size must be quick or full, got {size!r}", setting="size")
     parts = await asyncio.to_thread(lambda: _parts(chosen, size, folder, model, settings))
     _tell_stand_ins(parts, tell)
     await _planned(parts, folder, chosen, size, tell)
     calls = part_of(CallSettings, checked(JudgeSettings, settings))
-    calls["control"], calls["trust"] = control, True  # the runs' settings were compared with those given now
+    calls["control"], calls["trust"] = control, True  # the runs' settings were already compared with the given ones
     whole = calls["budget"]
     for number, part in enumerate(parts, start=1):
         if control.is_draining or not _is_left(part.path, retry_failed):
@@ -144,7 +144,7 @@ def open_scorecard(*folders: PathLike, allow_different_users: bool = False, trus
         StoreError: If a run is missing or damaged.
     """
     if not folders:
-        raise RunError("folders: give at least one", setting="folders")
+        raise RunError("folders: give at least one folder", setting="folders")
     return Scorecard.of([Path(folder) for folder in folders], Trust(trust), allow_different_users)
 
 
@@ -159,7 +159,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
         with _told_of(suite, system, settings):
             recipe = load_recipe(system.recipe)
             if WithRoles.of(recipe).evaluated is None:
-                raise RunError(f"recipe {recipe.name!r} evaluates no role")
+                raise RunError(f"recipe {recipe.name!r} has no role under evaluation")
             check_contrasts(WithJudging.of(recipe).metrics, system.contrasts)
             recipes.append(recipe)
     role = _evaluated(suite, recipes)
@@ -184,14 +184,14 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
     files = [part.path for part in assistants]  # names may differ only in characters that file names cannot have
     if twice := [part.label for part in assistants if files.count(part.path) > 1]:
         name = twice[0].removeprefix(OBJECT)
-        advice = f"; give each a name of its own: dialoom.Model({name}, name=...)" if name != twice[0] else ""
+        advice = f"; give each a different name: dialoom.Model({name}, name=...)" if name != twice[0] else ""
         raise RunError(f"models: two assistants are named {twice[0]}{advice}", setting="models")
     return parts
 
 
 @contextlib.contextmanager
 def _told_of(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iterator[None]:
-    """Add the system's name to errors in the suite's settings; errors in the caller's settings are not changed."""
+    """Add the system's name to an error in the suite's settings, but not to an error in the caller's settings."""
     try:
         yield
     except DialoomError as error:
@@ -208,7 +208,7 @@ def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
     }
     if len(set(roles.values())) > 1:
         told = ", ".join(f"{label} {role}" for label, role in roles.items())
-        raise RunError(f"suite {suite.suite!r}: its systems evaluate different roles: {told}", setting="suite")
+        raise RunError(f"suite {suite.suite!r}: its systems must evaluate the same role, got {told}", setting="suite")
     return next(iter(roles.values()))
 
 
@@ -234,7 +234,7 @@ def _settings(
     players: dict[str, Any] = {}
     for name in PlayerSettings.__annotations__:
         now: Any = given.get(name)
-        if isinstance(now, list | tuple):  # roles, as of stateful players
+        if isinstance(now, list | tuple):  # roles, e.g. of stateful players
             players[name] = now
             continue
         now = now if isinstance(now, Mapping) or now is None else {"": now}
@@ -269,7 +269,7 @@ async def _planned(
     kept = await asyncio.to_thread(read_record, folder)
     if kept is not None and kept.summary() != wanted.summary():
         raise RunError(
-            f"path {folder} holds a scorecard of {kept.summary()}, and this is {wanted.summary()}; give another folder",
+            f"path {folder} contains a scorecard of {kept.summary()}, not of {wanted.summary()}; give another folder",
             setting="path",
         )
     for part in parts:
@@ -310,7 +310,9 @@ def _check_same(part: _Part) -> None:
     with RunFile(part.path, recipe=part.new.recipe) as run:
         if differing := config_diff(run.config, part.new.config):
             told = "; ".join(differing)
-            raise RunError(f"path {part.path} was made otherwise ({told}); give another folder", setting="path")
+            raise RunError(
+                f"path {part.path} was played with other settings ({told}); give another folder", setting="path"
+            )
 
 
 def _check_expressions(suite: Suite, part: _Part) -> None:
@@ -335,7 +337,7 @@ def _tell_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> No
 
 
 def _is_left(path: Path, retry_failed: bool) -> bool:
-    """Return whether a run has work left."""
+    """Return whether a run has unfinished work."""
     with RunFile(path) as run:
         status = run.status()
         return bool(status.pending or run.config.panel or (retry_failed and status.failed))
@@ -356,7 +358,7 @@ def _left_of(budget: Budget | None, others: Collection[Path]) -> Budget | None:
 
 
 def _objects(new: NewRun) -> dict[str, ModelLike]:
-    """Return the functions and graphs that play roles, by role; they are required to resume a run."""
+    """Return the functions and graphs that play roles, by role, which are needed to resume a run."""
     objects = new.bindings.objects
     return {role: objects[each.model] for role, each in new.bindings.by_role.items() if each.model in objects}
 

@@ -52,7 +52,7 @@ for _kind in (CallSettings, JudgeSettings, PlaySettings):
 def call_policy(
     settings: CallSettings, kept: RunLimits, objects: Mapping[str, OwnPlayer], roles: Collection[str]
 ) -> CallPolicy:
-    """Return how calls are made: by the settings given now and, for all others, those stored in the run's file.
+    """Return the call policy: settings given now, completed by those stored in the run's file.
 
     Args:
         settings: The settings given now.

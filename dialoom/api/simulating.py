@@ -133,7 +133,7 @@ async def asimulate(
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Rows given as Python values or as the path of a file.
+    """The rows of people or tasks, given as Python values or as the path of a file.
 
     Attributes:
         rows: The rows; `None` if a file was given.
@@ -217,7 +217,7 @@ def _check(given: Check | Callable[..., Any], number: int) -> Check:
 
 
 def _check_workers(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any], calls: CallSettings) -> None:
-    """Refuse lambdas if there are several processes: another process cannot import a lambda by name.
+    """Reject lambdas if there are several processes: another process cannot import a lambda by name.
 
     Raises:
         RunError: If workers are requested and a function is a lambda.
@@ -233,30 +233,32 @@ def _check_workers(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any
 
 
 def _check_same(path: Path, recipe: Simulation, settings: Mapping[str, Any], models: Mapping[str, Players]) -> None:
-    """Refuse a file whose run has other rows or settings, functions with other names, or other models for a role."""
+    """Raise an error if the existing run has other rows, settings, function names or models."""
     with RunFile(path) as run:
         config = run.config
     if config.study != recipe.study.plain():
         raise RunError(
-            f"path {path} holds another run: other rows, prompts, turns, judges or checks; give another path",
+            f"path {path} contains a run with other rows, prompts, turns, judges or checks; give another path",
             setting="path",
         )
     for name, value in settings.items():
         if (stored := getattr(config, name)) != value:
-            raise RunError(f"{name} {value}: {path} holds a run with {name} {stored}; give another path", setting=name)
+            raise RunError(
+                f"{name} {value}: {path} contains a run with {name} {stored}; give another path", setting=name
+            )
     for role, given in models.items():
         player, *others = given if isinstance(given, list | tuple) else [given]
         if not is_named(player, config.models[role].model):
             known = config.models[role].model.removeprefix(OBJECT)
             raise RunError(
-                f"models: {path} holds a run whose {role} is {known!r}, another function; give another path",
+                f"models: {path} contains a run whose {role} is {known!r}, another function; give another path",
                 setting="models",
             )
         further = config.users if role == USER else tuple(each[role] for each in config.panel if role in each)
         if len(others) != len(further) or not all(map(is_kept, others, (each.model for each in further))):
             every = ", ".join(each.model for each in (config.models[role], *further))
             raise RunError(
-                f"models: {path} holds a run whose {role} models are {every}; give another path", setting="models"
+                f"models: {path} contains a run whose {role} models are {every}; give another path", setting="models"
             )
 
 

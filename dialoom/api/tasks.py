@@ -71,7 +71,7 @@ class OpenRun:
     tell: Callable[[Event], None]
     control: Control
     is_wider: bool = False
-    """True if the current operation was given context windows."""
+    """Whether context windows were given to this operation, so that longer requests may be sent."""
 
 
 @contextlib.asynccontextmanager
@@ -127,7 +127,7 @@ async def reopened(
             check_study(store)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             casts = store.config.casts
-            if policy.cache is not None or not missing_keys(casts):  # which is reported later, without LiteLLM
+            if policy.cache is not None or not missing_keys(casts):  # missing keys are reported later
                 policy.limits.check_prices(each.model for cast in casts for each in cast.values())
             take_leftovers(store)
             if not store.is_planned:
@@ -175,7 +175,7 @@ async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
         again = await asyncio.to_thread(lambda: repeated(_openings(store, recipe), variety.redraws, variety.similarity))
         if not again:
             break
-        note = f"drawn again, as their openings nearly repeated an earlier one of the same task: {len(again):,}"
+        note = f"played again, as their openings nearly repeated an earlier one of the same task: {len(again):,}"
         store.retries.scenarios(again, note)
         task.tell(Notice(note))
         task.tell(Started(store.path, "playing", len(again)))
@@ -191,7 +191,7 @@ def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
         if state == "done":
             talk = store.scenario(recipe, position)
             assert isinstance(talk, SimulatedTalk)
-            trial = id_.removeprefix(talk.id)  # trials are independent, and may begin alike
+            trial = id_.removeprefix(talk.id)  # trials are independent and may have similar openings
             task = json.dumps([trial, talk.task], sort_keys=True)
             yield Opening(position, task, opening_of(store.outcome(position)), times[position])
 
@@ -253,7 +253,7 @@ async def judged_anew(
     calls: CallSettings,
     only: Collection[int] | None = None,
 ) -> Ended:
-    """Judge a run's scenarios into a set of judgements, by checked judges of its own recipe or of the review.
+    """Judge a run's scenarios into a set of judgements, with checked judges of its recipe or of a review.
 
     With `is_again`, failed judgings of the set are tried again; with `only`, only the scenarios at these positions are
     judged.
@@ -311,7 +311,7 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     if chosen.members:
         named = ", ".join(map(repr, chosen.members))
         raise RunError(
-            f"judging {chosen.name!r}: a panel says what its judges say; name one of {named}", setting="judging"
+            f"judging {chosen.name!r}: a panel only combines its judges' sets; name one of {named}", setting="judging"
         )
     if chosen.is_review:
         recipe = Review(recipe)
@@ -319,7 +319,7 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     if WithJudging.of(recipe).judging() is None:
         raise RunError(
             f"recipe {recipe.name!r} has no separate judging, so its judgements cannot be repeated alone",
-            advice=Advice("retry_scenario", "play a scenario anew instead", {"path": store.path}),
+            advice=Advice("retry_scenario", "play a scenario again instead", {"path": store.path}),
         )
     models = {role: chosen.models[role] for role in WithJudging.of(recipe).judging_roles()}
     await asyncio.to_thread(ensure_callable, [models], task.policy)
@@ -352,7 +352,7 @@ async def carry_out(
         stop_rule = await _played(task, graph, casts, work, is_resumed, servers)
     else:
         stop_rule = await _played_by_workers(task, casts, work, judging)
-    _tell_changes(task, casts, _changes(task), told)  # such as those of requests with tools
+    _tell_changes(task, casts, _changes(task), told)  # such as changes that occur only in requests with tools
     ended = Ended(store.path, stop_rule.done, stop_rule.failed, not stop_rule.is_draining, stop_rule.stopped, judging)
     task.tell(ended)
     return ended
@@ -392,7 +392,7 @@ async def _played(
 
 
 def _changes(task: OpenRun) -> set[tuple[str, str]]:
-    """Return the changed settings of calls so far that were not sent as configured, each with its role."""
+    """Return, by role, the settings that were not sent as configured in calls so far."""
     return {(role, each) for role, texts in task.store.changes().items() for text in texts for each in text.split("; ")}
 
 
@@ -402,7 +402,7 @@ def _tell_changes(
     changes: set[tuple[str, str]],
     told: set[tuple[str, str]],
 ) -> None:
-    """Report the changed settings of calls that were not reported before, with the models of the role."""
+    """Report settings that were not sent as configured and not reported before, with the models of the role."""
     by_role: dict[str, list[str]] = {}
     for role, change in sorted(changes - told):
         by_role.setdefault(role, []).append(change)
@@ -415,7 +415,7 @@ def _tell_changes(
 async def _played_by_workers(
     task: OpenRun, casts: Sequence[Mapping[str, ModelBinding]], work: Iterator[Work], judging: str | None
 ) -> StopRule:
-    from dialoom.runs.workers.pool import WorkerPool  # here, as a run of one process needs none of it
+    from dialoom.runs.workers.pool import WorkerPool  # imported here, as a run in a single process does not need it
 
     pool = WorkerPool(task.store, task.recipe, casts[0], task.policy, task.tell)
     task.control.attach(pool, pool)
@@ -427,17 +427,17 @@ async def _played_by_workers(
 
 
 def watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
-    """Return the listener for events, and the control with which the work can be stopped."""
+    """Return the listener for events, and the control that can stop the work."""
     return calls.get("on_event") or (lambda _event: None), calls.get("control") or Control()
 
 
 def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
-    """Return the trust in a run's code and addresses; code and addresses trusted only by the setting are reported."""
+    """Return the trust in a run's code and addresses; report what is trusted only because of the setting."""
     return Trust(calls.get("trust", False), lambda line: tell(Notice(line)))
 
 
 def check_study(store: RunStore) -> None:
-    """Check that the functions of a run's study are unchanged since it was made; runs of other recipes pass.
+    """Check that the functions of a run's study are unchanged since it was made; do nothing for other recipes.
 
     Raises:
         RunError: If a file has changed or is missing, or a function that was given as a Python object is not given
@@ -448,14 +448,14 @@ def check_study(store: RunStore) -> None:
         return
     if recipe.missing:
         raise RunError(
-            f"{store.path} was made with functions that were given as Python objects: {', '.join(recipe.missing)}; "
+            f"{store.path} was created with functions that were passed as Python objects: {', '.join(recipe.missing)}; "
             "call dialoom.simulate again with the same arguments",
             setting="path",
         )
     for named in recipe_references(store.config.recipe, recipe=recipe):
         if named.hash() != store.config.code.get(named.spec):
             raise RunError(
-                f"{named.code} has changed or is missing since {store.path} was made with it; restore it",
+                f"{named.code} is missing or has changed since {store.path} was created; restore it",
                 setting="path",
                 advice=Advice(
                     "score_anew",
@@ -474,8 +474,8 @@ def check_transcripts(store: RunStore) -> None:
     """
     if not isinstance(store.recipe, Transcripts):
         raise RunError(
-            f"{store.path} is a run of {store.config.recipe!r}; only imported conversations are added to and take a "
-            "study's judges"
+            f"{store.path} is a run of {store.config.recipe!r}; only runs of imported conversations can be extended "
+            f"or judged by a study"
         )
 
 
@@ -511,7 +511,7 @@ def check_judges(store: RunStore, judge: Recipe, bound: Sequence[Bindings], call
     """
     policy = call_policy(calls, RunLimits.of(store), {}, judge.roles)
     casts = [each.by_role for each in bound]
-    ensure_callable(casts, policy)  # first, as a missing key is found without LiteLLM
+    ensure_callable(casts, policy)  # checked first, because missing keys are found without importing LiteLLM
     models = [binding.model for judges in casts for binding in judges.values()]
     for model in models:
         check_model(model)
@@ -528,27 +528,27 @@ def judging_graph(recipe: Recipe) -> Graph:
     """
     graph = WithJudging.of(recipe).judging()
     if graph is None:
-        raise RunError(f"recipe {recipe.name!r} has no judging of its own")
+        raise RunError(f"recipe {recipe.name!r} has no separate judging")
     return graph
 
 
 def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> JudgementSet:
-    """Return the set of judgements of that name to go on with, or a new one."""
+    """Return the set of judgements with this name to continue, or a new set."""
     wanted = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
-    kept = {OWN_JUDGEMENTS: "the judgements that a run makes itself", PANEL: "what several judges say together"}
+    kept = {OWN_JUDGEMENTS: "the run's own judgements", PANEL: "the panel of several judges"}
     if wanted.name in kept and wanted.name not in existing.keys() - {OWN_JUDGEMENTS}:
-        raise RunError(f"name {wanted.name!r} is kept for {kept[wanted.name]}; give another", setting="name")
+        raise RunError(f"name {wanted.name!r} is reserved for {kept[wanted.name]}; give another name", setting="name")
     if existing.get(wanted.name) == wanted:
         return wanted
-    if wanted.name not in existing or not store.has_judged(wanted.name):  # the latter if a rubric was wrong
+    if wanted.name not in existing or not store.has_judged(wanted.name):  # a set may be empty
         store.add_judgement_set(wanted)
     else:
         theirs = ", ".join(existing[wanted.name].model_names.values())
         if existing[wanted.name].model_names == wanted.model_names:
             theirs += " with other prompts, temperature, address, reply limits or parameters"
         raise RunError(
-            f"name {wanted.name!r}: the judgements of that name were made by {theirs}; give another name",
+            f"name {wanted.name!r}: the existing set with that name was made by {theirs}; give another name",
             setting="name",
         )
     return wanted
@@ -565,7 +565,8 @@ def tell_unplayed(
             if name and name not in played:
                 tell(
                     Notice(
-                        f"{setting}: no role is played by {name}, so it changes nothing; there are {', '.join(played)}"
+                        f"{setting}: no role is played by {name}, so the setting has no effect; the models are "
+                        f"{', '.join(played)}"
                     )
                 )
 

@@ -106,14 +106,14 @@ async def atry_judge(
     found, where = Path(source), None
     is_run = is_sqlite(found)
     if is_run and judges is not None:
-        raise RunError(f"judges: {found} is a run, which its own recipe's judges score", setting="judges")
+        raise RunError(f"judges: {found} is a run, whose own recipe has the judges; leave out judges", setting="judges")
     if not is_run and judges is None:
-        raise RunError("judges is missing: name the study whose judges are tried", setting="judges")
+        raise RunError("judges is missing: give the study whose judges are to be tried", setting="judges")
     given = None
     if labels is not None or is_run:
         given = read_labels(labels_beside(found) if labels is None else Path(labels))
     elif next(labelled_rows(found), None) is None:
-        raise DataError(found, f'no row has a label; give a row one as "{LABEL}NAME", or a labels file')
+        raise DataError(found, f'no row has a label; add labels to the rows under "{LABEL}NAME", or give a labels file')
     with ExitStack() as stack:
         if path is None:
             target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / f"{found.stem}.db"
@@ -146,7 +146,7 @@ def _where_labelled(path: Path, labels: Labels) -> str:
     with RunFile(path) as file:
         ids = {found[1] for row in labels.rows if (found := scenario_of(file, row.item)) is not None}
     if not ids:
-        raise DataError(labels.path, "no label is of a scenario of the run")
+        raise DataError(labels.path, "no label belongs to a scenario of the run")
     return f"id in {sorted(ids)!r}"
 
 
@@ -165,7 +165,7 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
     for row in rows:
         episode = run.episode(run.resolve(row.id), judging)
         if episode is None or not episode.outcome.judgements:
-            continue  # its judging failed
+            continue  # the judging of this conversation failed
         judged = [each for each in items_of(episode, run.recipe) if each.judgement.metric not in checks]
         keys = [each.id.removeprefix(f"{row.id}/") for each in judged]
         whole = {each.judgement.metric: key for each, key in zip(judged, keys, strict=True) if not each.group.by_turn}
@@ -175,7 +175,7 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
             for key, label in labels.items():
                 item = whole.get(key, key)
                 if item not in keys or (labels is not given and len(keys) > 1):
-                    told = f"{LABEL}{name}: {given!r:.60} does not say what it labels: give an object with"
+                    told = f"{LABEL}{name}: {given!r:.60} does not state its item: give an object with"
                     raise DataError(source, f"{told} {' or '.join([*whole, *keys])}", row.line)
                 cells[item][name] = "" if label is None else str(label)
         found += [
@@ -193,7 +193,7 @@ def _tables(run: RunFile, names: Sequence[str], labels: Labels) -> Iterator[Tabl
     for name in names:
         reported = reported_runs([run], run.recipe, name)
         if not (health := health_of(reported[0], None)):
-            raise RunError(f"{name} judged no conversation, so there is nothing to compare with the labels")
+            raise RunError(f"{name} judged no labelled conversation, so there is nothing to compare")
         made = [*health_table(health, several=False), table_of(agreement(run, labels, judging=name))]
         for table in made:
             table.title += f" ({name})" if several else ""

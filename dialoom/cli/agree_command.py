@@ -18,9 +18,16 @@ def agree(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
     sample: Annotated[
         int | None,
-        typer.Option("--sample", metavar="N", min=1, help="Write N judgements, without the judge's scores, to label."),
+        typer.Option(
+            "--sample",
+            metavar="N",
+            min=1,
+            help="Draw N judgements and write them, without scores, to a file for people to label.",
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="The sample, a new CSV file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="The path of a new CSV file for the sample.")
+    ] = None,
     labels: Annotated[
         Path | None, typer.Option("--labels", metavar="FILE", help="The CSV file with people's labels.")
     ] = None,
@@ -44,7 +51,7 @@ def agree(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="The seed of the sample's draw. [default: the run's]", show_default=False)
+        int | None, typer.Option(help="The seed for drawing the sample. [default: the run's]", show_default=False)
     ] = None,
     judging: Annotated[
         str | None,
@@ -77,17 +84,17 @@ def agree(
 def _check(
     sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool, disagreements: bool
 ) -> None:
-    """Check that exactly one of sampling and comparing is requested, and only with its own options."""
+    """Check that exactly one of sampling and comparing is requested, with no options of the other."""
     from dialoom.runs.errors import RunError
 
     if (sample is None) == (labels is None):
         raise RunError("give --sample N -o FILE to make a file for people to label, or --labels FILE to read one")
     if sample is not None and out is None:
-        raise RunError("-o FILE is missing: where the sample is to be written, such as -o labels.csv")
+        raise RunError("-o FILE is missing: give the path for the sample, such as -o labels.csv")
     if sample is not None and (json or disagreements):
-        raise RunError(f"{'--json' if json else '--disagreements'} is for --labels; a sample is a CSV file")
+        raise RunError(f"{'--json' if json else '--disagreements'} needs --labels; a sample is written as a CSV file")
     if labels is not None and (out is not None or seed is not None):
-        raise RunError(f"{'--seed' if out is None else '-o'} is for --sample; --labels FILE prints what it finds")
+        raise RunError(f"{'--seed' if out is None else '-o'} needs --sample; the results of --labels FILE are printed")
 
 
 def _names(annotators: str | None) -> tuple[str, ...]:
@@ -97,7 +104,7 @@ def _names(annotators: str | None) -> tuple[str, ...]:
         return ()
     names = tuple(name.strip() for name in annotators.split(","))
     if not all(names) or len(set(names)) < len(names):
-        raise RunError(f"--annotators {annotators!r}: different names, separated by commas, such as anna,ben")
+        raise RunError(f"--annotators must be different names, such as anna,ben, got {annotators!r}")
     return names
 
 
@@ -124,9 +131,9 @@ def _sample(
         say(f"{count:>7,}  {group}", err=not out.is_file())
     say(f"{sample.conversations:>7,}  conversations to read", err=not out.is_file())
     if sample.unscored:
-        say(f"{sample.unscored:,} judgements have no score and were not drawn from", err=not out.is_file())
+        say(f"{sample.unscored:,} judgements have no score and were excluded from the draw", err=not out.is_file())
     if out.is_file():
-        say(f"when it is filled in: dialoom agree {path} --labels {out}")
+        say(f"after filling it in, run: dialoom agree {path} --labels {out}")
 
 
 def _compare(

@@ -47,7 +47,7 @@ WhereText = Annotated[str | None, WHERE]
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
-    """Return an app with only the command that the arguments begin with, as building all is slow; otherwise with all.
+    """Return an app with only the command with which the arguments begin, as building all is slow; else with all.
 
     `dialoom run RECIPE` has the options of the recipe in the arguments.
     """
@@ -72,7 +72,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
 
 
 def _add(app: typer.Typer, command: Callable[..., None], is_wanted: bool) -> None:
-    """Add a command. Its parameters, which take time to make, are added only if the arguments begin with it."""
+    """Add a command. Its parameters, which are slow to build, are added only if the arguments begin with its name."""
     name = command.__name__.rstrip("_")  # `import` is a keyword of Python
     known = {doctor: OF_DOCTOR, require: OF_REQUIRING}
     epilog = known.get(command, OF_PLAYING if command in _CALLING else OF_LOOKING)
@@ -108,10 +108,10 @@ def _exit_with(error: Exception) -> None:
     from .errors import worded
 
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
-        say(f"dialoom: {error.filename}: {error.strerror}", err=True)  # such as a name that is too long
+        say(f"dialoom: {error.filename}: {error.strerror}", err=True)  # for example, a name that is too long
         sys.exit(EXIT_USAGE)
     if fault_of(error) is Fault.BUG and not isinstance(error, MemoryError):
-        say("".join(traceback.format_exception(error)), err=True, nl=False)  # its message may quote a reply
+        say("".join(traceback.format_exception(error)), err=True, nl=False)  # the message may quote a reply
         sys.exit(1)
     say(f"dialoom: {worded(error)}", err=True)
     sys.exit(EXIT_USAGE)
@@ -133,10 +133,10 @@ def _common(
 
 def resume(
     run: Run,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play failed scenarios again.")] = False,
     trials: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Add trials, so that each scenario has N.", show_default=False),
+        typer.Option(min=1, metavar="N", help="Add trials until each scenario has N.", show_default=False),
     ] = None,
     **given: Unpack[CallCommand],
 ) -> None:
@@ -194,7 +194,10 @@ def show(
     run: Run,
     scenario: Annotated[
         str | None,
-        typer.Argument(metavar="SCENARIO", help="Its id, the beginning of it, or its number. Without it: a list."),
+        typer.Argument(
+            metavar="SCENARIO",
+            help="The scenario's id, a prefix of it, or its number. Without it, all scenarios are listed.",
+        ),
     ] = None,
     json: Json = False,
     judging: JudgingName = None,
@@ -230,11 +233,13 @@ def show(
     from .inspecting import list_scenarios, show_scenario
 
     if scenario is None and calls:
-        raise typer.BadParameter("--calls is for one scenario; say which")
+        raise typer.BadParameter("--calls needs a scenario; give SCENARIO")
     if scenario is None:
         list_scenarios(run, json, judging, where, sort, reverse, search, trust, (labelled_by, unlabelled_by))
     elif where or sort or reverse or search or labelled_by or unlabelled_by:
-        raise typer.BadParameter("what chooses and sorts (--where, --sort, ...) is for the list; leave out SCENARIO")
+        raise typer.BadParameter(
+            "options that select and sort (--where, --sort, ...) apply to the list; leave out SCENARIO"
+        )
     elif calls:
         from .show_lines import show_calls
 
@@ -245,17 +250,21 @@ def show(
 
 def judge(
     run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="The run's file.", show_default=False)] = None,
-    name: Annotated[str | None, typer.Option(help="The name of the new judgements; by default the model's.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the new set of judgements; by default the model's name.")
+    ] = None,
     repeat: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Judge everything N times, to see how far a judge agrees with itself."),
+        typer.Option(
+            metavar="N", min=1, help="Judge everything N times, to measure how well a judge agrees with itself."
+        ),
     ] = 1,
     sample: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help="Judge at most N scenarios, drawn with the seed from those that the judge is asked about.",
+            help="Judge at most N scenarios, drawn with the seed from those to be judged.",
         ),
     ] = None,
     where: WhereText = None,
@@ -267,7 +276,7 @@ def judge(
             show_default=False,
         ),
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed judgings.")] = False,
     tried: Annotated[
         Path | None,
         typer.Option(
@@ -304,18 +313,20 @@ def judge(
     if tried is not None:
         others = {"RUN": run, "--name": name, "--sample": sample, "--where": where}
         if unfit := [*filter(others.get, others)]:
-            raise typer.BadParameter(f"--try does not go with {', '.join(unfit)}")
+            raise typer.BadParameter(f"--try cannot be combined with {', '.join(unfit)}")
         raise typer.Exit(try_judge_on(tried, labels, out, judges, repeat, retry_failed, given))
     if run is None or labels is not None or out is not None:
-        raise typer.BadParameter("give RUN, or --try FILE (which --labels and -o belong to)")
+        raise typer.BadParameter("give RUN, or --try FILE (--labels and -o need --try)")
     which: JudgedScenarios = {"name": name, "repeat": repeat, "sample": sample, "where": where, "judges": judges}
     raise typer.Exit(judge_run(run, which, retry_failed, given))
 
 
 def review(
     run: Run,
-    name: Annotated[str | None, typer.Option(help="The name of the verdicts; by default 'review by MODEL'.")] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the set of verdicts; by default 'review by MODEL'.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed reviews.")] = False,
     **given: Unpack[JudgeCommand],
 ) -> None:
     """Find faults in a run's dialogues by the current rules, and with a model those that rules cannot detect."""
@@ -341,7 +352,11 @@ def import_(
     ],
     judges: Annotated[
         Path | None,
-        typer.Option(metavar="STUDY.toml", help="A study: its judges, its checks, its user.", show_default=False),
+        typer.Option(
+            metavar="STUDY.toml",
+            help="A study whose judges, checks and simulated user the run gets.",
+            show_default=False,
+        ),
     ] = None,
     reader: Annotated[
         str | None,
@@ -350,7 +365,8 @@ def import_(
         ),
     ] = None,
     skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave broken rows out; without it, nothing is imported.")
+        bool,
+        typer.Option("--skip-broken", help="Skip broken rows; without this option, a broken row stops the import."),
     ] = False,
     model: Annotated[
         list[str] | None,
@@ -376,7 +392,7 @@ def compact(run: Run) -> None:
 
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="The run's file; several are compared.", show_default=False)
+        list[Path], typer.Argument(metavar="RUN", help="The run's file; several runs are compared.", show_default=False)
     ],
     out: Annotated[
         Path | None,
@@ -392,7 +408,7 @@ def report(
         typer.Option(
             "--judging",
             metavar="NAME",
-            help="One set of judgements; by default all, compared.",
+            help="A set of judgements; by default all sets, compared.",
             autocompletion=judgings,
         ),
     ] = None,
@@ -408,7 +424,7 @@ def report(
     where: WhereText = None,
     cost: Annotated[
         bool,
-        typer.Option("--cost", help="Print instead what the calls of each role used: tokens, prompt caches, money."),
+        typer.Option("--cost", help="Print instead the usage of each role's calls: tokens, prompt caches, cost."),
     ] = False,
     calibrated: Annotated[
         bool,
@@ -432,10 +448,12 @@ def report(
     from .reporting import report_cost, report_run
 
     if labels and not calibrated:
-        raise typer.BadParameter("--labels is for --calibrated")
+        raise typer.BadParameter("--labels needs --calibrated")
     if cost:
         if judging or table or where or latex or calibrated or allow_different_users:
-            raise typer.BadParameter("--cost is a report of its own; leave out what chooses and forms other tables")
+            raise typer.BadParameter(
+                "--cost is a separate report; leave out options that select or format other tables"
+            )
         report_cost(runs, out)
         return
     beside: Sequence[Path] | Literal[True] | None = (labels or True) if calibrated else None
@@ -447,7 +465,8 @@ def require(
     requirements: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="REQUIREMENT", help="Such as 'resolved >= 80%', 'tone >= 3.5', 'pass^3(resolved) >= 60%'."
+            metavar="REQUIREMENT",
+            help="A requirement, such as 'resolved >= 80%', 'tone >= 3.5', 'pass^3(resolved) >= 60%'.",
         ),
     ] = None,
     confident: Annotated[
@@ -458,8 +477,8 @@ def require(
         typer.Option(
             "--not-worse-than",
             metavar="RUN",
-            help="No required metric may be lower than in this run, by the paired test of reports; without a "
-            "requirement, no metric.",
+            help="Fail if a required metric (without requirements, any metric) is significantly lower than in this "
+            "run, by the paired test.",
         ),
     ] = None,
     allow: Annotated[
@@ -500,7 +519,7 @@ def require(
 
 
 _CALLING = (resume, retry, judge, review, scorecard, doctor)
-"""The commands that make calls, apart from those that depend on the arguments."""
+"""The commands that make calls, except those in `_REGISTERED`."""
 _NOT_OF_DOCTOR = ("models", "prices", "rpm", "tpm", "context", "max_calls", "max_tokens", "max_cost", "log_format")
 _COMMANDS: Mapping[str, Callable[..., None]] = {
     command.__name__.rstrip("_"): command
@@ -514,4 +533,4 @@ _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "personas": register_personas,
     "new": register_new,
 }
-"""Commands whose parameters or help depend on the arguments, and groups of commands."""
+"""Commands whose parameters or help depend on the arguments, and command groups."""

@@ -8,13 +8,13 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
-    "Get ready": {
+    "Set up": {
         "doctor": "Check this machine, the keys and the models.",
         "new": "Create a folder with a working recipe and its test.",
         "personas": "Build pools of profiles and personalities, and combine them.",
     },
     "Play": {
-        "run": "Make a run: plan it, play every scenario, keep every step.",
+        "run": "Make a run: plan it, play every scenario, record every step.",
         "resume": "Continue a run where it stopped.",
         "retry": "Repeat what failed or was unparsed, or one scenario.",
         "import": "Make a run from conversations recorded elsewhere.",
@@ -23,7 +23,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Look": {
         "status": "Show a run's progress, calls, tokens and cost.",
         "show": "List a run's scenarios, or print one with its judgements.",
-        "studio": "Open runs in a browser: watch, read, step, label, compare.",
+        "studio": "Open runs in a browser: watch, read, step through, label, compare.",
         "step": "Step through a conversation: inspect, edit, rewind, fork.",
         "replay": "Replay a saved conversation offline, as a test.",
     },
@@ -34,7 +34,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "report": "Print scores with their intervals; several runs side by side.",
         "require": "Check a run's scores against requirements: exit code 1 if one is not met.",
     },
-    "Take away": {
+    "Export": {
         "describe": "Describe a dataset: a run, a release, or a file of dialogues.",
         "export": "Write a run's scenarios for other programs.",
         "push": "Upload an exported folder to a dataset hub.",
@@ -66,7 +66,7 @@ class CommandList(TyperGroup):
         _write(formatter, self.others, {**left, **self.added}, width)
 
     def _said(self, name: str) -> str:
-        """Return the whole summary of a command."""
+        """Return the complete summary of a command."""
         command = self.commands[name]
         return " ".join((command.help or "").split("\n\n")[0].split())
 
@@ -85,7 +85,7 @@ class PanelCommand(TyperCommand):
         rich_utils.rich_format_help(obj=self, ctx=ctx, markup_mode="rich")
 
     def get_help_option(self, ctx: Any) -> Any:
-        """Return the option that prints the help, in the last panel."""
+        """Return the help option, placed in the last panel."""
         option: Any = super().get_help_option(ctx)
         if option is not None:
             option.rich_help_panel = "Advanced"
@@ -93,11 +93,11 @@ class PanelCommand(TyperCommand):
 
 
 class RecipeList(CommandList):
-    """The recipes with their summaries, and how to give a recipe of one's own."""
+    """The recipes with their summaries, and how to specify your own recipe."""
 
     sections: Mapping[str, Mapping[str, str]] = {}
     others = "Recipes"
-    added: Mapping[str, str] = {"FILE.py:RECIPE": "One of your own: RECIPE in a file (docs/new-recipe.md)."}
+    added: Mapping[str, str] = {"FILE.py:RECIPE": "Your own recipe: RECIPE in a file (docs/new-recipe.md)."}
 
 
 def _write(formatter: Any, title: str, rows: Mapping[str, str], width: int) -> None:

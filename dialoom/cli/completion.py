@@ -64,7 +64,7 @@ def tables(incomplete: str) -> list[str]:
 
 
 def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: str) -> list[str]:
-    """Return names from a run's recipe if it is installed; a recipe's file must not be executed here."""
+    """Return names from a run's recipe if it is installed, as a recipe's file must not be executed here."""
     from dialoom.api.run import RunReader
 
     path = _run()
@@ -109,7 +109,7 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _split(line: str) -> list[str]:
-    """Split a line into words, also if its last quotation is still open."""
+    """Split a line into words, even if its last quotation is not closed."""
     try:
         return shlex.split(line)
     except ValueError:

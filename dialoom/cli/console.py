@@ -27,7 +27,7 @@ class HarmlessConsole(Console):
             yield segment if segment.control else Segment(harmless(segment.text), segment.style)
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """Return a text as rich renders it, without control sequences even before it is measured."""
+        """Return a text rendered by rich, with control sequences removed before its width is measured."""
         return super().render_str(harmless(text), **how)
 
 

@@ -28,8 +28,7 @@ def describe(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also measure the distance of the users from those of real conversations, in this file of rows or "
-            "run.",
+            help="Also measure how far the users are from those of the real conversations in this file of rows or run.",
         ),
     ] = None,
     out: Annotated[
@@ -41,7 +40,9 @@ def describe(
             help="Write tables, charts and an HTML page into this folder instead.",
         ),
     ] = None,
-    card: Annotated[bool, typer.Option("--card", help="Add the figures to the exported folder's card.")] = False,
+    card: Annotated[
+        bool, typer.Option("--card", help="Add the statistics to the card of the exported folder.")
+    ] = False,
     embedder: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +52,7 @@ def describe(
     ] = None,
     alike: Annotated[
         float | None,
-        typer.Option(metavar="COSINE", help="Minimum similarity of such texts, 0 to 1. [default: 0.9]"),
+        typer.Option(metavar="COSINE", help="Minimum similarity of such texts, from 0 to 1. [default: 0.9]"),
     ] = None,
     where: Annotated[str | None, WHERE] = None,
     trust: TrustFlag = False,
@@ -82,7 +83,7 @@ def push(
         str, typer.Argument(metavar="OWNER/NAME", help="The dataset's name on the hub.", show_default=False)
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Upload the files; without it, they are only listed.")] = False,
-    public: Annotated[bool, typer.Option("--public", help="Make a new repository public, not private.")] = False,
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public instead of private.")] = False,
     endpoint: Annotated[
         str | None, typer.Option(metavar="URL", help="The hub. [default: HF_ENDPOINT, or Hugging Face's]")
     ] = None,
@@ -97,6 +98,6 @@ def push(
     said = f"{counted(len(done.files), 'files')}, {done.bytes:,} bytes, licence {done.licence}"
     if done.url is None:
         seen = "public" if public else "private"
-        say(f"{said}: nothing was sent; --yes sends it to {repository} ({seen}, if it is made)")
+        say(f"{said}: nothing was sent; --yes sends it to {repository} ({seen}, if it is created)")
     else:
         say(f"{said}: sent to {done.url}")

@@ -44,7 +44,7 @@ _EMBED = "embed:"
 PURPOSES: Mapping[str, tuple[str, ...]] = {
     "data": ("datasets", "frames", "parquet"),
     "reports and scores": ("agree", "describe", "plots", "st"),
-    "looking at runs": ("notebook", "otel", "studio"),
+    "viewing runs": ("notebook", "otel", "studio"),
     "more machines and servers": ("langgraph-server", "mcp", "ray"),
     "training": ("training",),
 }
@@ -73,12 +73,12 @@ _OFF_SHAPE: tuple[ChatMessage, ...] = (
     {"role": "system", "content": "You are a friendly person. You never write code, JSON or lists."},
     {"role": "user", "content": "Tell me in one plain sentence what you see from your window."},
 )
-"""A request whose text forbids an object, so a model replies with one only if the schema is enforced."""
+"""A request whose text forbids a JSON object: a model replies with one only if its server enforces the schema."""
 
 
 _EMPTY = (
-    "the answer is empty: a base model, or one that is served without its chat template, ends at once; serve a model "
-    "that was trained to chat, with its template"
+    "the reply is empty, as from a base model or a model served without its chat template; serve a chat model with "
+    "its template"
 )
 
 
@@ -157,7 +157,7 @@ def examine(
         SettingError, BindingError: If the models cannot be called with these settings.
         RunError, RecipeError: If there is no such recipe, or it has no scenarios without options.
     """
-    bind({_ROLE: 0.0}, OFFLINE, **players)  # here, because an invalid setting is not a model's failure
+    bind({_ROLE: 0.0}, OFFLINE, **players)  # checked here: an invalid setting is not a failure of the model
     timeouts = RunLimits().changed(checked(LimitSettings, LimitSettings(timeout=timeout))).timeouts
     limits = Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
@@ -232,7 +232,7 @@ def _version(name: str) -> str | None:
 def _keys() -> Check:
     """Return the names of providers' keys in the environment, and never their values."""
     names = sorted(name for name, value in os.environ.items() if value and _KEY.search(name))
-    return Check("keys", "environment", State.OK if names else State.MISSING, ", ".join(names) or "none is set")
+    return Check("keys", "environment", State.OK if names else State.MISSING, ", ".join(names) or "no key is set")
 
 
 async def _model(
@@ -241,14 +241,14 @@ async def _model(
     """Check a model with a greeting and, if it answers, two requests for an object: by prompt, and by schema alone."""
     try:
         binding = bind({_ROLE: 0.0}, model, **players).by_role[_ROLE]
-        if (what := missing_key(binding)) is not None:  # first, as it needs no import of LiteLLM
+        if (what := missing_key(binding)) is not None:  # checked first, because it does not need the import of LiteLLM
             return [Check("model", model, State.FAILED, _NO_KEY.format(what))]
         check_model(model)
         check_parameters({"": binding})
     except BindingError as error:
         return [Check("model", model, State.FAILED, str(error))]
     if is_strict and (changed := changed_parameters({_ROLE: binding}, with_seed=False).get(_ROLE)) is not None:
-        return [Check("parameters", model, State.FAILED, f"{changed}; configure what is sent")]
+        return [Check("parameters", model, State.FAILED, f"{changed}; change the configuration to what is sent")]
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which must not count as the model's latency
     shapes = Shapes()
@@ -267,7 +267,7 @@ async def _model(
 
 
 async def _answered(gateway: Gateway, request: Request, changes: dict[str, str] | None = None) -> Check:
-    """Check that a request is answered, in the requested schema; add the changes that only the request itself has."""
+    """Check that a request is answered, in the requested schema; add changes that only this request reveals."""
     about = "model" if request.reply_type is None else "structured output"
     started = time.monotonic()
     try:
@@ -281,7 +281,7 @@ async def _answered(gateway: Gateway, request: Request, changes: dict[str, str] 
         try:
             parse_reply(completion.text, request.reply_type)
         except ValueError as error:
-            detail = f"no reply in the form that was asked for ({error}): {completion.text!r:.80}; not fit for a judge"
+            detail = f"no reply in the requested form ({error}): {completion.text!r:.80}; not suitable as a judge"
             return Check(about, request.model, State.FAILED, detail, latency)
     elif not completion.text.strip():
         return Check(about, request.model, State.FAILED, _EMPTY, latency)
@@ -290,7 +290,7 @@ async def _answered(gateway: Gateway, request: Request, changes: dict[str, str] 
 
 def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int]) -> Check:
     """Check that a recipe's largest requests fit into the context window that a server reports."""
-    said = f"reads {window.tokens:,} tokens"
+    said = f"context window of {window.tokens:,} tokens"
     for role, tokens in largest.items():
         if (reason := misfit(role, binding, tokens, window)) is not None:
             return Check("context", binding.model, State.FAILED, reason)
@@ -300,12 +300,12 @@ def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int
 
 
 async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
-    """Check that the schema is enforced even against the prompt: then no reply in a run can have the wrong format.
+    """Check that the server enforces the schema against the prompt, so that replies always have the right format.
 
     A schema that was explicitly requested and is not enforced is a failure; in `auto` mode it is not.
     """
     if request.structured == "prompt":
-        return Check("shape", request.model, State.MISSING, "not asked for; words alone decide")
+        return Check("shape", request.model, State.MISSING, "not requested; only the prompt asks for the form")
     started = time.monotonic()
     try:
         completion = await gateway.complete(request, CallPlace("doctor", request.prompt_id, 0, 0, request.seed))
@@ -314,14 +314,18 @@ async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
     latency = time.monotonic() - started
     form = shapes.form(load_litellm(), request)
     if request.structured == "json" and _is_object(completion.text):
-        return Check("shape", request.model, State.OK, f"held to some object, as {form}", latency)
+        return Check(
+            "shape", request.model, State.OK, f"server enforces some JSON object, requested as {form}", latency
+        )
     try:
         parse_reply(completion.text, Verdict)
     except ValueError:
-        asked = "it can be asked for none" if form is Form.NONE else f"asked for as {form}"
+        asked = "the model supports no structured output" if form is Form.NONE else f"requested as {form}"
         state = State.MISSING if request.structured == "auto" else State.FAILED
-        return Check("shape", request.model, state, f"not held to one ({asked}); words alone decide", latency)
-    return Check("shape", request.model, State.OK, f"held to it, as {form}", latency)
+        return Check(
+            "shape", request.model, state, f"not enforced ({asked}); only the prompt asks for the form", latency
+        )
+    return Check("shape", request.model, State.OK, f"enforced, requested as {form}", latency)
 
 
 def _is_object(text: str) -> bool:
@@ -333,6 +337,6 @@ def _is_object(text: str) -> bool:
 
 def _tokens(completion: Completion) -> str:
     if completion.input_tokens is None or completion.output_tokens is None:
-        return ", without saying how many tokens it took"
+        return ", without reporting its tokens"
     price = "at an unknown price" if completion.cost is None else f"for ${completion.cost:.6f}"
     return f", {completion.input_tokens} + {completion.output_tokens} tokens {price}"

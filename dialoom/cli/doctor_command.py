@@ -31,7 +31,9 @@ def doctor(
     ] = None,
     strict_params: Annotated[
         bool,
-        typer.Option("--strict-params", help="Fail models to which a parameter would not be sent as configured."),
+        typer.Option(
+            "--strict-params", help="Report a failure for models to which a parameter would not be sent as configured."
+        ),
     ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     **given: Unpack[DoctorCommand],
@@ -46,7 +48,7 @@ def doctor(
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})
     else:
         _print_checks(checks)
-        say("everything required is in place" if is_well else "some checks failed: see 'failed' above")
+        say("all required checks passed" if is_well else "some checks failed: see 'failed' above")
         _print_missing_extras(checks)
     raise typer.Exit(0 if is_well else 1)
 

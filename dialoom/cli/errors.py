@@ -12,15 +12,15 @@ OF_PLAYING = (
 )
 OF_LOOKING = "Exit codes: 0 done, 2 bad usage, configuration or data."
 OF_REQUIRING = "Exit codes: 0 every requirement is met, 1 one is not, 2 bad usage, configuration or data."
-OF_DOCTOR = "Exit codes: 0 everything is in place, 1 something is not, 2 bad usage."
+OF_DOCTOR = "Exit codes: 0 all checks passed, 1 a check failed, 2 bad usage."
 OF_POOLS = "Exit codes: 0 done, 1 the writer failed, 2 bad usage or data, 3 stopped early and resumable."
 OF_STEPPING = (
     "Exit codes: 0 every line was carried out, 1 a step failed (provider or reply), 2 bad usage, configuration or "
-    "data, or a line that cannot be carried out, 3 stopped early (budget, Ctrl-C). Nothing that was played is lost."
+    "data, or a line that cannot be carried out, 3 stopped early (budget, Ctrl-C). Played steps are kept."
 )
 OF_REPLAYING = (
-    "Exit codes: 0 the same path, or with --live the same judgements or all requirements met; 1 not so; 2 no case, or "
-    "bad usage."
+    "Exit codes: 0 the same path, or with --live the same judgements or all requirements met; 1 otherwise; 2 not a "
+    "case, or bad usage."
 )
 
 
@@ -34,38 +34,38 @@ _FLAGS = {
     "settings": "--setting",
     "tables": "--table",
 }
-"""Flags whose name differs from that of the option."""
+"""The flags whose names differ from the names of their settings."""
 
 _ADVICE = {
-    "combine": "'dialoom personas combine' makes them out of two pools",
-    "different_users": "add --allow-different-users to compare them all the same",
-    "give_player": "go on in Python: dialoom.resume(RUN, models={{'{role}': ...}})",
-    "allow_remote": "add --allow-remote to do so all the same",
+    "combine": "'dialoom personas combine' makes personas from two pools",
+    "different_users": "add --allow-different-users to compare them anyway",
+    "give_player": "continue in Python: dialoom.resume(RUN, models={{'{role}': ...}})",
+    "allow_remote": "add --allow-remote to do so anyway",
     "judge": "'dialoom judge {path} --model MODEL' adds judgements",
     "keys": "export it, or give a file of keys with --env-file FILE",
     "list": "'dialoom show {path}' lists them",
-    "new_name": "give these another name with --name",
+    "new_name": "give the new judgements another name with --name",
     "new_path": "give another file with -o",
     "open_in_python": "open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)",
-    "price": "give it in US dollars for a million tokens: {prices} (0,0 if it costs nothing)",
-    "resume": "go on with 'dialoom resume {path}'",
-    "resume_or_new_path": "go on with 'dialoom resume {path}', or give another file with -o",
-    "retry_scenario": "play a scenario anew with: dialoom retry {path} --scenario ID",
-    "run": "'dialoom run RECIPE -o {path}' makes one",
+    "price": "give it in US dollars per million tokens: {prices} (0,0 if it costs nothing)",
+    "resume": "continue with 'dialoom resume {path}'",
+    "resume_or_new_path": "continue with 'dialoom resume {path}', or give another file with -o",
+    "retry_scenario": "play a scenario again with: dialoom retry {path} --scenario ID",
+    "run": "'dialoom run RECIPE -o {path}' makes a run",
     "score_anew": (
         "or score the recorded conversations with the new code: "
         "'dialoom export {path} --format dialogues -o talks.jsonl', then "
         "'dialoom import talks.jsonl --judges STUDY.toml -o talks.db'"
     ),
     "trust": "if you trust it, add --trust",
-    "save_case": "'save FILE' in 'dialoom step {path}' saves a conversation of it as a case",
-    "status": "play a few scenarios with the real models instead; 'dialoom status' says what they took",
+    "save_case": "'save FILE' in 'dialoom step {path}' saves one of its conversations as a case",
+    "status": "play a few scenarios with the real models instead; 'dialoom status' shows their usage",
 }
 """The next steps as commands, by the action of the advice."""
 
 
 def worded(error: BaseException) -> str:
-    """Return an error's message in the terms of the command line."""
+    """Return an error's message with settings named as flags of the command line."""
     if not isinstance(error, DialoomError):
         return str(error)
     text = error.message
@@ -75,7 +75,7 @@ def worded(error: BaseException) -> str:
 
 
 def advised(advice: Advice) -> str:
-    """Return an advice as text, with a command if there is one for its action."""
+    """Return a piece of advice as text, with the command for its action if there is one."""
     prices = " ".join(f"--price {model}=IN,OUT" for model in advice.values.get("models", "").split())
     return _ADVICE.get(advice.action, advice.text).format(**{"prices": prices, **advice.values})
 

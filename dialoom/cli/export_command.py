@@ -24,7 +24,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `export` to the commands; its recipe is the recipe of the run in the arguments."""
     wanted = arguments[:1] == ["export"]
     recipe = _recipe(arguments[1:]) if wanted else None
-    # If the run cannot be read, that is the error to report, not an unknown flag.
+    # If the run cannot be read, that error should be reported instead of an unknown flag.
     settings = {"ignore_unknown_options": True, "allow_extra_args": True} if wanted and recipe is None else {}
     flags: Flags = {}
     text = "Write a run's finished scenarios in plan order, for other programs."
@@ -53,7 +53,7 @@ def _recipe(arguments: list[str]) -> Recipe | None:
 
 
 def _format_flags(recipe: Recipe) -> Flags:
-    """Return the options of all formats; whether the chosen format has a given option is checked on execution."""
+    """Return the options of all formats; later, the command checks whether its format has the given ones."""
     flags: Flags = {}
     from dialoom.graphs.training_rows import exporters  # slow to import, and most commands need none
 
@@ -71,15 +71,15 @@ def _export(
             "-o",
             "--out",
             metavar="FILE",
-            help="A file, which is replaced if it exists, or - for standard output; with --test-share and for "
-            "formats of several files a folder, in which no existing file is changed.",
+            help="A file, which is replaced if it exists, or - for standard output. With --test-share and formats of "
+            "several files: a folder, in which existing files are never changed.",
         ),
     ],
     format: Annotated[
         str,
         typer.Option(
             metavar="FORMAT",
-            help="dialogues, sharegpt, sft (of dialogues), or one of the recipe's own.",
+            help="dialogues, sharegpt, sft (of dialogues), or one of the recipe's own formats.",
             autocompletion=known_formats,
         ),
     ] = "dialogues",
@@ -91,7 +91,7 @@ def _export(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Write two files, train and test; this share of the personas (or users), e.g. 0.1, is in test.",
+            help="Write two files, train and test, with this share of the personas (or users), e.g. 0.1, in test.",
             show_default=False,
         ),
     ] = None,
@@ -161,10 +161,11 @@ def _export(
     if test_share is not None and len(counts) > 1:
         say(_realised(counts, test_share, facet or ""), err=is_piped)
     for id_, branch in branches:
-        say(f"{id_}: from the branch {branch.name!r}, made step by step", err=is_piped)
+        say(f"{id_}: from the branch {branch.name!r}, made in the step debugger", err=is_piped)
 
 
 def _realised(counts: Mapping[str, int], share: float, facet: str) -> str:
-    """Return the actual test share. It seldom equals the requested share, as all rows of a person stay together."""
+    """Return the actual test share, which can differ from the requested one, as a person's rows stay together."""
     realised = counts["test"] / sum(counts.values())
-    return f"test share {realised:.1%} of the rows ({share:.1%} was asked for; all rows of one {facet} are on one side)"
+    rest = f"{share:.1%} was requested; all rows with the same {facet} are in the same file"
+    return f"test share {realised:.1%} of the rows ({rest})"

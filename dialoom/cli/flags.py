@@ -32,15 +32,18 @@ WHERE = typer.Option(
 
 TrustFlag = Annotated[
     bool,
-    typer.Option("--trust", help="Use the code and addresses that the file names, even if not given on this machine."),
+    typer.Option(
+        "--trust",
+        help="Trust the code and addresses that the file refers to, even if they were not specified on this machine.",
+    ),
 ]
 
 DifferentUsersFlag = Annotated[
     bool,
     typer.Option(
         "--allow-different-users",
-        help="Compute differences also if user model, user prompt or source of personas differs; the table's title "
-        "says so.",
+        help="Compute differences even if user model, user prompt or source of personas differ, which the table's "
+        "title then states.",
     ),
 ]
 
@@ -53,7 +56,7 @@ def trust(is_given: bool) -> Trust:
 
 
 def unread() -> None:
-    """Stand for a command that is not in the arguments."""
+    """Stand in for a command that the arguments do not use."""
 
 
 def with_flags(
@@ -141,7 +144,7 @@ def by_role(given: Iterable[str]) -> dict[str, str]:
 
 
 def number(text: str) -> Any:
-    """Return the number in a text, or the text if it is not a number; the setting's own check then refuses it."""
+    """Return the number in a text, or the text if it is not a number, which the setting's own check then rejects."""
     for type_ in (int, float):
         try:
             return type_(text)

@@ -40,7 +40,7 @@ from .terminal import say, say_json
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 _MOST_READ = 1_000
-"""The most scenarios that are read for the health of the judge of one of them."""
+"""The maximum number of scenarios that are read to determine the health of a judge."""
 _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}
 
 
@@ -64,17 +64,17 @@ def print_status(path: Path, as_json: bool) -> None:
     for each in progress.check_errors:
         say(f"failed check: {each}")
     if status.faults or any(map(is_reduced, status.languages)):
-        say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} that the gate has checked")
+        say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} conversations checked by the gate")
         say(reduced_shares(status.languages, status.gated))
     if status.usage.unanswered:
-        why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
+        why = "in progress, or lost in a crash" if is_played else "lost when a process ended, but possibly billed"
         say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
     for line in bound_lines(bounds, str(path)):
         say(line)
     if is_played:
         say("another dialoom process is writing it now")
     elif status.pending:
-        say(f"go on with: dialoom resume {path}{budget_flags(bounds)}")
+        say(f"continue with: dialoom resume {path}{budget_flags(bounds)}")
 
 
 def _broken_off(status: Status) -> list[str]:
@@ -134,7 +134,7 @@ def _usage_table(config: RunConfig, status: Status, later: Sequence[JudgementSet
 
 
 def _players(model: str, usage: Usage) -> list[str]:
-    """Return the models that play a role: the configured one, then others used in a branch, or a person."""
+    """Return the models that play a role: the configured one, then models or a person that replaced it on a branch."""
     return [*dict.fromkeys((*model.split(", "), *usage.models))]
 
 
@@ -239,7 +239,7 @@ def _snippet(words: str, search: str) -> str:
 
 
 def _progress() -> Callable[[str, int, int], None]:
-    """Return a callback that reports on a terminal that a search index is being built."""
+    """Return a callback that displays the progress of building a search index; only on a terminal."""
     is_told = False
 
     def tell(_what: str, _done: int, of: int) -> None:
@@ -274,8 +274,8 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
         health,
     )
     if episode.state == "pending":
-        begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
-        say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
+        begun = "not finished yet; shown is its current state" if episode.outcome.messages else "not begun yet"
+        say(f"\n{scenario.id} is {begun}; continue with: dialoom resume {path}")
 
 
 def _recipe(run: RunReader) -> Recipe | None:
@@ -305,13 +305,15 @@ def _print_episode(
             else str(value)
         )
         _print_named(console, key, text)
-    if models:  # an imported conversation has none
+    if models:  # an imported conversation has no models
         _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
     for text in _common_calls(common):
         _print_named(console, "common call", text)
     if episode.branch is not None:
         done = episode.branch.done()
-        _print_named(console, "branch", f"{episode.branch.name}, made step by step" + (f" ({done})" if done else ""))
+        _print_named(
+            console, "branch", f"{episode.branch.name}, made in the step debugger" + (f" ({done})" if done else "")
+        )
     if outline is not None:
         console.print()
         console.print(_tree(outline))
@@ -353,7 +355,7 @@ def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
         fewest, most = min(users), max(users)
         count = f"{len(users)} of them, each " if len(users) > 1 else ""
         used = f"by {most} scenarios" if fewest == most else f"by {fewest} to {most} scenarios"
-        yield f"{role}, {prompt} ({count}asked once, used {used if most > 1 else 'so far by this scenario alone'})"
+        yield f"{role}, {prompt} ({count}requested once, used {used if most > 1 else 'so far only by this scenario'})"
 
 
 def _print_named(console: HarmlessConsole, name: str, text: str) -> None:

@@ -28,7 +28,9 @@ _MOST_INSPECTED = 1000
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-_STUDY = "Make a folder with a study that runs offline: of example people, of your own, or of recorded conversations."
+_STUDY = (
+    "Make a folder with a study that runs offline, with example people, your own, or those of recorded conversations."
+)
 
 _NOT_HERE = (
     "out",
@@ -48,7 +50,7 @@ _NOT_HERE = (
     "takes_tools",
     "session",
 )
-"""Settings that are not needed to infer people from conversations."""
+"""Settings of a run that make no sense when people are inferred from conversations."""
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
@@ -57,7 +59,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     new.command("recipe", epilog=OF_LOOKING)(recipe)
     study = _study_command() if arguments[:2] == ["new", "study"] else unread
     new.command("study", help=_STUDY, epilog=OF_PLAYING, cls=PanelCommand)(study)
-    app.add_typer(new, name="new", help="Make a folder with a working recipe or study, to be changed into your own.")
+    app.add_typer(new, name="new", help="Make a folder with a working recipe or studyas a starting point for your own.")
 
 
 def recipe(
@@ -105,7 +107,7 @@ def _study_command() -> Callable[..., None]:
         options = cast("dict[str, Path]", given["options"])
         if "talks" not in options:
             if given["models"] or given["model"]:
-                raise RunError("--model is for --from-transcripts: give the conversations, too")
+                raise RunError("--model needs --from-transcripts; give the conversations, too")
             _write_study(place, name, people)
             return
         from .transcripts import seed_study
@@ -150,7 +152,7 @@ def _inspected(people: Path, folder: Path) -> tuple[str, str]:
 
     rows = [row for _, row in islice(read_rows(people, "description"), _MOST_INSPECTED)]
     if not rows:
-        raise DataError(people, "holds no row; give at least one person")
+        raise DataError(people, "contains no row; give at least one person")
     columns = [column for column in rows[0] if all(column in row for row in rows)]
     goal = next((column for column in columns if column.lower() in _GOALS), "")
     names = [column for column in columns if column.lower() in _IDS]

@@ -15,7 +15,7 @@ from .flags import unread
 if TYPE_CHECKING:
     from .settings import RunCommand
 
-_BUILD = "Have a model write profiles or personalities, round for round, and keep those that are unlike all before."
+_BUILD = "Have a model write profiles or personalities, in rounds, and keep those that differ from all earlier ones."
 
 _NOT_HERE = (
     "out",
@@ -85,7 +85,7 @@ def combine(
     count: Annotated[
         int, typer.Option("-n", "--count", min=1, help="The number of personas; at most the number of pairs.")
     ],
-    seed: Annotated[int, typer.Option(help="The seed of the draw.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed for drawing the pairs.")] = 0,
 ) -> None:
     """Draw personas from two pools: random pairs of a profile and a personality, without repetition."""
     from .pools import combine_pools
@@ -99,7 +99,7 @@ def check(
         str, typer.Option(help="How the similarity of texts is measured: lexical or st:MODEL.")
     ] = "lexical",
     threshold: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Show the pairs that are more similar than this.")
+        float, typer.Option(min=0.0, max=1.0, help="Show the pairs with a similarity above this value.")
     ] = 0.6,
     nearest: Annotated[int, typer.Option(min=0, help="Show this many pairs of nearest neighbours.")] = 5,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,

@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 
 class JudgedScenarios(TypedDict):
-    """The scenarios to judge, how often each is judged, and the name of the set of judgements."""
+    """The options of `judge`: which scenarios, how often, and the name of the set of judgements."""
 
     name: str | None
     repeat: int
@@ -60,14 +60,18 @@ def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
         print_estimate(estimate, cast("Budget | None", settings["budget"]))
         return EXIT_DONE
     if (path := given["out"]) is None:
-        raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
+        raise RunError("-o RUN is missing: give the file in which to store the run, such as -o run.db")
     folder = given["folder"]
     run_with_display(aplay(spec, path=path, folder=folder, **settings), watcher)
     if folder is not None:
         format_ = WithExports.of(recipe).folder_format(parsed_options(recipe, settings["options"]))
         export = f"dialoom export {path} --format {format_} -o {folder}"
         is_done = watcher.exit_code() == EXIT_DONE
-        say(f"{folder} is written" if is_done else f"{folder} is not written; when all is done: {export}")
+        say(
+            f"{folder} is written"
+            if is_done
+            else f"{folder} is not written; when all scenarios are done, run: {export}"
+        )
     return watcher.exit_code()
 
 
@@ -92,8 +96,8 @@ def _check_same(path: Path, config: RunConfig, recipe: Recipe) -> None:
     """Check that an existing run was made with the same settings."""
     if differing := RunReader(path).config_diff(config, recipe):
         raise RunError(
-            f"{path} was made with another configuration ({'; '.join(differing)}); "
-            "give the same one to go on with it, or another output"
+            f"{path} was made with another configuration ({'; '.join(differing)}); give the same configuration to "
+            f"continue it, or another output"
         )
 
 
@@ -147,7 +151,7 @@ def judge_run(path: Path, which: JudgedScenarios, retry_failed: bool, given: Jud
     judges = cast("list[ModelLike]", every) or None
     run_with_display(ajudge(path, judges, retry_failed=retry_failed, **which, **settings), watcher)
     if (code := watcher.exit_code()) == EXIT_DONE and len(RunReader(path).judgement_sets) > 1:
-        say(f"what the judges say side by side, and how far they agree: dialoom report {path}")
+        say(f"for the judges' scores side by side and their agreement, run: dialoom report {path}")
     return code
 
 
@@ -214,7 +218,7 @@ def _judging_watcher(
 
 
 def _same_command(ended: Ended, name: str | None) -> str:
-    """Return this process's command without the bound that was reached; if given, with a name for the judgements."""
+    """Return this process's command line without the bound that was reached, optionally with a set's name."""
     bound = flag(ended.stopped.setting) if ended.stopped and ended.stopped.setting else None
     pairs = zip(sys.argv, sys.argv[1:], strict=False)
     words = [word for before, word in pairs if word != "--retry-failed" and bound not in (before, word)]
@@ -222,7 +226,7 @@ def _same_command(ended: Ended, name: str | None) -> str:
 
 
 def _found(run: Run) -> str:
-    """Return the faults that the rules found, and the rules' coverage of the languages."""
+    """Return lines on the faults that the rules found, and on the rules' coverage of the languages."""
     found, status = list(run.faults()), run.status()
     ids = {episode.id for episode, _ in found}
     told = f"{run.path}: {len(found):,} faults in {len(ids):,} of {status.done:,} dialogues"
@@ -259,14 +263,14 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
 def _say_what_is_unparsed(path: Path, name: str | None, again: str) -> None:
     if left := RunReader(path).unparsed(name):
         say(
-            f"{left:,} judgements are unparsed still: their replies could not be read again, or the recipe judges "
-            f"these things only while it plays (dialoom retry {path} --scenario ID). Once more: {again}"
+            f"{left:,} judgements are still unparsed: their new replies could not be parsed, or the recipe makes "
+            f"these judgements only while it plays (dialoom retry {path} --scenario ID). To repeat them again: {again}"
         )
 
 
 def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
     """Print the estimate by role, how it was made, its uncertainty, and the bounds that the run would exceed."""
-    say(f"{estimate.scenarios:,} scenarios; nothing was sent, nothing is written")
+    say(f"{estimate.scenarios:,} scenarios; nothing was sent or written")
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("role", "model", "calls", "input tokens", "output tokens", "cost"):
         table.add_column(column, justify="left" if column in ("role", "model") else "right")
@@ -287,8 +291,9 @@ def _how(estimate: CostEstimate) -> str:
         else f"{estimate.sampled:,} of the scenarios, drawn with the seed, were"
     )
     return (
-        f"An estimate: {sample} played by {' and '.join(estimate.players)}, with a token for four letters. Real models "
-        "say more or less, and count tokens differently; prompt caching is not included. If every scenario were like "
+        f"An estimate: {sample} played by {' and '.join(estimate.players)}, counting one token per four characters. "
+        f"Real models write more or less, and count tokens differently; prompt caching is not included. If every "
+        f"scenario were like "
         f"the shortest of these: {least}; like the longest: {most}."
     )
 
@@ -297,7 +302,7 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
     """Return warnings about bounds that the run would reach before its end, and about missing prices."""
     total = estimate.total
     told = [
-        f"--price {model}=IN,OUT would tell what {role} costs"
+        f"--price {model}=IN,OUT would include the cost of {role}"
         for role, model, expected in estimate.by_role
         if expected.cost is None
     ]
@@ -308,7 +313,7 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
         ("--max-cost", budget.max_cost, total.cost),
     ):
         if bound is not None and expected is not None and expected > bound:
-            told.append(f"{name} {bound:g} would be used up before the run is done")
+            told.append(f"{name} {bound:g} would be exceeded before the run is done")
     return told
 
 

@@ -32,12 +32,16 @@ def build_pool(recipe: Recipe, given: RunCommand, out: Path) -> int:
     """Carry out `dialoom personas build`, which writes the pool's file; return the exit code."""
     run = out.with_suffix(".run.db")
     if out == run:
-        raise RunError(f"-o {out}: a pool is a JSONL file, such as pool.jsonl; its run is kept as {run.name} beside it")
+        raise RunError(
+            f"-o {out}: a pool is a JSONL file, such as pool.jsonl; its run is stored as {run.name} beside it"
+        )
     if not run.exists() and out.exists():
-        raise RunError(f"{out} exists, and no run of it ({run.name}) is beside it; give another file with -o")
+        raise RunError(f"{out} exists, but its run ({run.name}) is not beside it; give another file with -o")
     watcher = play_or_resume(recipe, run, given)
     if (code := watcher.exit_code()) != EXIT_DONE:
-        say(f"{out} is not written yet: the same 'dialoom personas build' goes on as well, and then writes it")
+        say(
+            f"{out} is not written yet; the same 'dialoom personas build' command continues the run, and then writes it"
+        )
         return code
     return _written(run, out)
 
@@ -47,18 +51,22 @@ def _written(run: Path, out: Path) -> int:
     reader = RunReader(run)
     episode, failed = reader.episode(1), reader.status().failed
     if episode is None or failed:
-        say(f"dialoom: no pool was written: {episode.error if episode else 'the run is not over'}", err=True)
+        say(f"dialoom: no pool was written: {episode.error if episode else 'the run is not finished'}", err=True)
         return EXIT_SOME_FAILED
     outcome = episode.outcome
     entries = [PoolEntry.model_validate(each) for each in outcome.details["entries"]]
     if not entries:
-        raise RunError("no pool was written: it is empty, as the writer's every text was left out")
+        raise RunError("no pool was written, because all of the writer's texts were rejected")
     if out.exists() and read_pool(out) != entries:
-        raise RunError(f"{out} is no longer what its run made, so it is left alone; remove it to have it written again")
+        raise RunError(
+            f"{out} differs from the pool that its run made, so it is not replaced; remove it to write it again"
+        )
     write_pool(out, entries, (run,))
     rounds, too_near = outcome.counts["rounds"], outcome.counts["too_near"]
-    why = "the target is reached" if outcome.ended_by == "target" else "further rounds kept next to nothing"
-    say(f"wrote {len(entries):,} texts to {out} after {rounds:,} rounds: {why}; {too_near:,} were too near to others")
+    why = "the target is reached" if outcome.ended_by == "target" else "further rounds added hardly any texts"
+    say(
+        f"wrote {len(entries):,} texts to {out} after {rounds:,} rounds: {why}; {too_near:,} were too similar to others"
+    )
     return EXIT_DONE
 
 
@@ -86,7 +94,7 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
     lines = list(entries_of(path, repairs))
     entries, twins = _told_apart(lines)
     if not entries:
-        raise RunError(f"{path}: the pool is empty: it holds no text")
+        raise RunError(f"{path}: the pool contains no texts")
     try:
         similar = local_embedder(embedder)
         vectors = similar.embed([entry.text for _, entry in entries])
@@ -132,7 +140,7 @@ def _read(path: Path) -> list[PoolEntry]:
 
 
 def _told_apart(lines: list[tuple[int, PoolEntry]]) -> tuple[list[tuple[int, PoolEntry]], list[tuple[int, int, str]]]:
-    """Split the lines into first ones of a text, and duplicates: the line, the first line with its text, and the id."""
+    """Separate first occurrences of texts from duplicates (the line, the line of the first occurrence, and the id)."""
     first: dict[str, int] = {}
     own: list[tuple[int, PoolEntry]] = []
     twins: list[tuple[int, int, str]] = []
@@ -156,13 +164,13 @@ def _pairs(neighbours: Sequence[tuple[int, float] | None]) -> list[tuple[int, in
 def _report(path: Path, found: dict[str, Any], repairs: Repairs) -> str:
     lines = [
         f"{path}: {found['texts']:,} texts, {found['seeds']:,} of them seeds, {found['rounds']:,} rounds",
-        f"{found['above_threshold']:,} pairs of neighbours are more similar than {found['threshold']:g}",
+        f"{found['above_threshold']:,} pairs of nearest neighbours have a similarity above {found['threshold']:g}",
         f"({found['meaning']})",
         _on_threshold(found),
     ]
     if summary := repairs.summary():
         lines.insert(1, f"repaired while reading: {summary}")
-    lines += [f"line {each['line']} is the same text as line {each['as_line']}" for each in found["duplicates"]]
+    lines += [f"line {each['line']} has the same text as line {each['as_line']}" for each in found["duplicates"]]
     if found["nearest"]:
         lines.append("nearest neighbours:")
     for each in found["nearest"]:
@@ -172,10 +180,10 @@ def _report(path: Path, found: dict[str, Any], repairs: Repairs) -> str:
 
 
 def _on_threshold(found: dict[str, Any]) -> str:
-    would = f"a filter of {found['threshold']:g} would keep {found['passing']:,} of them, read in this order"
+    would = f"the threshold {found['threshold']:g} would keep {found['passing']:,} of them, read in this order"
     if found["suggested_threshold"] is None:
         return would
-    return f"{would}; one of {found['suggested_threshold']:g} at least 95 %: a threshold for more texts like these"
+    return f"{would}; for more texts like these, {found['suggested_threshold']:g} would keep at least 95 %"
 
 
 def _short(text: str) -> str:

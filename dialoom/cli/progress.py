@@ -146,4 +146,4 @@ def slow_calls(calls: Sequence[CallInFlight]) -> str:
     hours, minutes = divmod(minutes, 60)
     age = f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
     count = "1 call" if len(slow) == 1 else f"{len(slow):,} calls"
-    return f"{count} under way for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"
+    return f"{count} in flight for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"

@@ -1,4 +1,4 @@
-"""`report`, `require` and `compact`, and the tables of reports on a terminal of any width."""
+"""`report`, `require` and `compact`, and the display of tables on terminals of any width."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def report_run(
         return
     if not found.tables:
         places = " and ".join(map(str, paths))
-        raise RunError(f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenario to report on yet")
+        raise RunError(f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenarios yet")
     if is_latex:
         say(found.latex())
         return
@@ -109,7 +109,7 @@ def write_report(found: Report, out: Path) -> None:
     """Write a report's files and print their names; without a library to draw them, charts are left out."""
     has_charts = not found.charts or can_draw()
     if not has_charts:
-        say(f"no charts: they are drawn with matplotlib, which is not installed: {HOW_TO_INSTALL}")
+        say(f"no charts were drawn, because matplotlib is not installed: {HOW_TO_INSTALL}")
     had_files = out.is_dir() and any(out.iterdir())
     for written in found.write(out, has_charts=has_charts):
         say(str(written))
@@ -118,11 +118,11 @@ def write_report(found: Report, out: Path) -> None:
 
 
 def _say_how_to_state_prices(tables: Sequence[Table]) -> None:
-    """Print a hint on stating prices below a table in which a price is unknown."""
+    """Print a hint on how to state prices below a table in which a price is unknown."""
     for table in tables:
         costs = [row[table.columns.index("US dollars")] for row in table.rows]
         if None in costs:
-            table.notes.append("--price MODEL=IN,OUT states a price that is unknown.")
+            table.notes.append("--price MODEL=IN,OUT states an unknown price.")
 
 
 def print_tables(tables: Iterable[Table]) -> None:
@@ -167,7 +167,7 @@ def _pieces(table: Table, console: Console) -> Iterator[RichTable]:
 
 
 def _telling(table: Table) -> list[int]:
-    """Return the columns that identify the rows: the leading text columns, or the first column."""
+    """Return the columns that identify a row: the leading columns of text or, if there are none, the first column."""
     texts = itertools.takewhile(
         lambda number: all(isinstance(row[number], str) for row in table.rows), range(len(table.columns))
     )
@@ -175,7 +175,7 @@ def _telling(table: Table) -> list[int]:
 
 
 def _width(shown: RichTable, console: Console) -> int:
-    """Return the width of the table if no line is broken."""
+    """Return the width of the table if no line is wrapped."""
     return console.measure(shown, options=console.options.update_width(_ENDLESS)).maximum
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `run` to the commands; only the recipe in the arguments is imported."""
     runs = typer.Typer(
-        help="Make a run: plan it, play every scenario, keep every step. The recipe is one of those below, or one of "
-        "your own: path/to/file.py:NAME, or a study: STUDY.toml. 'dialoom run RECIPE --help' lists its options.",
+        help="Make a run: plan it, play every scenario, record every step. The recipe is one of those below, your own "
+        "(path/to/file.py:NAME), or a study (STUDY.toml). 'dialoom run RECIPE --help' lists its options.",
         epilog=OF_PLAYING,
         cls=RecipeList,
         no_args_is_help=True,
@@ -56,7 +56,7 @@ def _summary(name: str) -> str:
     """Return a recipe's summary; for an installed recipe that cannot be imported, the error."""
     try:
         return load_recipe(name).summary
-    except Exception as error:  # somebody else's package: the other recipes are listed all the same
+    except Exception as error:  # a broken package should not prevent the list of other recipes
         return f"(cannot be loaded: {error})"
 
 

@@ -24,16 +24,20 @@ def scorecard(
     full: Annotated[
         bool,
         typer.Option(
-            "--full/--quick", help="Play all of the suite, or a small part. [default: quick]", show_default=False
+            "--full/--quick", help="Play the whole suite, or a small part. [default: quick]", show_default=False
         ),
     ] = False,
     suite: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FILE.yaml", help="A shipped suite, or one of your own. [default: personalization]"),
+        typer.Option(
+            metavar="NAME|FILE.yaml", help="A shipped suite, or the file of your own. [default: personalization]"
+        ),
     ] = None,
-    show_suite: Annotated[bool, typer.Option("--show-suite", help="Print the suite's file, to be copied.")] = False,
+    show_suite: Annotated[
+        bool, typer.Option("--show-suite", help="Print the suite's file, as a template for your own.")
+    ] = False,
     allow_different_users: DifferentUsersFlag = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play failed scenarios again.")] = False,
     **given: Unpack[JudgeCommand],
 ) -> None:
     """Run all benchmarks of a suite for one or several assistants, on one page; the same command continues the work."""
@@ -45,11 +49,11 @@ def scorecard(
         print_suite(suite)
     elif folders:
         if any(part(PlayerSettings, given).values()) or full or suite:
-            raise typer.BadParameter("existing scorecards are shown as they are; leave out the options for playing")
+            raise typer.BadParameter("options for playing do not apply to existing scorecards; leave them out")
         compare_scorecards(folders, out, allow_different_users, given["trust"])
     elif allow_different_users:
-        raise typer.BadParameter("--allow-different-users is for scorecards side by side: DIR DIR")
+        raise typer.BadParameter("--allow-different-users needs several scorecards: DIR DIR")
     elif out is None:
-        raise typer.BadParameter("-o DIR is missing: the folder in which the scorecard is to be kept")
+        raise typer.BadParameter("-o DIR is missing: give the folder for the scorecard")
     else:
         raise typer.Exit(make_scorecard(out, suite, full, retry_failed, given))

@@ -61,7 +61,7 @@ def compare_scorecards(folders: list[Path], out: Path | None, allow_different_us
         _show(card)
     else:
         if any(out.resolve() == folder.resolve() for folder in folders) and len(folders) > 1:
-            raise RunError(f"-o {out}: that is one of the scorecards; give another folder for the page of all")
+            raise RunError(f"-o {out} is one of the scorecards; give another folder for the combined page")
         card.write(out)
         _say_written(card, out)
 
@@ -81,4 +81,4 @@ def _show(card: Scorecard) -> None:
 def _say_written(card: Scorecard, folder: Path) -> None:
     say(f"the page: {folder / 'index.html'}")
     if card.report.charts and not can_draw():
-        say(f"no charts: they are drawn with matplotlib, which is not installed: {HOW_TO_INSTALL}")
+        say(f"no charts were drawn, because matplotlib is not installed: {HOW_TO_INSTALL}")

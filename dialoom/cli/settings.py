@@ -49,6 +49,7 @@ UNBOUNDED = "none"
 
 _PANELS = ("Models", "Limits", "Output", "Advanced")
 _PATHS = ("FILE", "DIR", "RUN")
+
 """Metavars of paths, which a shell completes."""
 
 
@@ -78,8 +79,8 @@ class NewRunSettings(SessionSettings, total=False):
     folder: Annotated[
         Path | None,
         Field(
-            description="Write the folder that the run is made for (a source, pairs, people or drafts) when all is "
-            "done. For recipes that make one."
+            description="When all scenarios are done, write the generated data (a source, pairs, people or drafts) to "
+            "this folder. For recipes that generate data."
         ),
         Flag("Output", "DIR"),
     ]
@@ -152,7 +153,7 @@ class _Declared(NamedTuple):
         text, bracket, default = (self.field.description or "").partition(" [default")
         usual = self.field.default
         more = " Repeatable." if self.by_name or self.flag.is_repeatable else ""
-        more += " Kept for resume." if self.is_kept else ""
+        more += " Stored in the run's file, and used by resume." if self.is_kept else ""
         parts = [text, more, bracket, default]
         if usual is not None and usual is not False and usual != ():
             parts.append(f" [default: {usual:g}]" if isinstance(usual, float) else f" [default: {usual}]")
@@ -171,7 +172,7 @@ class _Declared(NamedTuple):
         return dict(self._named(str(text)) for text in (given if isinstance(given, list) else [given]))
 
     def _named(self, text: str) -> tuple[str, Any]:
-        """Split `NAME=VALUE`; a value for all roles or models has the empty name."""
+        """Split `NAME=VALUE`; the name is empty for a value that applies to all roles or models."""
         assert self.by_name is not None
         if self.by_name.of == "role":
             name, equals, value = text.partition("=")
@@ -390,7 +391,7 @@ def _of_text(text: str) -> tuple[str, str, Any]:
     if not equals or not named.strip() or not written.strip():
         raise SettingError(f"params must be [ROLE.]KEY=VALUE, got {text!r}", setting="params")
     role, _, name = named.strip().rpartition(".") if named.count(".") == 1 else ("", "", named.strip())
-    for parse in (parse_json, parse_yaml):  # YAML takes 1e-3 for a text
+    for parse in (parse_json, parse_yaml):  # YAML parses 1e-3 as text
         try:
             return role, name, parse(written, "params")
         except DataError as error:
@@ -419,12 +420,12 @@ def _config_file(path: Path, recipe: Recipe) -> tuple[dict[str, Any], dict[str, 
     for key, value in values.items():
         plain = str(key).replace("-", "_")
         if plain in found or names.get(plain, plain) in own:
-            raise SettingError(f"{path}: {key} is given twice, once in another spelling")
+            raise SettingError(f"{path}: {key} is given twice, in different spellings")
         if plain in common:
             found[plain] = value
         elif plain in names or plain in names.values():
             own[names.get(plain, plain)] = value
         else:
             known = ", ".join(sorted({*common, *names})).replace("_", "-")
-            raise SettingError(f"{path}: {key} is not an option; there are {known}")
+            raise SettingError(f"{path}: {key} is not an option; the options are {known}")
     return found, own

@@ -33,7 +33,7 @@ def fault_line(fault: DialogueFault, has_place: bool = False) -> Text:
     """Return a fault as a line: role, kind, certainty, and the text that is evidence of it."""
     place = "" if fault.message is None else f"message {fault.message + 1}"
     place = ", ".join(filter(None, (place, fault.where and f"at {fault.where}"))) if has_place else ""
-    about = f" of the {fault.who}'s" + (f" ({place})" if place else "")
+    about = f" of the {fault.who}" + (f" ({place})" if place else "")
     sure = "" if fault.sureness == 1 else f", {fault.sureness:.0%} sure"
     words = f": {' '.join(fault.words.split())}" if fault.words else ""
     return Text.assemble(("  fault", "red"), about, f"{sure}: ", (fault.kind, "bold"), (words, "dim"))
@@ -81,23 +81,26 @@ def bound_lines(bounds: BudgetStatus, run: str) -> list[str]:
     """Return the bounds and their usage as lines for people."""
     told = [*_bounds(bounds)]
     for what, rates in (("requests", bounds.limits.rpm), ("tokens", bounds.limits.tpm)):
-        told += [f"{model or 'every model'}: at most {rate:,} {what} a minute" for model, rate in rates.items()]
-    told += [f"{role or 'every role'}: at most {seconds:g} s a try" for role, seconds in bounds.limits.timeouts.items()]
-    told += [f"{model}: reads {window:,} tokens" for model, window in bounds.limits.context.items()]
-    told += [f"{model}: priced {_priced(price)} a million tokens" for model, price in bounds.limits.prices.items()]
+        told += [f"{model or 'every model'}: at most {rate:,} {what} per minute" for model, rate in rates.items()]
+    told += [
+        f"{role or 'every role'}: at most {seconds:g} s per attempt" for role, seconds in bounds.limits.timeouts.items()
+    ]
+    told += [f"{model}: context window of {window:,} tokens" for model, window in bounds.limits.context.items()]
+    told += [f"{model}: priced {_priced(price)} per million tokens" for model, price in bounds.limits.prices.items()]
     told += [
         f"{model}: {each.attempts:,} attempts failed, {each.throttled:,} of them throttled"
         for model, each in bounds.failed_attempts.items()
     ]
     told += [
-        f"{count:,} scenarios are to be judged again in {name!r}: dialoom retry {run} --unparsed --judging {name!r}"
+        f"{count:,} scenarios have unparsed judgements to repeat in {name!r}: dialoom retry {run} --unparsed "
+        f"--judging {name!r}"
         for name, count in bounds.rejudgings.items()
     ]
     return told
 
 
 def budget_flags(bounds: BudgetStatus) -> str:
-    """Return the flags of `dialoom resume RUN` for a larger budget; in brackets unless all its calls are used up."""
+    """Return the flags of `dialoom resume RUN` for a larger budget; in brackets if calls are left."""
     budget, taken = bounds.limits.budget, bounds.spend
     if taken is None:
         return ""

@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from .settings import CallCommand, RunCommand
 
 _HELP = (
-    "Go through one conversation step by step: look, edit, rewind, fork, compare. "
-    "SCENARIO is as in 'dialoom show'. With the name of a recipe in place of RUN, a new run is made (options as of "
-    "'dialoom run') and its first scenario stepped through. 'help' at its prompt lists the commands; see "
+    "Step through one conversation: inspect, edit, rewind, fork, compare. "
+    "SCENARIO is given as for 'dialoom show'. If a recipe is given in place of RUN, a new run is planned (with the "
+    "options of 'dialoom run') and its first scenario is stepped through. 'help' at its prompt lists the commands; see "
     "docs/debugging.md."
 )
 Script = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="A file of commands, one per line, in place of a person; without it, a pipe is read."
+        metavar="FILE",
+        help="A file of debugger commands, one per line; without it, commands come from the terminal or a pipe.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer each command with a line of JSON.")]
 _NOT_HERE = ("concurrency", "fail_on_error", "patience", "workers", "ray", "log_format")
-"""Settings without effect on a conversation that is played step by step."""
+"""Settings that have no effect when a conversation is played step by step."""
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
@@ -53,17 +54,20 @@ def register_replay(app: typer.Typer, _arguments: list[str]) -> None:
 
 
 def replay(
-    case: Annotated[Path, typer.Argument(metavar="FILE", help="The case that 'save' in 'dialoom step' wrote.")],
+    case: Annotated[Path, typer.Argument(metavar="FILE", help="A case saved with 'save' in 'dialoom step'.")],
     requirements: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="REQUIREMENT",
-            help="With --live: such as 'resolved >= 100%', in place of the recorded judgements; see 'dialoom require'.",
+            help="With --live: requirements such as 'resolved >= 100%', which replace the comparison with the "
+            "recorded judgements; see 'dialoom require'.",
         ),
     ] = None,
     live: Annotated[
         list[str] | None,
-        typer.Option(metavar="ROLE", help="This role replies again; all others are replayed. Repeatable."),
+        typer.Option(
+            metavar="ROLE", help="A role that replies again; the replies of all other roles are replayed. Repeatable."
+        ),
     ] = None,
     model: Annotated[
         list[str] | None,
@@ -110,11 +114,13 @@ def _step(
     scenario: Annotated[
         str | None,
         typer.Argument(
-            metavar="SCENARIO", help="Its id, the beginning of it, or its number. [default: 1]", show_default=False
+            metavar="SCENARIO",
+            help="The scenario's id, a prefix of it, or its number. [default: 1]",
+            show_default=False,
         ),
     ] = None,
     where: Annotated[str | None, WHERE] = None,
-    branch: Annotated[str, typer.Option(metavar="NAME", help="The branch to begin on.")] = "main",
+    branch: Annotated[str, typer.Option(metavar="NAME", help="The branch to start on.")] = "main",
     script: Script = None,
     json: Json = False,
     **given: Unpack[CallCommand],
@@ -122,7 +128,7 @@ def _step(
     from .stepping.stepping import first_where, step_run
 
     if scenario is not None and where is not None:
-        raise typer.BadParameter("--where finds the scenario; leave out SCENARIO")
+        raise typer.BadParameter("--where selects the scenario; leave out SCENARIO")
     found = scenario or ("1" if where is None else first_where(run, where, given["trust"]))
     raise typer.Exit(step_run(run, found, branch, script, json, given))
 

@@ -16,7 +16,7 @@ def studio(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN", help="The run's file; several side by side.", show_default=False)
     ],
-    host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address on which the studio listens.")] = "127.0.0.1",
     port: Annotated[
         int | None,
         typer.Option(help="The port to listen on [default: 8790, or a free one]", min=0, max=65535, show_default=False),
@@ -25,8 +25,8 @@ def studio(
         bool,
         typer.Option(
             "--allow-remote",
-            help="Let other machines in, for a --host beyond this one. What is sent, all texts of the run and the "
-            "token too, is not encrypted: whoever is between can read it, and then step and write as you can.",
+            help="Allow a --host that other machines can reach. The connection is not encrypted: anyone on the "
+            "network can read all texts and the token, and then use the studio as you can.",
         ),
     ] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser, if there is one.")] = True,
@@ -43,10 +43,10 @@ def studio(
     def told(address: str) -> None:
         addresses.append(address)
         if len(addresses) > 1:
-            say(f"used. For another browser: {address}")
+            say(f"this address was used. For another browser: {address}")
             return
         say(f"the studio is at {address}")
-        say("the address lets in one browser; Ctrl-C ends the studio")
+        say("the address works for one browser; Ctrl-C ends the studio")
         if browser:
             _open(address)
 

@@ -56,7 +56,7 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
     run = folder.with_name(f"{folder.absolute().name}.run.db")
     watcher = play_or_resume(recipe, run, given)
     if (code := watcher.exit_code()) not in (EXIT_DONE, EXIT_SOME_FAILED) or RunReader(run).status().pending:
-        say(f"{folder} is not written yet: the same 'dialoom new study' goes on, and then writes it")
+        say(f"{folder} is not written yet; the same 'dialoom new study' command continues, and then writes it")
         return code
     done = [episode for episode in RunReader(run).episodes() if episode.state == "done"]
     counts = Counter(kind for each in done for kind in _PARTS if _statements(each, kind))
@@ -138,9 +138,9 @@ def import_file(
         say(error, err=True)
     if found.broken > len(found.errors):
         say(f"and {found.broken - len(found.errors):,} more", err=True)
-    known = f", {found.known:,} there already" if found.known else ""
+    known = f", {found.known:,} already present" if found.known else ""
     left = f", {found.broken:,} broken rows left out" if found.broken else ""
     say(f"{out}: {found.added:,} conversations added{known}{left}")
     if not found.is_complete:
-        say("stopped; the same command adds the rest")
+        say("stopped; run the same command again to add the rest")
         raise typer.Exit(EXIT_INTERRUPTED)

@@ -43,10 +43,10 @@ from .progress import ProgressDisplay, Standing, pauses, slow_calls
 from .terminal import say
 
 _EVERY = 5.0
-"""Seconds between log lines, and the minimum between readings of the ledger."""
+"""Seconds between two log lines, which is also the minimum interval for reading the ledger."""
 
 _MOST_LETTERS = 100
-"""Maximum length of an error that was printed in full before."""
+"""Maximum length of an error message when it is repeated after being printed in full."""
 
 
 class Watcher:
@@ -136,7 +136,7 @@ class Watcher:
                 self._end(event)
 
     async def watch(self) -> None:
-        """Show the progress every few seconds, also while nothing finishes, until this coroutine is cancelled."""
+        """Show the progress every few seconds, even while nothing finishes, until this coroutine is cancelled."""
         while True:
             await asyncio.sleep(_EVERY)
             if self._run is not None:
@@ -154,7 +154,7 @@ class Watcher:
             return EXIT_STOPPED
         if self._failed_in_all:
             return EXIT_SOME_FAILED
-        if self._has_played:  # the file of a trial is gone already
+        if self._has_played:  # the file of a trial run has been deleted already
             run = RunReader(ended.path)
             if run.status().failed or run.check_errors():
                 return EXIT_SOME_FAILED
@@ -185,7 +185,7 @@ class Watcher:
 
     def _end(self, event: Ended) -> None:
         """Print the last lines: what was done, and how to continue."""
-        assert self._run is not None, "what ends has begun"
+        assert self._run is not None, "an operation that ends has begun"
         self._ended = event
         self._failed_in_all += event.failed
         self._has_played |= event.judging is None
@@ -208,22 +208,22 @@ class Watcher:
             if event.stopped is not None:
                 say(f"stopped: {_worded(event.stopped)}")
             if event.failed or not event.is_complete:
-                say("nothing is kept without -o RUN; with it, the command can be repeated to go on")
+                say("without -o RUN nothing is saved; with it, the same command continues the work")
         elif event.stopped is not None:
             say(f"stopped: {_worded(event.stopped)}")
-            say(f"what was answered is kept. Go on with: {_further(event.stopped, again, self._retry(event))}")
+            say(f"recorded replies are kept. Continue with: {_further(event.stopped, again, self._retry(event))}")
         elif not event.is_complete:
-            say(f"stopped early; nothing is lost. Go on with: {again}")
+            say(f"stopped early; nothing is lost. Continue with: {again}")
         elif event.failed:
-            say(f"what failed can be tried again with: {self._retry(event)}")
+            say(f"retry what failed with: {self._retry(event)}")
         elif event.judging is None and status.failed:
-            say(f"{_scenarios(status.failed)} failed before; try again with: dialoom retry {event.path}")
+            say(f"{_scenarios(status.failed)} failed earlier; retry with: dialoom retry {event.path}")
         if event.is_complete and event.stopped is None and event.judging is None and status.pending:
             left = _scenarios(status.pending)
-            say(f"{left} pending still; play what is pending with: dialoom resume {event.path}")
+            say(f"{left} still pending; play the rest with: dialoom resume {event.path}")
 
     def _rest(self) -> None:
-        """Remove the bar."""
+        """Remove the progress bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -271,25 +271,25 @@ class Watcher:
         """Print how often each cause of failures occurred again after it was printed."""
         for (_, error), times in self._told.items():
             if times > 1 and not self._json:
-                say(f"the same {times - 1:,} times more: {_shortened(error)}")
+                say(f"the same error {times - 1:,} more times: {_shortened(error)}")
         self._told.clear()
 
     def _tell_away(self, event: ProviderUnreachable) -> None:
         self._away.add(event.provider)
         if self._json:
-            self._log.warning("provider away", **asdict(event))
+            self._log.warning("provider unavailable", **asdict(event))
             return
         self._log.warning(
-            f"provider {event.provider} cannot be reached ({event.reason}): paused, trying again in "
-            f"{duration(event.pause)}, patience {duration(event.patience)}"
+            f"provider {event.provider} cannot be reached ({event.reason}): paused, next attempt in "
+            f"{duration(event.pause)}, stopping after {duration(event.patience)}"
         )
 
     def _tell_back(self, event: ProviderReachable) -> None:
         self._away.discard(event.provider)
         if self._json:
-            self._log.info("provider back", **asdict(event))
+            self._log.info("provider available", **asdict(event))
         else:
-            self._log.info(f"provider {event.provider} is there again after {duration(event.seconds)}: going on")
+            self._log.info(f"provider {event.provider} is available again after {duration(event.seconds)}")
 
     def _tell_throttled(self) -> None:
         """Report each model whose provider has rejected calls since the last report."""
@@ -343,11 +343,11 @@ def _further(stopping: Stopping, again: str, retry: str) -> str:
     """Return the command that continues work that was stopped."""
     match stopping.fault:
         case None:
-            return f"{again} (what failed: {retry})"
+            return f"{again} (to retry what failed: {retry})"
         case Fault.PROVIDER_AWAY:
             return again
         case Fault.PROVIDER_PERMANENT:
-            return f"{again} (what failed: {retry}); to change models, temperatures or parameters, make a new run"
+            return f"{again} (to retry what failed: {retry}); for other models or parameters, start a new run"
         case _:
             return f"{again} {flag(stopping.setting or '')} MORE"
 
@@ -366,16 +366,19 @@ def _shortened(text: str) -> str:
 def _say_what_is_retried(event: Retrying) -> None:
     if event.failed is not None:
         what = "scenarios" if event.judging is None else "judgings"
-        say(f"{event.failed:,} failed {what} are tried again")
+        say(f"{event.failed:,} failed {what} are retried")
         if event.too_long:
             say(
-                f"{event.too_long:,} stay failed: a request was longer than its model reads; if that reads more now, "
-                "say so with --context MODEL=N"
+                f"{event.too_long:,} stay failed, because a request exceeded the model's context window; if the "
+                f"window is larger now, state it with --context MODEL=N"
             )
     if event.anew is not None:
-        say(f"scenarios played anew: {event.anew:,}; what was judged of them is dropped")
+        say(f"scenarios to be played again: {event.anew:,}; their judgements are deleted")
     if event.unparsed is not None:
-        say(f"scenarios with unparsed judgements in {event.judging!r}: {event.unparsed:,}; these are made again")
+        say(
+            f"scenarios with unparsed judgements in {event.judging!r}: {event.unparsed:,}; these judgements are "
+            f"repeated"
+        )
 
 
 def _scenarios(count: int) -> str:

@@ -25,7 +25,7 @@ _BYTES = 32
 _POLICY = "; ".join(
     (
         "default-src 'none'",
-        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",  # the library's own page begins with scripts in it
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",  # the UI library's pages contain inline scripts
         "style-src 'self' 'unsafe-inline'",
         "img-src 'self' data:",
         "font-src 'self'",
@@ -49,9 +49,9 @@ _CLOSED = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="vi
 <title>dialoom studio</title><style>:root {{ color-scheme: light dark }} body {{ font: 16px/1.6 system-ui, sans-serif;
 max-width: 34rem; margin: 20vh auto; padding: 0 1.5rem }}</style><h1>{title}</h1><p>{text}</p></html>"""
 _STRANGER = (
-    "This page is for whoever started the studio. Open the address that it printed in the terminal; each address lets "
-    "in one browser, and as soon as it is used, the next one is printed. If this browser was let in before, and "
-    'a link brought you here: <a href="{path}">open this page</a>.'
+    "This page is only for the person who started the studio. Open the address that it printed in the terminal. Each "
+    "address works for one browser; when it is used, the next one is printed. If this browser was admitted before, and "
+    'you have followed a link: <a href="{path}">open this page</a>.'
 )
 
 
@@ -110,13 +110,19 @@ class AccessControl:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         is_read = scope["type"] == "http" and scope["method"] in READING
         if not self._is_own_host(headers.get("host", "")):
-            await _refuse(scope, send, 421, "Misdirected", "The studio does not answer under this name.")
+            await _refuse(scope, send, 421, "Misdirected", "The studio does not answer under this host name.")
         elif not self._is_own_page(headers, is_read):
-            await _refuse(scope, send, 403, "Not from here", "This was asked by a page that is not the studio's.")
+            await _refuse(
+                scope,
+                send,
+                403,
+                "Request rejected",
+                "This request came from a page that does not belong to the studio.",
+            )
         elif scope["type"] == "http" and scope["method"] == "GET" and (token := _token(scope)) is not None:
             await self._exchange(scope, send, token, headers)
         elif not self._is_let_in(headers):
-            await _refuse(scope, send, 403, "Not yet", _STRANGER.format(path=_path(scope)))
+            await _refuse(scope, send, 403, "Access needed", _STRANGER.format(path=_path(scope)))
         else:
             await self._application(scope, receive, _with_headers(send))
 
@@ -149,7 +155,7 @@ class AccessControl:
         if self._keys.exchange(token):
             answer["set-cookie"] = f"{self.cookie}={self._keys.pass_}; HttpOnly; SameSite=Strict; Path=/"
         elif not self._is_let_in(headers):
-            await _refuse(scope, send, 403, "Used already", _STRANGER.format(path=_path(scope)))
+            await _refuse(scope, send, 403, "Address already used", _STRANGER.format(path=_path(scope)))
             return
         await _answer(send, 303, b"", answer)
 
@@ -188,13 +194,13 @@ def _query(scope: Scope) -> list[tuple[str, str]]:
 def _path(scope: Scope) -> str:
     """Return the address without the token, quoted, so that it is safe in a header and in HTML."""
     rest = urlencode([(name, value) for name, value in _query(scope) if name != TOKEN])
-    path = "/" + quote(scope["path"].lstrip("/"), safe="/")  # `//elsewhere` would lead elsewhere
+    path = "/" + quote(scope["path"].lstrip("/"), safe="/")  # a path such as `//example.org` would lead to another host
     return path + (f"?{rest}" if rest else "")
 
 
 async def _refuse(scope: Scope, send: Send, status: int, title: str, text: str) -> None:
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008})  # before it is accepted: the browser sees 403
+        await send({"type": "websocket.close", "code": 1008})  # before the connection is accepted, the browser sees 403
         return
     body = b"" if scope["method"] == "HEAD" else _CLOSED.format(title=title, text=text).encode()
     await _answer(send, status, body, {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"})

@@ -24,7 +24,7 @@ Action = Callable[[Stepper, Callable[[Stop], None]], Awaitable[Stepper]]
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A position: a branch, and a checkpoint's number; `None` for the branch's current one."""
+    """A position: a branch and the number of a checkpoint; `None` means the branch's current checkpoint."""
 
     branch: str = "main"
     number: int | None = None
@@ -33,9 +33,9 @@ class Spot:
 def kept_from_acting(path: Path) -> str:
     """Return the reason why a file can only be read; empty if it can be written."""
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        return "This file cannot be written, so you can look at it, and not change anything."
+        return "This file is read-only, so you can view it but not change anything."
     if is_written_by_another(path):
-        return "Another process plays this run now, so you can look at it, and not change anything until it is done."
+        return "Another process is playing this run, so you can view it but not change anything until that is done."
     return ""
 
 
@@ -104,7 +104,7 @@ def begin() -> Action:
 
 
 def go_on() -> Action:
-    """Go one step forward: move to the next recorded checkpoint or, if there is none, play the next step."""
+    """Go one step forward: to the next recorded checkpoint or, if there is none, by playing a step."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         await stepper.step()
@@ -160,7 +160,9 @@ def exchange(role: str, model: str) -> Action:
         RunError: If the model is code, which can be given only where the studio is started, not in a browser.
     """
     if list(player_references(model)):
-        raise RunError(f"model {model!r:.80} is code of this machine, which no browser names; name it in the terminal")
+        raise RunError(
+            f"model {model!r:.80} is code on this machine, which cannot be selected in a browser; use the terminal"
+        )
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         await stepper.exchange(role, model)

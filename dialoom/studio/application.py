@@ -34,7 +34,7 @@ def build(studio: Studio) -> Any:
     application.add_api_route(style, _style)
     for page in PAGES:
         _add(page, studio, style)
-    # Nothing is compressed: on this machine that only takes time.
+    # Responses are not compressed, because that only costs time on the local machine.
     ui.run_with(
         application,
         dark=None,
@@ -43,8 +43,8 @@ def build(studio: Studio) -> Any:
         show_welcome_message=False,
         gzip_middleware_factory=None,
     )
-    # The library's own of this kind take a browser that goes away before it is answered for an error of theirs, and
-    # say so with a traceback; of what they do, only what follows is of use here.
+    # The UI library's middleware logs a traceback if a browser leaves before it gets an answer. Only the function set
+    # below is needed.
     others = [each for each in library.user_middleware if not hasattr(each.cls, "dispatch")]
     library.user_middleware[:] = [*others, Middleware(_Keeping)]
     return application

@@ -17,7 +17,7 @@ from .parts import element, folded, on_opening, said, text
 from .wording import many
 
 _SAME = 4
-"""Maximum number of messages of a first request shown completely; of more, the first and last two are shown."""
+"""Maximum number of messages in a first request that are all shown; otherwise the first and the last two are shown."""
 
 
 def figures(call: Mapping[str, Any]) -> str:
@@ -33,7 +33,7 @@ def figures(call: Mapping[str, Any]) -> str:
 
 
 def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
-    """Add a folded part with a call's request, compared with the request before, and its reply."""
+    """Add a folded part with a call's reply and its request, which is compared with the previous request."""
     with folded(summary, "call") as part:
         pass
 
@@ -54,12 +54,12 @@ def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[s
 
 
 def request(shown: RequestDiff) -> None:
-    """Add the messages of a request; those of the request before are folded, and new ones are highlighted."""
+    """Add the messages of a request; messages of the previous request are folded, and new ones are highlighted."""
     new = sum(each.mark == "new" for each in shown.messages)
     if shown.has_before:
         gone = sum(each.mark == "gone" for each in shown.messages)
-        told = f"asked: {many(len(shown.messages) - gone, 'message')}, {new} of them new since the call before"
-        text("div", told + (f", {gone} gone" if gone else ""), "label")
+        told = f"request: {many(len(shown.messages) - gone, 'message')}, {new} of them new since the previous call"
+        text("div", told + (f", {gone} removed" if gone else ""), "label")
     else:
         text("div", f"asked: {many(len(shown.messages), 'message')}", "label")
     if shown.tools:
@@ -67,7 +67,7 @@ def request(shown: RequestDiff) -> None:
     for same, messages in _stretches(shown):
         if same:
             count = many(len(messages), "message")
-            with folded(f"{count} as before" if shown.has_before else f"{count} between") as part:
+            with folded(f"{count} unchanged" if shown.has_before else f"{count} in between") as part:
                 pass
             on_opening(part, partial(_messages, messages))
         else:

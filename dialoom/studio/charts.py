@@ -110,7 +110,7 @@ def _point(chart: Chart, series: Series, place: int, counts: Counts) -> dict[str
 
 
 def _intervals(series: Series, colour: str, is_bar: bool) -> list[dict[str, Any]]:
-    """Return lines from the lower to the upper ends of intervals; none for bars, as several share one place."""
+    """Return lines from the lower to the upper ends of intervals; none for bars, as bars share a position."""
     if is_bar or not (series.low and series.high):
         return []
     ends = [
@@ -205,7 +205,7 @@ def height_of(rows: int) -> int:
 
 
 def counts_of(tables: Sequence[Table]) -> Counts:
-    """Return the count of values for each mean in the tables, unless an equal mean has another count."""
+    """Return the number of values behind each mean, unless equal means have different numbers."""
     found: dict[float, set[int]] = {}
     for table in tables:
         for row in table.rows:

@@ -27,7 +27,7 @@ _MOST_OF_ADDRESS = 8_000
 """Maximum size in bytes of a field encoded in an address; servers and browsers limit the length of addresses."""
 _MEASURED = f"""(event) => {{
   const field = event.target, isTooLong = encodeURIComponent(field.value).length > {_MOST_OF_ADDRESS};
-  field.setCustomValidity(isTooLong ? "This is too long to stand in an address: shorten it." : "");
+  field.setCustomValidity(isTooLong ? "This text is too long for an address: shorten it." : "");
   if (isTooLong) field.reportValidity();
 }}"""
 _AT_ONCE = "(event) => event.target.form.requestSubmit()"
@@ -102,14 +102,14 @@ def submit(words: str) -> None:
 
 
 _MOST_LETTERS = 900_000
-"""Maximum number of characters sent from a field, escapes included; the library limits messages to a million."""
+"""Maximum number of characters sent from a field, including escapes; the library limits messages to a million."""
 
 
 def _tell(most: int) -> str:
-    """Return JavaScript that sends a field's value; if it is too long, the script sends nothing and shows that."""
+    """Return JavaScript that sends a field's value; if the value is too long, the script shows an error instead."""
     return f"""(event) => {{
       const field = event.target, isTooLong = JSON.stringify(JSON.stringify(field.value)).length > {most};
-      field.setCustomValidity(isTooLong ? "This is too long, with more than {most:,} letters: shorten it." : "");
+      field.setCustomValidity(isTooLong ? "This text has more than {most:,} characters: shorten it." : "");
       if (isTooLong) field.reportValidity();
       emit(isTooLong ? null : field.value);
     }}"""
@@ -169,7 +169,7 @@ class Field:
             RunError: If the value is too long to be sent.
         """
         if self._is_too_long:
-            raise RunError(f"{self._label}: what stands there is too long, with more than {self._most:,} letters")
+            raise RunError(f"{self._label}: the text has more than {self._most:,} characters; shorten it")
         return self._value
 
     def set(self, value: str) -> None:
@@ -182,7 +182,7 @@ class Field:
         self._is_too_long = event.args is None
         if event.args is not None:
             self._value = str(event.args)
-            self.input.props["value"] = self._value  # without an update to the browser, which has the value
+            self.input.props["value"] = self._value  # without an update to the browser, which already has the value
 
 
 def entered(field: Field, act: Any) -> None:
@@ -205,10 +205,10 @@ def left(field: Field, act: Any) -> None:
 
 
 _MEANING = (
-    "The conversation of {branch} becomes the scenario's{instead}: lists, reports and exports, and the page of the "
-    "conversation tell of it from then on, with the judgements of {branch}, and say that it is a person's branch. What "
-    "other sets of judgements said of the conversation before is dropped; labels given to that do not count while "
-    "it is not the outcome. No branch is lost, so another can be made the outcome again."
+    "The conversation of {branch} becomes the scenario's outcome{instead}. From then on, lists, reports, exports and "
+    "the conversation's page show it with the judgements of {branch}, and state that it is a person's branch. "
+    "Judgements of the previous outcome in other sets are deleted, and its labels do not count while it is not the "
+    "outcome. No branch is lost, so you can make another one the outcome again."
 )
 _LONGEST = 14
 """Maximum height of a field in lines."""
@@ -254,27 +254,27 @@ class Forms:
             self._branch()
 
     def _asked(self, asked: NextRequest, who: str) -> None:
-        """Add the next request, and the actions that replace the reply of its role."""
+        """Add the next request, with actions to replace the reply."""
         with card(classes="stack"):
             with element("div", "section-head"):
-                text("h2", f"Next, {asked.role} is asked" + ("" if who == asked.role else f" by {who}"))
+                text("h2", f"Next call: {asked.role}" + ("" if who == asked.role else f" by {who}"))
                 text("span", f"{asked.request.model} · {asked.request.prompt_id}", "quiet small")
-            with folded(f"What will be asked: {many(len(asked.request.messages), 'message')}", "call") as part:
+            with folded(f"Next request: {many(len(asked.request.messages), 'message')}", "call") as part:
                 pass
             on_opening(part, partial(_blocks, asked.request.messages))
-            is_to_change = bool(self._page.view.one("before"))  # the page was opened by `change it`
+            is_to_change = bool(self._page.view.one("before"))  # the page was opened by the link `change it`
             with folded("Write this reply", "form", is_open=is_to_change):
                 recorded = self._seen.recorded.get(asked.name, "")
-                words = Field(f"What {asked.role} says", recorded, lines=_lines(recorded))
+                words = Field(f"Reply of {asked.role}", recorded, lines=_lines(recorded))
                 if recorded:
-                    text("p", "This is what was said here; change it.", "quiet small")
-                self._button("Say it", lambda: acting.say(who, words.value))
+                    text("p", "The recorded reply; edit it.", "quiet small")
+                self._button("Use this reply", lambda: acting.say(who, words.value))
             with folded("Edit prompt", "form") as rewriting:
                 pass
             on_opening(rewriting, lambda: self._rewrite(asked, who))
 
     def _rewrite(self, asked: NextRequest, who: str) -> None:
-        """Add every message of the next request, to be edited."""
+        """Add a form to edit every message of the next request."""
         fields = [
             (each, Field(each["role"], each["content"], lines=_lines(each["content"])))
             for each in asked.request.messages
@@ -283,13 +283,13 @@ class Forms:
         def messages() -> list[ChatMessage]:
             return [{**message, "content": field.value} for message, field in fields]
 
-        self._button("Ask this, and play the step", lambda: acting.ask_instead(who, messages()))
+        self._button("Send this request and play the step", lambda: acting.ask_instead(who, messages()))
 
     def _edit(self) -> None:
         """Add the form to edit a place in the state; the value is filled in as soon as the place is selected."""
         with card("Edit the state", "stack"):
             path = Field("Place", hint="messages[-1].content")
-            value = Field("Value", lines=3, hint="what stands there comes here; JSON, or a text as it is")
+            value = Field("Value", lines=3, hint="the current value appears here; JSON or plain text")
 
             async def read() -> None:
                 before, found, why = value.value, "", ""
@@ -299,7 +299,7 @@ class Forms:
                 except (DialoomError, ValueError) as error:
                     why = str(error)
                 told.set_text(why)
-                if value.value == before:  # the user has not typed meanwhile
+                if value.value == before:  # the user has not typed in the meantime
                     value.set(found)
 
             self._button("Set", lambda: acting.edit(path.value, value.value))
@@ -332,7 +332,7 @@ class Forms:
             name = Field("A new branch from here", hint="by-train")
             self._button("Fork", lambda: acting.fork(name.value.strip()))
             if not stop.is_end:
-                text("p", "Replies are taken from what was recorded, where the same is asked.", "quiet small")
+                text("p", "Recorded replies are reused for equal requests.", "quiet small")
                 self._button("Regenerate from here", acting.resample)
             elif stop.branch != self._seen.outcome_branch:
                 promoting(stop.branch, self._seen.outcome_branch, lambda: self._page.act(acting.promote))

@@ -52,7 +52,7 @@ def start(view: View) -> None:
     async def go(annotator: str) -> None:
         name = " ".join(annotator.split())
         if not name:
-            ui.notify("Write your name: each label stands in the column of whoever gave it.", type="warning")
+            ui.notify("Enter your name: labels are stored in a column for each person.", type="warning")
             return
         try:
             found = await asyncio.to_thread(_first, view, name)
@@ -60,7 +60,7 @@ def start(view: View) -> None:
             ui.notify(str(error), type="negative", multi_line=True)
             return
         if found is None:
-            ui.notify(f"Nothing here is left to label as {name}.", type="info")
+            ui.notify(f"{name} has labelled everything in this list.", type="info")
         else:
             ui.navigate.to(view.path(_CONVERSATION, {**kept(view), "as": name}, scenario=found))
 
@@ -69,7 +69,7 @@ def start(view: View) -> None:
 
 
 def _first(view: View, annotator: str) -> str | None:
-    """Return the id of the first finished scenario of the list that an annotator has not labelled."""
+    """Return the id of the list's first finished scenario that the annotator has not labelled."""
     query = replace(query_of(view), state="done", without=labelled_in(view, annotator))
     where, search = view.one("where") or None, view.one("search") or None
     rows = view.run.run.scenarios(query, where=where, search=search, limit=1).rows
@@ -88,10 +88,10 @@ def after_this(view: View) -> int | None:
 
 
 def go_on(view: View, after: int | None) -> None:
-    """Add the link to the next conversation to label."""
+    """Add a link to the next conversation to label."""
     with element("div", "row-of"):
         if after is None:
-            text("span", "None that you have not labelled follows in this list.", "quiet small")
+            text("span", "You have labelled all that follow in this list.", "quiet small")
         else:
             link("Next to label →", view.path(_CONVERSATION, kept(view), scenario=after + 1), "button", rel="label")
 
@@ -172,7 +172,11 @@ class JudgementBox:
                 if not self._annotator or not self._metrics or item.judgement.metric in self._metrics:
                     self._item(item, labels)
             if (count := len(items) - len(self._shown.judged)) and not self._annotator:
-                text("p", f"{many(count, 'judgement')} of single turns: at the messages that end them", "quiet small")
+                text(
+                    "p",
+                    f"{many(count, 'judgement')} of single turns, shown at the last message of each turn",
+                    "quiet small",
+                )
             self._earlier(labels, items)
             if self._annotator:
                 go_on(self._view, self._after)
@@ -232,8 +236,8 @@ class JudgementBox:
         """Add labels given to judgements of an earlier conversation that the current one does not have."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
-            told = f"{many(count, 'label')} of yours given to an earlier conversation, of what is not in this one"
-            text("p", f"{told}: not counted while this one is the outcome.", "quiet small")
+            told = f"{many(count, 'label')} of yours only for judgements of an earlier conversation"
+            text("p", f"{told}: not counted while this conversation is the outcome.", "quiet small")
 
     def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
         judgement = item.judgement
@@ -258,11 +262,11 @@ class JudgementBox:
                 self._choices(item, next((each.label for each in of_it if not each.is_earlier), ""))
                 if earlier := [each.label for each in of_it if each.is_earlier]:
                     text(
-                        "div", f"given to an earlier conversation, and not counted: {', '.join(earlier)}", "quiet small"
+                        "div", f"given to an earlier conversation, so not counted: {', '.join(earlier)}", "quiet small"
                     )
 
     def _what(self, item: Item) -> None:
-        """Add the judged text unless the page shows it already."""
+        """Add the judged text, unless the page already shows it."""
         outcome = self._shown.episode.outcome
         lines = WithLabels.of(self._view.run.run.recipe).judged_lines(outcome, item.judgement)
         if list(lines) == list(conversation_to(outcome, item.judgement)):
@@ -300,7 +304,7 @@ class JudgementBox:
         self._view.run.run.label(self._shown.number, item.id, self._annotator, label)
 
 
-def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up to now") -> None:
+def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement so far") -> None:
     """Add the agreement of labels and judge, computed on demand."""
     with folded(told) as part:
         pass
@@ -329,7 +333,7 @@ def _values(scale: Scale) -> list[str]:
 
 
 def _as_written(scale: Scale, label: str) -> str:
-    """Return a label as the buttons show it, even if a spreadsheet has written it in another form."""
+    """Return a label in the form of the buttons, even if a spreadsheet wrote it in another form."""
     try:
         value = scale.parse(label)
     except ValueError:
@@ -357,8 +361,11 @@ def lacks_its_judgements(view: View) -> bool:
     with element("div", "problem stack", role="alert"):
         text("div", f"{view.run.name} has no judgements named {wanted!r:.80}.")
         with element("div", "row-of"):
-            text("span", "There are:" if known else "It has none:")
+            text("span", "The existing sets are:" if known else "The run has no judgements:")
             for name in known:
                 link(name, view.here({**view.query, "judging": name, "page": None}), "chip")
-            link("the same without them" if known else "show it without", view.here({**view.query, "judging": None}))
+            link(
+                "show the page without judgements",
+                view.here({**view.query, "judging": None}),
+            )
     return True

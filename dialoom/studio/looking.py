@@ -122,7 +122,7 @@ async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
 
 
 async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
-    """Return the checkpoint from which a step of a branch was played.
+    """Return the checkpoint at which a step of a branch began.
 
     Raises:
         DialoomError: If there is none.

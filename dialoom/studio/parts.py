@@ -134,7 +134,7 @@ def _with(made: Any, attributes: Mapping[str, str]) -> Any:
 
 
 def begun_with(field: Any, value: str) -> Any:
-    """Set a field's initial value so that typed text is kept when the page around the field changes.
+    """Set a field's initial value so that typed text survives updates of the page around the field.
 
     The value is set as an attribute, because a property would be set again with every change.
     """
@@ -219,7 +219,7 @@ def table_head(words: str, is_number: bool, target: str, order: str | None) -> N
 
 
 LONG = 6_000
-"""Number of characters of a text that a page contains at first; the rest is loaded on demand."""
+"""Number of characters of a text that a page contains at first; the rest is loaded on request."""
 
 
 def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:

@@ -43,9 +43,10 @@ def serve(
     """
     if not allow_remote and not is_loopback(host):
         raise RunError(
-            f"host {host!r}: every machine that reaches it could ask for the pages, and what is sent is not encrypted",
+            f"host {host!r}: every machine that can reach this address could request the pages, and the connection is "
+            f"not encrypted",
             setting="host",
-            advice=Advice("allow_remote", "set allow_remote to do so all the same"),
+            advice=Advice("allow_remote", "set allow_remote to do so anyway"),
         )
     studio = Studio.of(paths, trust)
     _ensure_library()
@@ -81,7 +82,7 @@ def listening(host: str, port: int | None) -> socket.socket:
         except OSError as error:
             bound.close()
             reason = error.strerror or str(error)
-    raise RunError(f"port {port}: {host} cannot be listened on there: {reason}", setting="port")
+    raise RunError(f"port {port}: cannot listen on {host}: {reason}", setting="port")
 
 
 def address_of(host: str, port: int, token: str) -> str:

@@ -43,7 +43,7 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
         style: The address of the style sheet.
     """
     ui.add_head_html(f'<link rel="stylesheet" href="{style}">')
-    ui.add_head_html(f"<script>{_TOGGLE}</script>")  # in the head, as it may be clicked before the page is connected
+    ui.add_head_html(f"<script>{_TOGGLE}</script>")  # the button may be clicked before the page is connected
     ui.run_javascript(_APPLY)
     ui.link("Skip to the content", "#content").classes("skip")
     with ui.element("header").classes("bar").props('role="banner"'):
@@ -134,5 +134,5 @@ def listen() -> None:
 
     The key l leads to the next conversation to label.
     """
-    # Not a script that is sent once the page is loaded: keys may be pressed before.
+    # In the head, because keys may be pressed before the page is loaded.
     ui.add_head_html(f"<script>{_LISTEN}</script>")

@@ -39,17 +39,17 @@ _FEW = 2
 
 def heading(stop: Stop) -> None:
     """Add the position, and the next node."""
-    what = {"edit": "the state was edited", "input": "the input", "fork": "gone back to"}.get(stop.kind, "")
+    what = {"edit": "the state was edited", "input": "the input", "fork": "rewound to"}.get(stop.kind, "")
     ran = named(stop.ran)
     with element("div", "row-of head"):
         text("h1", f"{stop.branch} {stop.number}")
-        text("span", f"{ran} ran" if ran else what or "nothing was played yet", "metric")
+        text("span", f"{ran} ran" if ran else what or "nothing has been played yet", "metric")
         for name, count in stop.counts.items():
             text("span", f"{name} {count}", "badge number")
     if stop.is_end:
         text(
             "p",
-            "The end: nothing comes next. To change something, go back: by a row of the tree, or with Back.",
+            "The end: no further steps. To change something, go back with a row of the tree or with Back.",
             "quiet",
         )
     else:
@@ -77,8 +77,8 @@ def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:
 def _each_call(made: Sequence[StepCall], parsed: Mapping[int, Any]) -> None:
     for call in made:
         where = "" if call.node == call.role else f" in {call.node}"
-        edited = ", asked in other words by a person" if call.is_edited else ""
-        who = f"said by a person as {call.role}" if call.model == SAID else f"{call.role}{where} ({call.model})"
+        edited = ", with a request edited by a person" if call.is_edited else ""
+        who = f"written by a person as {call.role}" if call.model == SAID else f"{call.role}{where} ({call.model})"
         with element("div", "step-call"):
             with element("div", "meta"):
                 text("span", f"{who}{edited}", "who")
@@ -93,7 +93,7 @@ def _each_call(made: Sequence[StepCall], parsed: Mapping[int, Any]) -> None:
                 said(call.reply, "said block")
             for each in call.tool_calls:
                 said(call_text(each), "said mono block")
-            with folded(f"what was asked: {many(len(call.messages), 'message')}", "call") as part:
+            with folded(f"request: {many(len(call.messages), 'message')}", "call") as part:
                 pass
             on_opening(part, partial(_request, call))
 
@@ -112,7 +112,7 @@ def step_figures(call: StepCall) -> str:
     cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"
     told = [f"{tokens} tokens", cost, f"{call.seconds or 0:.2f} s"]
     told += [f"replayed {call.replays} ×"] if call.replays else []
-    told += ["shared by all scenarios that need it"] if call.is_common else []
+    told += ["shared between scenarios"] if call.is_common else []
     return " · ".join(told)
 
 
@@ -137,7 +137,7 @@ def _change(change: Change) -> None:
 
 
 def kept(state: Mapping[str, Any]) -> None:
-    """Add the states of stateful players and of the environment, on demand."""
+    """Add the states of stateful players and of the environment, loaded on request."""
     players = state.get(PLAYERS)  # a recipe may have a channel of that name
     held = {f"State of {role}": each for role, each in players.items()} if isinstance(players, Mapping) else {}
     if ENVIRONMENT in state:
@@ -149,11 +149,11 @@ def kept(state: Mapping[str, Any]) -> None:
 
 
 def transcript(shown: Sequence[Line] | Outline) -> None:
-    """Add the conversation so far: its last lines, and the earlier ones on demand."""
+    """Add the conversation so far: its last lines, and the earlier ones loaded on request."""
     lines = transcript_lines(shown)
     left, last = lines[:-_LAST], lines[-_LAST:]
     if left:
-        with folded(f"{many(len(left), 'line')} before") as part:
+        with folded(f"{many(len(left), 'line')} earlier") as part:
             pass
         on_opening(part, partial(_spoken_lines, left))
     _spoken_lines(last)
@@ -217,17 +217,17 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
         for is_same, group in groupby(shown.lines, key=lambda pair: pair.is_same):
             pairs = list(group)
             if is_same:
-                with folded(f"{many(len(pairs), 'line')} alike", "alike"):
+                with folded(f"{many(len(pairs), 'line')} equal", "alike"):
                     _spoken_lines([pair.left for pair in pairs if pair.left is not None])
                 continue
             for pair in pairs:
                 _side_by_side(pair.left, pair.right)
         for cost in shown.costs:
-            text("div", f"since they parted: {cost_text(cost)}", "quiet small side")
+            text("div", f"since the fork: {cost_text(cost)}", "quiet small side")
 
 
 def _all_judged(shown: Difference, health: Mapping[str, Health]) -> None:
-    """Add the judgements that differ, and one line for each equal judgement."""
+    """Add differing judgements side by side, and equal ones as one line each."""
     for wanted in (False, True):
         for thing, ours, theirs in shown.judgements:
             if (is_so := _word(ours) == _word(theirs)) == wanted:
@@ -251,7 +251,7 @@ def _word(judgement: Judgement | None) -> str:
 def _judged(
     thing: str, judgement: Judgement | None, health: Mapping[str, Health], *, is_so: bool, is_worded_so: bool
 ) -> None:
-    """Add a judgement beside the other side's: marked if the scores differ, with explanation if the wording differs."""
+    """Add a judgement beside the other side's: marked if the scores differ, explained if the explanations do."""
     with element("div", "side judged-side quiet" if is_so else "side judged-side"):
         text("span", thing, "label")
         word, why = (_word(judgement), "") if judgement is None else badge_of(judgement, health)
@@ -329,7 +329,7 @@ def _at(number: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> tup
 
 
 def _path(number: int, parent: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> str:
-    """Return the path from a checkpoint's parent across to its column, then down in it."""
+    """Return the drawn line from a checkpoint's parent: across to the checkpoint's column, then down."""
     x, y = _at(number, columns, rows)
     from_x, from_y = _at(parent, columns, rows)
     if x == from_x:

@@ -16,9 +16,9 @@ from dialoom.runs.store.connections import Signature, signature
 from .watching import Reports, Watch
 
 _WAITED = 1.0
-"""Seconds that a page waits for the health of a run's judges; of a large run it is on the next page."""
+"""Maximum seconds that a page waits for the health of a run's judges; if it takes longer, a later page shows it."""
 _LOOKED_AT = 25
-"""The number of scenarios from the beginning, and again from the whole plan, that are read to find differing facets."""
+"""The number of scenarios read to find differing facets: once from the beginning and once from the whole plan."""
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class StudioRun:
         return known
 
     async def judge_health(self, judging: str) -> Mapping[str, Health]:
-        """Return the health of a judge by what it judges: as known before, or nothing, if computing it takes long."""
+        """Return the health of a judge by what it judges; if computing it takes long, the last known result."""
         seen, known = signature(self.run.path), self._computing.get(judging)
         if known is None or (known[0] != seen and known[1].done()):
             known = seen, asyncio.create_task(asyncio.to_thread(self.run.judge_health, judging))
@@ -107,7 +107,7 @@ class Studio:
         seen: set[Path] = set()
         for path in paths:
             if path.resolve() in seen:
-                raise RunError(f"runs: {path} is named twice", setting="runs")
+                raise RunError(f"runs: {path} is given twice", setting="runs")
             seen.add(path.resolve())
             name = _free_name(path.stem, runs)
             run = open_run(path, trust=is_trusted)
@@ -121,7 +121,7 @@ class Studio:
             RunError: If there is none of that name.
         """
         if name not in self.runs:
-            raise RunError(f"there is no run {name!r:.80} here; there are {', '.join(self.runs)}")
+            raise RunError(f"there is no run {name!r:.80} here; the runs are {', '.join(self.runs)}")
         return self.runs[name]
 
 

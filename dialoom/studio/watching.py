@@ -68,7 +68,7 @@ class Watch:
                 self._seen = signature(self.run.path)
                 self._progress = await asyncio.to_thread(self.run.progress)
                 self._keep(self._progress, now)
-                took = 0.0 if is_first else time.monotonic() - now  # the first one imports what it needs
+                took = 0.0 if is_first else time.monotonic() - now  # the first report imports the libraries it needs
                 self._due = time.monotonic() + min(max(_LEAST, _SHARE * took), _MOST)
             return self._progress
 
@@ -112,12 +112,12 @@ class Viewer(Protocol):
 
     @property
     def is_deleted(self) -> bool:
-        """True if the browser has left the page."""
+        """Whether the browser has left the page."""
         ...
 
 
 class AbandonedError(Exception):
-    """The error of a computation that ended because no page waits for its report any more."""
+    """The error that ends a computation because no page waits for its report any more."""
 
 
 class Computation:
@@ -140,7 +140,7 @@ class Computation:
 
     @property
     def is_abandoned(self) -> bool:
-        """True if all pages that requested the report were left."""
+        """Whether browsers have left all pages that requested the report."""
         return all(viewer.is_deleted for viewer in self._viewers)
 
     def join(self, viewer: Viewer) -> None:

@@ -1,4 +1,4 @@
-"""Figures as text, and queries of addresses: the scenarios that a query selects, and a query for each figure."""
+"""Text forms of figures, and the queries in addresses that select scenarios."""
 
 from __future__ import annotations
 
@@ -125,12 +125,12 @@ def list_of(view: View) -> Query:
 
 
 def is_narrowed(view: View) -> bool:
-    """Return whether the address selects only some scenarios; an order alone does not count."""
+    """Return whether the address selects only some scenarios; sorting alone does not count."""
     return any(name in _NARROWING or name.startswith((FACET, LEAST, MOST)) for name in list_of(view))
 
 
 def kept(view: View) -> dict[str, str]:
-    """Return the parameters to keep when another conversation is opened: those of the list and of the view."""
+    """Return the query parameters that stay when another conversation is opened: those of the list and the view."""
     own = {name: view.one(name) for name in ("judging", "blind", "as", "metrics") if view.one(name)}
     return {**{name: view.one(name) for name in list_of(view)}, **own}
 
@@ -149,7 +149,7 @@ _PLAYED = f"state != '{_PENDING}'"
 def counted(
     table: Table, row: Sequence[object], column: str, choices: Choices, label: str = "", where: str = ""
 ) -> Mapping[str, str] | None:
-    """Return the query that selects a figure's conversations; `None` if the report does not state which these are.
+    """Return the query that selects the conversations behind a figure; `None` if they are not known.
 
     Args:
         table: The report's.

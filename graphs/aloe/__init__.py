@@ -128,7 +128,7 @@ async def user(state: TreeState, scene: Scene) -> Update:
 
 
 async def induction(state: TreeState, scene: Scene) -> Update:
-    """Ask what the user of each path has revealed of the persona, with the user's lines as evidence.
+    """For each path, request what the user has revealed of the persona, with the user's lines as evidence.
 
     If a reply cannot be parsed, the round continues with the previous round's result, and its path is recorded.
     """
@@ -149,7 +149,7 @@ async def induction(state: TreeState, scene: Scene) -> Update:
 
 
 async def preferred(state: TreeState, scene: Scene) -> Update:
-    """Ask a responder that sees the induced persona for its reply."""
+    """Request a reply from a responder that sees the induced persona."""
 
     async def reply(path: str) -> str:
         history = _history(state, path, "preferred")
@@ -159,7 +159,7 @@ async def preferred(state: TreeState, scene: Scene) -> Update:
 
 
 async def rejected(state: TreeState, scene: Scene) -> Update:
-    """Ask a responder that sees nothing of the persona for its reply."""
+    """Request a reply from a responder that sees nothing of the persona."""
 
     async def reply(path: str) -> str:
         return str(await scene.ask("aloe/rejected", history=_history(state, path, "rejected")))
@@ -227,7 +227,7 @@ async def _by_path(paths: Sequence[str], work: Callable[[str], Awaitable[Any]]) 
 async def _written(
     channel: str, role: str, paths: Sequence[str], work: Callable[[str], Awaitable[str]], scene: Scene
 ) -> Update:
-    """Return a role's line on each path, and the lines that were cut off."""
+    """Return a role's line on each path, and the lines that were cut off by the token limit."""
     broken_off: list[tuple[str, str, str]] = []
 
     async def write(path: str) -> str:
@@ -328,11 +328,11 @@ class Aloe(
         return report.outline(episode)
 
     def played_by(self, scenario: AloeScenario) -> Mapping[str, str]:
-        """Return the persona."""
+        """Return the persona that the simulated user plays."""
         return scenario.persona()
 
     def spoken(self, reply: str) -> str:
-        """Return a line without stage directions."""
+        """Return a reply without stage directions, as the other side receives it."""
         return without_directions(reply)
 
     def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:

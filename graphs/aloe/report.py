@@ -82,7 +82,7 @@ def _induced(key: str, done: Round, before: Round | None) -> Outline:
 
 
 def _unnamed(sentence: str) -> str:
-    """Return a sentence without pronouns, so that a change from "He/She" to "She" does not count as new."""
+    """Return a sentence without pronouns, so that sentences differing only in "He/She" and "She" count as equal."""
     return _PRONOUN.sub("", sentence).lower()
 
 
@@ -117,11 +117,11 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
         table.rows.append([depth, pairs[depth], *(tally.estimate() for tally in of_depth.values())])
     table.notes = [
         f"{states['done']:,} trees; {states['failed']:,} failed, of which the finished rounds are counted.",
-        "Sentences: what the induction had found by then. Forks follow both replies and count as neither.",
+        "Sentences: those induced up to that round. Forks follow both replies and count as neither.",
     ]
     if unread:
         table.notes.append(
-            f"Inductions that could not be read: {unread:,}. Their rounds went on with what was known before."
+            f"Inductions that could not be parsed: {unread:,}. Their rounds continued with the earlier sentences."
         )
     table.notes.append(intervals())
     return [table, *_order(named)] if tallies else []
@@ -132,12 +132,13 @@ def _order(named: Counter[str]) -> list[Table]:
     if not named:
         return []
     agreed, placed = named["preferred"] + named["rejected"], named["first"] + named["second"]
-    columns = ["pairs", "same reply in both orders %", "of these the preferred one %", "of others the first place %"]
+    columns = ["pairs", "same reply in both orders %", "of these the preferred one %", "of others the first position %"]
     table = Table("order", "Consistency of the pair judge over both orders of the replies", columns)
     shares = [share_of(agreed, agreed + placed), share_of(named["preferred"], agreed), share_of(named["first"], placed)]
     table.rows.append([agreed + placed, *shares])
     table.notes.append(
-        "Where the judge named a place and not a reply, an unbiased one names the first in half of the cases. In "
+        "If a judge chose a position rather than a reply, an unbiased judge would choose the first one in half of the "
+        "cases. In "
         "brackets: Wilson's 95 % intervals."
     )
     return [table]
@@ -170,7 +171,7 @@ class PairOptions(SystemOptions):
         return text
 
     def take(self, each: Round) -> bool:
-        """Return whether the options select a round."""
+        """Return whether the options select a round of the tree."""
         first, last = (1, len(each["path"]) + 1) if self.round_range is None else _bounds(self.round_range)
         return first <= len(each["path"]) + 1 <= last and (each["verified"] is True or not self.verified_only)
 
@@ -193,7 +194,7 @@ def preference(prompt: Prompt, each: Round) -> Rows:
 
 
 def kto(prompt: Prompt, each: Round) -> Rows:
-    """Yield both replies of a round with their labels; `apart` moves them away from each other later."""
+    """Yield both replies of a round with their labels, which `apart` later moves away from each other."""
     yield {"prompt": prompt, "completion": _said(each["preferred"]), "label": True}
     yield {"prompt": prompt, "completion": _said(each["rejected"]), "label": False}
 
@@ -247,7 +248,7 @@ def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:
 
 
 def _finished(episode: Episode) -> list[Round]:
-    """Return the rounds of a tree; none if the tree failed."""
+    """Return the rounds of a tree; an empty list if the tree failed."""
     return rounds_of(episode.outcome) if episode.state == "done" else []
 
 

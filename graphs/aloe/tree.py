@@ -35,7 +35,7 @@ class PersonaOptions(RecipeOptions):
         None, description="JSONL of personas with profile and personality; by default the shipped samples."
     )
     rounds: int = Field(10, ge=1, le=100, description="Number of the user's messages in each conversation.")
-    limit: int | None = Field(None, ge=1, description="Maximum number of personas, from the first on.")
+    limit: int | None = Field(None, ge=1, description="Maximum number of personas, beginning with the first.")
 
     def people(self) -> Sequence[Persona]:
         """Return the personas in the file's order, or random combinations of the shipped profiles and personalities.
@@ -193,7 +193,7 @@ def _better(there: Any, back: Any) -> tuple[bool, str]:
 
 
 def _placed(judgement: Judgement) -> bool | None:
-    """Return whether a judge of pairs chose the same position in both orders; `None` if its explanation is silent."""
+    """Return whether a judge of pairs chose the same position in both orders; `None` if that is unknown."""
     match = _EXPLANATION.match(judgement.explanation)
     return match[2] in (NAMED["first"], NAMED["second"]) if match and match[2] else None
 

@@ -49,7 +49,7 @@ def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[Apo
     asking = {pair.user for pair in plan.pairs}
     note(f"{len(plan.pairs)} pairs of {len(asking)} users; tokens are counted by {NAMES[options.tokenizer]}")
     if silent := [user for user in plan.users if user not in asking]:
-        note(f"no pair is of {', '.join(silent)}")
+        note(f"no pairs of {', '.join(silent)}")
     yield from islice(plan.samples(), options.limit)
     if plan.borrowed:
         note(f"{plan.borrowed:,} samples have tools among their eight that no session of their history calls")
@@ -63,7 +63,7 @@ class _Plan:
         wanted = set(self.users)
         self.pairs = [pair for pair in self._source.pairs.values() if pair.user in wanted]
         if not self.pairs:
-            raise RecipeError(f"users: no pair of the source is of {', '.join(self.users)}", setting="users")
+            raise RecipeError(f"users: the source has no pairs of {', '.join(self.users)}", setting="users")
         split = options.split_of(self._source)
         self._people = {
             id_: Shared(
@@ -278,7 +278,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
         return report.charts(runs)
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
-        """Return all lines, because they contain no scores."""
+        """Return all lines of a sample, which contain no scores."""
         return list(outcome.messages)
 
     def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:

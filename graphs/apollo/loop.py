@@ -1,4 +1,4 @@
-"""An agent's turns: parsing and rendering, the end of the loop, unusual behaviour, and labels of failed samples.
+"""Agent turns: parsing, rendering, end of the loop, unusual behaviour, and error labels of failed samples.
 
 A turn is one reply of the agent: calls, or text. Only calls are scored (the protocol, section 5). A failed sample has
 one of four error labels, by a rule that uses only the calls (section 8); a judge may label samples, too.
@@ -155,7 +155,7 @@ def plain(value: Any) -> str:
 
 
 def gold_refusal(world: World, pair: ApolloPair) -> str | None:
-    """Return how a pair's gold calls fail when an agent makes them one by one; `None` if they score 1.
+    """Return why a pair's gold calls, made one by one by an agent, do not score 1; `None` if they do.
 
     A pair is kept only if its gold calls score 1 (section 3 of the protocol, check (f)).
 
@@ -195,7 +195,7 @@ LABELS: Mapping[str, str] = {
 """The labels with their meanings. The first label that applies is used."""
 
 _OF_PREFERENCES = ("preference", "output")
-"""The provenances of arguments that a preference decides, either directly or by choosing a row of a tool's result."""
+"""The kinds of arguments that depend on a preference, directly or through a row of a tool's result."""
 
 
 def label_of(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, Any]], asked: bool) -> str | None:
@@ -217,7 +217,7 @@ def label_of(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, An
 
 
 def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
-    """Return Cohen's kappa of two raters' labels (J. Cohen, 1960); `None` where chance alone would always agree."""
+    """Return Cohen's kappa of two raters' labels (J. Cohen, 1960); `None` if chance agreement is 1."""
     if not pairs:
         return None
     ones, others = (Counter(labels) for labels in zip(*pairs, strict=True))
@@ -229,7 +229,7 @@ def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
 def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, Any]) -> str:
     """Return the label of the first wrong call."""
     if call["name"] != right.name:
-        # If a lookup came before, the agent has applied another rule: it took the other branch or decided too early.
+        # After a lookup, the agent has applied a wrong rule: it took the other branch or decided too early.
         return HALLUCINATED if place and call["name"] in _ends(flow) else TOOL_RELATED
     try:
         given = arguments_of(call)
@@ -257,6 +257,6 @@ def _is_equal(right: GoldCall, call: Mapping[str, Any]) -> bool:
 
 
 def _ends(flow: str) -> set[str]:
-    """Return the tools of both branches of a preference's rule."""
+    """Return the tools that the two branches of a preference's rule call."""
     last = FLOWS[flow].last
     return {last.then.tool, last.otherwise.tool} if isinstance(last, If) else set()

@@ -36,7 +36,7 @@ RETRIEVED = 3
 HISTORY = "history"
 """The role of lines that show a past session, or that replace several past sessions."""
 _AGAIN = "reflexion"
-"""The role of the line before a further attempt."""
+"""The role of the line that introduces a further attempt."""
 
 
 class PreferenceNotes(Frozen):
@@ -130,7 +130,7 @@ async def tools(state: AgentState, scene: Scene) -> Update:
 
 
 async def score(state: AgentState, scene: Scene) -> Update:
-    """Score the calls. If they failed and an attempt is left, record where the next attempt begins instead."""
+    """Score the calls. If they are wrong and attempts are left, record where the next attempt begins instead."""
     scores = scores_of(scene.scenario, attempts_of(state)[-1], state["is_native"])
     if not scores.accuracy and len(state["began"]) <= scene.scenario.played.reflections:
         return {"began": [*state["began"], len(state["messages"])]}
@@ -168,7 +168,7 @@ def ended_by(state: AgentState) -> str:
 
 
 def world_of(scenario: ApolloScenario) -> World:
-    """Return the world of a sample.
+    """Return the simulated world of a sample, in which the tools run.
 
     Raises:
         RecipeError: If this version's world differs, so that the sample's calls would be wrong.

@@ -30,7 +30,7 @@ from .loop import ENDINGS, FLAGS, LABELS, kappa
 from .scenario import FRAMEWORKS
 
 Sample: TypeAlias = Mapping[str, Any]
-"""A finished sample: its facets and scores by name, and the entries that `_sample` adds."""
+"""A finished sample: its facets and scores by name, and entries added by `_sample`."""
 Group: TypeAlias = Sequence[Sample]
 
 IMPLICIT = tuple(form for form in FORMS if form != "explicit")
@@ -85,7 +85,7 @@ class ApolloResults:
             told = "; ".join(_OFFERS[protocol] for protocol in self.values("protocol", samples))
             found.append(
                 f"{model} made no tool call in any sample, although the right answers of {wanted:,} of "
-                f"{len(samples):,} contain calls, so these figures do not show how well it calls tools. {told}."
+                f"{len(samples):,} contain calls, so these figures do not show how well it uses tools. {told}."
             )
         return found
 
@@ -111,7 +111,7 @@ class ApolloResults:
 
 
 def mean(samples: Iterable[Sample], name: str) -> Estimate | None:
-    """Return the mean of a score, or the share of samples for which a flag holds, over samples that have it.
+    """Return the mean of a score, or the share of true flags, over the samples that have this score or flag.
 
     If pairs occur several times, the bootstrap resamples whole pairs, because samples of one pair are not independent.
     """
@@ -124,7 +124,7 @@ def mean(samples: Iterable[Sample], name: str) -> Estimate | None:
 
 
 accuracy, f1 = partial(mean, name="accuracy"), partial(mean, name="f1")
-"""The share of samples with exactly the gold calls, and the mean F1."""
+"""The columns of accuracy (the share of samples with exactly the gold calls) and of the mean F1."""
 
 
 def _sample(label: str, episode: Episode) -> Sample:
@@ -162,7 +162,7 @@ _FACETS: dict[str, FacetColumn | None] = {
     "earlier preferences": FacetColumn("evolving", {"yes": "1", "no": "0"}),
 }
 _HELD = ("model", "framework")
-"""Axes that a row shows even if all rows have the same value."""
+"""The axes that tables show even if all rows have the same value."""
 _TITLES = {"size": "history", "split": "users", "evolving": "earlier preferences"}
 """Titles of axes' columns that differ from the axis' name."""
 _AXES = {"query": "kind of query", "kind": "way from the preference to the calls", "domain": "domain"}
@@ -170,25 +170,25 @@ _BOTH: Figures = {"accuracy %": accuracy, "F1": f1}
 _READINGS = {"strict %": "strict", "any order %": "any_order", "F1 multiset": "f1_multiset", "actions %": "actions"}
 
 _SCORES = (
-    "Accuracy: share of samples whose calls are the gold ones, in number, order, names and arguments. F1: the harmonic "
-    "mean of the shares of calls made that are among the gold ones, and of gold ones that are among those made."
+    "Accuracy: share of samples whose calls are the gold ones, in number, order, names and arguments. F1: the "
+    "harmonic mean of precision (the share of calls made that are gold calls) and recall (the share of gold calls "
+    "that were made)."
 )
 _INTERVALS = (
-    "In brackets: 95 % intervals. Of accuracy they are Wilson's where each pair comes once; of all else, and over "
+    "In brackets: 95 % intervals. For accuracy they are Wilson's if each pair occurs once; otherwise, and over "
     f"several lengths, they are bootstrapped over pairs (none for fewer than {FEWEST} pairs)."
 )
-_REFLEXION = "Reflexion: gold decides whether a further attempt is made; the last one is scored."
+_REFLEXION = "Reflexion: another attempt is made if the calls differ from the gold calls; the last attempt is scored."
 _STALE = "Stale: the calls are those of a preference that no longer holds."
 _READ = (
     "Strict: equal as JSON. Any order: the same calls, whatever their order. F1 multiset: a repeat counts once. "
-    "Actions: the calls that order, book or send are the same, whatever was looked up."
+    "Actions: the calls that order, book or send are the same, regardless of lookups."
 )
-_RULE = (
-    "The rule looks at the first call that is not as it should be; without any call, at whether something was asked."
-)
+_RULE = "The rule examines the first wrong call; without any call, whether the agent asked something."
 _KAPPA = "Kappa: Cohen's, of the judge and the rule, over samples that both have labelled."
 _GAINS = (
-    f"Each sample beside that of {BASELINE} with the same pair and history. In brackets: 95 % intervals, bootstrapped "
+    f"Each sample is compared with the sample of {BASELINE} with the same pair and history. In brackets: 95 % "
+    f"intervals, bootstrapped "
     f"over pairs (none for fewer than {FEWEST} pairs). p: of the same bootstrap over all lengths, corrected by Holm "
     "for all rows together."
 )
@@ -291,7 +291,7 @@ def _by_size(results: ApolloResults, samples: Group, of: Callable[[Iterable[Samp
 
 
 def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) -> Table:
-    """Return a table that records which samples its figures cover; the `held` facets apply to the whole table."""
+    """Return a table that records which samples each figure covers; `held` facets apply to all of its rows."""
     sizes = {str(size): (_SIZES[size.unit], str(size.amount)) for size in results.values("size", results.samples)}
     names = {name for name, _ in sizes.values()}
     history = FacetColumn(names.pop(), {told: value for told, (_, value) in sizes.items()}) if len(names) == 1 else None
@@ -362,7 +362,7 @@ def _errors(results: ApolloResults) -> Table:
                 agreement = [kappa(both) if who == "judge" else None] if judged else []
                 table.rows.append([*key, who, len(labels), *shares, *agreement])
     meanings = " ".join(f"{name.capitalize()}: {LABELS[label]}." for name, label in zip(named, LABELS, strict=True))
-    table.notes = [f"Of samples whose calls are not the gold ones. {meanings}", _RULE, *([_KAPPA] if judged else [])]
+    table.notes = [f"Samples whose calls differ from the gold calls. {meanings}", _RULE, *([_KAPPA] if judged else [])]
     return table
 
 
@@ -382,7 +382,7 @@ def _endings(results: ApolloResults) -> Table:
         **{told: partial(count, axis="flags", value=flag) for told, flag in odd.items()},
     }
     meanings = "".join(f" {told.capitalize()}: {FLAGS[flag]}." for told, flag in odd.items())
-    title, notes = "Endings and flags of the samples", [f"None of this changes a score.{meanings}"]
+    title, notes = "Endings and flags of the samples", [f"These do not affect scores.{meanings}"]
     table = _table(results, "dialogues", title, [*results.samples, *results.failed], _HELD, figures, notes)
     table.counted = {told: Counted(ended_by=name) for told, name in ended.items()}
     table.counted["failed"] = Counted(state="failed")
@@ -391,7 +391,7 @@ def _endings(results: ApolloResults) -> Table:
 
 
 def _over(title: str, samples: Group) -> str:
-    """Return a title; if the figures combine several lengths, it states them."""
+    """Return a title that states the lengths if the figures combine several."""
     sizes = [str(size) for size in sorted({sample["size"] for sample in samples})]
     return title + (f", over {', '.join(sizes)}" if len(sizes) > 1 else "")
 

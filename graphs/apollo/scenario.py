@@ -126,7 +126,7 @@ class ApolloOptions(RecipeOptions):
         return tuple(dict.fromkeys(map(_tokens, self.length or ("2k", "4k", "8k", "12k"))))
 
     def places(self, sessions: int) -> tuple[int | None, ...]:
-        """Return the positions of the relevant session among that number of sessions; `None` for a drawn position.
+        """Return the requested positions of the relevant session among this many sessions; `None` for a random one.
 
         Raises:
             RecipeError: If a position is beyond the number of sessions.

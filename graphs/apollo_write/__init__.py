@@ -44,7 +44,7 @@ _AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
 
 
 def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
-    """Return the settings of the input drafts, which the run keeps.
+    """Return the settings with which the input drafts were made, as the run keeps them.
 
     Raises:
         RecipeError: If an option differs from these settings, or this version's world differs.
@@ -53,11 +53,11 @@ def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
     for name, given in options.plan().items():
         if given != before[name]:
             option = name.removesuffix("_seed")
-            told = f"{option} {_told(given)}: the drafts were made with {_told(before[name])}; leave it out"
+            told = f"{option} {_told(given)}: the drafts were made with {_told(before[name])}; leave the option out"
             raise RecipeError(told, setting=option)
     if World(meta.world_seed).hash != meta.world:
         raise RecipeError(
-            f"drafts: made in the world {meta.world[:12]}..., and this version has another world", setting="drafts"
+            f"drafts: created in the world {meta.world[:12]}..., but this version has another world", setting="drafts"
         )
     return before
 
@@ -99,7 +99,7 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
         return
     if scenario.until != "complete":
         raise RecipeError(
-            f"format 'apollo-source': the run ends with {scenario.until}; export drafts, and go on from them"
+            f"format 'apollo-source': the run ends with {scenario.until}; export drafts, and continue from them"
         )
     state = episode.outcome.details
     pairs = list(with_query(scenario, state))
@@ -210,7 +210,7 @@ class ApolloWrite(GenerationRecipe):
         wanted = list(given) or [user_id(number) for number in range(1, options.users + 1)]
         if not given and options.users > len(seeds):
             raise RecipeError(
-                f"users {options.users}: there are {len(seeds)} personas from which users are made",
+                f"users {options.users}: only {len(seeds)} personas are available, and each user needs one",
                 setting="users",
             )
         if given:

@@ -27,7 +27,7 @@ The draft is dropped at once, because a rewrite would not help.
 
 
 def laid_over(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> dict[str, Rows]:
-    """Reduce drafts: a new draft replaces the draft of the same kind and id."""
+    """Return drafts in which new drafts replace old ones of the same kind and id; the state's reducer."""
     return {kind: {**left.get(kind, {}), **right.get(kind, {})} for kind in DRAFTS}
 
 
@@ -68,7 +68,7 @@ def unwritten_of(state: WriteState, kind: DraftKind, planned: Iterable[str]) -> 
 
 
 def stated(reason: str | None) -> Problem | None:
-    """Return the problem that a reason describes, or `None` without a reason.
+    """Return a problem with this reason, or `None` if the reason is empty.
 
     The reason begins with the check's name and a colon.
     """
@@ -172,12 +172,12 @@ class PlannedPair:
 
     @property
     def told(self) -> str:
-        """A hash of the inputs from which the session is written; see `SessionDraft.about`."""
+        """A hash of the inputs for writing the session; see `SessionDraft.about`."""
         return digest([*self._wanted, self.form, self.slots.told, self.user.resident])
 
     @property
     def asked(self) -> str:
-        """A hash of the inputs from which the query is written; see `QueryDraft.about`."""
+        """A hash of the inputs for writing the query; see `QueryDraft.about`."""
         return digest([*self._wanted, self.kind, self.slots.asked, self.user.information("")])
 
     @property
@@ -189,7 +189,7 @@ class PlannedPair:
         return FlowRequest(world_of(scenario), self.preference, self.user.resident, self.slots.told)
 
     def session(self, draft: SessionDraft) -> ApolloSession:
-        """Return the session of a draft."""
+        """Return the finished session of a draft."""
         flow = FLOWS[self.preference.flow]
         first = next((turn.name for turn in draft.turns if isinstance(turn, PastCall)), flow_tools(flow)[0])
         return _session(draft, "preference", f"{flow.domain}/{first}")
@@ -237,7 +237,7 @@ class PlannedErrand:
         return digest([self.tool])
 
     def session(self, draft: SessionDraft) -> ApolloSession:
-        """Return the session of a draft."""
+        """Return the finished session of a draft."""
         return _session(draft, "unrelated", f"{TOOLS[self.tool].domain}/{self.tool}")
 
 

@@ -104,7 +104,7 @@ async def look_at_user(state: WriteState, scene: Scene) -> Update:
 
 
 async def offer(state: WriteState, scene: Scene) -> Update:
-    """Draw some sets of three preferences for each flow, without a model.
+    """Draw sets of three preferences for each flow as candidates, without a model.
 
     Requests exist for all of these preferences.
     """
@@ -112,7 +112,7 @@ async def offer(state: WriteState, scene: Scene) -> Update:
     user = passed(state, "users", scenario.user)
     offers = dict(state["offers"])
     for flow in _due(state, scenario, scenario.flows) if user else ():
-        if flow not in offers:  # in a thread, so that the run can be stopped
+        if flow not in offers:  # drawn in a thread, so that the run can be stopped
             offers[flow] = await asyncio.to_thread(_offers, scenario, flow, user.resident)
     return {"offers": offers}
 
@@ -165,7 +165,7 @@ async def prefer(state: WriteState, scene: Scene) -> Update:
 
 
 async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
-    """Check that tools can express the preferences, that requests exist for them, and that they suit the user."""
+    """Check that tools can express the preferences, that valid requests for them exist, and that they suit the user."""
     scenario: WriteScenario = scene.scenario
     user = passed(state, "users", scenario.user)
     if user is None:
@@ -239,7 +239,7 @@ def _with_requests(
 
 
 def _due(state: WriteState, scenario: WriteScenario, flows: Iterable[str]) -> list[str]:
-    """Return the flows whose preferences have to be written now."""
+    """Return the flows whose preferences have to be written (or rewritten) in this attempt."""
     planned = unwritten_of(state, "preferences", [_id(scenario, flow) for flow in flows])
     return [_flow(id_) for id_ in due(state, planned)]
 
@@ -397,7 +397,7 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
 
 
 def _misread(planned: Any, reply: ReadTalk | None) -> str:
-    """Return how the checker's reading differs from the intended preference; empty if it does not."""
+    """Return how the preference that the checker found differs from the intended one; empty if it does not."""
     if reply is None:
         return UNCHECKED
     if reply.verdict == "wrong":

@@ -103,10 +103,10 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 """The attributes of a `Vocabulary` that the rule of each kind of fault needs. Other kinds are found in any language."""
 
 _ALSO_WITHOUT = frozenset({"cut_line", "glued_lines", "early_preferences", "early_end"})
-"""Kinds of faults that are partly found without any word list."""
+"""Kinds of faults that are partly detected even without word lists."""
 
 _ENOUGH = 0.5
-"""For full coverage, a word list must have this share of the entries that English has.
+"""The share of the number of English entries that a word list needs for full coverage.
 
 The rules were developed for English.
 """
@@ -169,10 +169,10 @@ def _coverage(language: str, kind: str) -> Coverage:
 def _told(language: str) -> str:
     """Return a message that lists the kinds of faults that are not, or only partly, detected in a language."""
     if language == UNDETERMINED:
-        return "no language declared or recognised: the rules took it for English"
+        return "no language declared or recognised, so the rules for English were used"
     levels = coverage(language)
     named = {
         what: ", ".join(kind for kind, each in levels.items() if each == level)
-        for what, level in (("not found", "none"), ("found less well", "some"))
+        for what, level in (("not detected", "none"), ("detected less reliably", "some"))
     }
     return "; ".join(f"{what}: {kinds}" for what, kinds in named.items() if kinds)

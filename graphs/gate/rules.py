@@ -67,7 +67,7 @@ def foreign_lines(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _breaks_off(text: str, language: Vocabulary) -> float:
-    """Return the confidence that a text is cut off."""
+    """Return the confidence (0 to 1) that a text is cut off."""
     if not any(map(str.isalnum, text[-2_000:])):
         return 0.0
     if text.count("```") % 2 or _BARE_ITEM.search(text[-40:]):
@@ -127,7 +127,9 @@ _HTML = frozenset(
 _MADE_UP = re.compile(r"(?:^|\n)[ \t]*<([A-Za-z][\w-]{1,40})(?: [\w-]{1,40}){0,3}>|</([A-Za-z][\w-]{1,40})>")
 _FEWEST_BESIDE = 2
 _FEWEST_TOLD, _LIKE_TOLD = 5, 0.65
-"""The content words of a sentence, and the share of them (Dice's coefficient) from which it repeats an instruction."""
+"""Minimum number of content words, and minimum similarity (Dice's coefficient), of a sentence that repeats an
+instruction.
+"""
 
 
 def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
@@ -213,14 +215,16 @@ def _instruction(line: Said, prompts: PromptWords) -> str | None:
 _LAST, _FAREWELLS = 6, 2
 _FEW = 3
 _FEWEST_OF_TASK, _FEWEST_OF_SHORT, _FEWEST_SAID, _BEGINNING = 6, 4, 20, 4
-"""Tasks of fewer content words are often stated in other words; they count if the user has said much."""
+"""Minimum numbers of content words for the rule of unstated tasks: short tasks are often paraphrased, so that they are
+only checked if the user has said enough.
+"""
 
 _EARLY = 2
-"""An end after at most this many lines of the user is early."""
+"""Maximum number of the user's lines in a conversation that counts as ending early."""
 
 
 def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield a fault if the opening reveals something that it must not, apart from the task itself."""
+    """Yield a fault if the opening reveals something besides the task that it must not reveal."""
     facts = talk.facts
     if talk.since or not talk.lines or not facts.kept_back:
         return
@@ -264,7 +268,7 @@ def _misses_the_task(lines: Sequence[Said], talk: Talk) -> bool:
 
 
 def _beginnings(words: Iterable[str]) -> set[str]:
-    """Return the beginnings by which forms of a word are compared generously: `cooked` and `cook` are the same."""
+    """Return the beginnings of words, by which forms of a word count as equal: `cooked` and `cook`."""
     return {word[:_BEGINNING] for word in words}
 
 
@@ -303,7 +307,7 @@ def _is_farewell(line: Said, talk: Talk, few: int = _FEW) -> bool:
 
 
 def _touches(line: Said, talk: Talk) -> bool:
-    """Return whether a line is more than a greeting: it has content, or says that something was done."""
+    """Return whether a line is more than a greeting: it has content, or reports that something was done."""
     words = talk.vocabulary
     return bool(set(line.words) - words.stop - words.fillers) or words.dealt.search(spelt(line.own)) is not None
 
@@ -327,22 +331,24 @@ def _is_told(item: frozenset[str], told: frozenset[str]) -> bool:
 
 
 _FEWEST_WORDS, _FEWEST_LONG = 6, 5
-"""Shorter lines, such as thanks, are not compared, nor are spelled-out names, because they recur in sound talks."""
+"""Minimum numbers of words, and of long words, in lines that are compared: short lines, such as thanks, recur in sound
+conversations.
+"""
 
 _LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
-"""Two lines are copies from these shares of common words and of common word pairs (Dice's coefficient)."""
+"""Minimum shares of common words and of common word pairs (Dice's coefficient) of lines that count as copies."""
 
 _AGAIN_SHARE = 0.5
 """A line also counts as a copy if this share of its words repeats long passages of a single earlier line."""
 
 _SPOKEN_AS = 2
-"""The number of shared first-person words from which the second speaker has copied a line rather than rephrased it."""
+"""Minimum number of shared first-person words of a line that counts as copied rather than rephrased."""
 
 _LOOKED_BACK = 12
 """The number of earlier lines that are searched for a near-copy. Exact copies are searched in all earlier lines."""
 
 _LOOP = 6
-"""The number of consecutive messages without a new word (three turns) that make a loop."""
+"""The number of consecutive messages without a new word (three turns) that count as a loop."""
 
 _NEW_SHARE = 0.1
 _T = TypeVar("_T", bound=Hashable)
@@ -401,13 +407,13 @@ def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
         return False
     mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
     words = talk.vocabulary
-    if line.role == before.role:  # a request repeated for another object, or insistently, is not a copy
+    if line.role == before.role:  # a repeated request, insistent or for another object, is not a copy
         if words.reminders.search(spelt(line.own)):
             return False
         exchanged = mine - words.stop and yours - words.stop
         content = (Counter(_asked(each) - words.stop) for each in (line, before))
         return not exchanged or _dice(*content) > _LIKE_WORDS or again >= 1.5 * STRETCH
-    # A speaker who confirms the other's wish turns `my` into `your` and does not repeat `I`.
+    # A speaker who confirms the other's wish changes `my` to `your`, and does not repeat `I`.
     is_turned = mine & words.persons and yours & words.persons
     return not is_turned or sum(line.counted[word] for word in words.oneself & before.counted.keys()) >= _SPOKEN_AS
 

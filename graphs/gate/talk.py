@@ -152,7 +152,7 @@ def _vocabulary(code: str, data: Mapping[str, str | list[str] | bool]) -> Vocabu
 
 
 RUN = 8
-"""The number of consecutive words shared with a prompt from which a match is not a coincidence."""
+"""Minimum number of consecutive words shared with a prompt that counts as a leak."""
 
 STEM = 5
 """Words that share this many first letters are treated as forms of one word."""
@@ -224,7 +224,7 @@ def stems(words: Iterable[str]) -> frozenset[str]:
 
 
 def sentences_of(text: str) -> Iterator[frozenset[str]]:
-    """Yield the stems of each sentence of a text."""
+    """Yield the stems of the words of each sentence of a text."""
     for sentence in _SENTENCES.split(text):
         yield stems(words_of(sentence))
 
@@ -247,7 +247,7 @@ Longer lines are never sound and would be too slow.
 """
 
 STRETCH = 14
-"""The number of consecutive words from which a repetition is not a coincidence."""
+"""Minimum number of consecutive repeated words that counts as a copied passage."""
 
 _SHOWN = 120
 _LETTERS = 2_000
@@ -314,7 +314,7 @@ class Said:
         return whole[1] if whole else _QUOTED.sub(" “…” ", self.prose)
 
     def shown(self, start: int = 0, end: int | None = None) -> str:
-        """Return an excerpt as a single line."""
+        """Return an excerpt of the line as a single line."""
         text = " ".join(self.text[start : (start + _SHOWN * 2) if end is None else end].split())
         return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
@@ -396,7 +396,7 @@ class Talk:
 
     @property
     def is_spoken(self) -> bool:
-        """Return whether the lines are a conversation, which a single author may have written."""
+        """Return whether the lines form a conversation, even one written by a single author."""
         return not self.author or any(line.role != self.author for line in self.lines)
 
     def checked_lines(self) -> Sequence[Said]:

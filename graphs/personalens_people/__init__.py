@@ -33,7 +33,7 @@ _AS_CHOSEN = {"single_tasks", "multi_tasks", "repairs", "open_values", "threshol
 
 
 def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
-    """Return the domains of the schema.
+    """Return the domains of the schema, after checks that the recipe can use them.
 
     Raises:
         RecipeError: If the schema cannot be used.
@@ -46,7 +46,7 @@ def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
         own = [each.name.casefold() for each in domain.affinities]
         empty = [each.name for each in domain.affinities if each.is_categorical and not each.possible_values]
         if domain.domain.casefold() in names:
-            problem = f"the domain {domain.domain!r} stands there twice"
+            problem = f"the domain {domain.domain!r} is listed twice"
         elif not own or len(set(own)) < len(own):
             problem = f"the domain {domain.domain!r} has no preference, or has a preference twice"
         elif empty and not options.open_values:
@@ -72,7 +72,7 @@ class Twins:
         self._index = VectorIndex()
 
     def has(self, details: Mapping[str, Any]) -> bool:
-        """Return whether a person is a twin, given the details of their outcome.
+        """Return whether a person, given the details of the outcome, is a twin of an earlier one.
 
         A person who is not a twin is added.
         """
@@ -185,9 +185,10 @@ _PEOPLE = Pivot(
     ],
     only_scored=False,
     notes=[
-        "Incomplete: nothing of theirs is whole, or no task is theirs. Twins: too similar to somebody before. "
+        "Incomplete: people without a complete domain or without a task. Twins: people too similar to an earlier "
+        "person. "
         "Single-domain, multi-domain: tasks of people, each of which makes a dialogue. Contradicted: the share of "
-        "people whose preferences, as first written, are ruled out by their demographics or each other."
+        "people whose first preferences contradicted their demographics or each other."
     ],
 )
 

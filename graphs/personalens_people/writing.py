@@ -172,7 +172,7 @@ async def plan(state: PersonState, scene: Scene) -> Update:
     """
     scenario: PersonScenario = scene.scenario
     domains = domains_of(state)
-    several = scenario.multi_tasks and len(domains) >= FEWEST  # with fewer, the person cannot have such a task
+    several = scenario.multi_tasks and len(domains) >= FEWEST  # with fewer domains, no such task is possible
     asked = due(state, [*(domains if scenario.single_tasks else ()), *([ACROSS] if several else ())])
     replies, problems = await written(
         scene,
@@ -216,7 +216,7 @@ async def embed(state: PersonState, scene: Scene) -> Update:
 
 
 def liked(preferences: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the values of preferences. The names are left out, because all people share them."""
+    """Return the values of preferences. The names are left out, because they are the same for all people."""
     return ". ".join(text for values in preferences.values() for text in listed(values).values())
 
 
@@ -235,7 +235,7 @@ def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) -> dict[str, str] | None:
-    """Return the judge's reasons by domain; `None` if the judge states an unknown domain or preference."""
+    """Return the judge's objections by domain; `None` if one names an unknown domain or preference."""
     names = {name.casefold(): name for name in preferences}
     reasons: dict[str, list[str]] = {}
     for each in found.contradictions:
@@ -297,7 +297,7 @@ def _fault(
 
 
 def _meant(names: Sequence[str], domains: Sequence[DomainSchema]) -> list[DomainSchema] | None:
-    """Return the domains with these names, without duplicates; `None` if a name is unknown."""
+    """Return the domains that have these names, without duplicates; `None` if a name is unknown."""
     by_name = {domain.domain.casefold(): domain for domain in domains}
     meant = {name.casefold(): by_name.get(name.casefold()) for name in names}
     found = [domain for domain in meant.values() if domain is not None]

@@ -135,7 +135,7 @@ async def answer(state: ItemState, scene: Scene) -> Update:
         inputs["retrieved"] = [inputs["history"][place] for place in state["retrieved"]]
     sent = scene.rendered(prompt, **{**inputs, "history": []})[-1]["content"]
     said = await _said(scene, prompt, inputs)
-    # Self-critic without a first answer has nothing to criticise.
+    # If self-critic has no first answer, there is nothing to criticise.
     is_last = state["method"] != "self-critic" or not said
     return {"question_sent": sent, **(_answered(said, scene) if is_last else {"first": said})}
 
@@ -159,7 +159,7 @@ def _answered(answer: str, scene: Scene) -> Update:
 
 
 def chosen(answer: str) -> str | None:
-    """Return the letter of a choice, which must be alone in its tag or alone in the answer; `None` without a letter."""
+    """Return the letter of a choice, which must stand alone in its tag or in the answer; `None` without one."""
     tagged = _TAGGED.search(answer)
     found = _LONE_LETTER.fullmatch(tagged[1] if tagged else answer)
     return found[1] if found else None
@@ -274,7 +274,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         return builder
 
     def initial(self, scenario: PrefEvalScenario) -> dict[str, Any]:
-        """Return the state before the first request."""
+        """Return the initial state."""
         return {
             "task": scenario.task,
             "method": scenario.method,
@@ -336,7 +336,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
             yield Talk(lines, facts, outcome.ended_by, since=len(lines) - 1)
 
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:
-        """Return nothing: some checkers must not know the preference, so annotators must not read it here either."""
+        """Return nothing, because annotators, like some checkers, must not see the preference."""
         return {}
 
 
@@ -373,7 +373,7 @@ def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, 
     if scenario.task == "classification":
         details |= {
             "options": shown_options(scenario),
-            "correct": LETTERS[scenario.order.index(0)],  # the first stored option is the right one
+            "correct": LETTERS[scenario.order.index(0)],  # the first stored option is the correct one
             "choice": chosen(details["answer"]),
             "first_choice": chosen(state.get("first", "")),
         }

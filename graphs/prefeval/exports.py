@@ -163,12 +163,15 @@ class TrainingOptions(SystemOptions):
     )
     pool: Path | None = Field(None, description="Pool of chats for the unrelated turns; by default the shipped one.")
     last_chats: int = Field(
-        4, ge=1, description="Number of chats at the pool's end that the turns come from; tests should not use them."
+        4,
+        ge=1,
+        description="Number of chats at the pool's end from which the turns are taken; tests should not use "
+        "these chats.",
     )
     right_only: bool = Field(False, description="Only answers that were judged right.")
 
     def turns(self) -> Mapping[int, list[Line]]:
-        """Return the requested unrelated turns, by their number.
+        """Return the requested numbers of unrelated turns, each with its turns.
 
         Raises:
             RecipeError: If the chats have fewer turns.
@@ -178,8 +181,8 @@ class TrainingOptions(SystemOptions):
         most = len(lines) // LINES_PER_TURN
         if max(self.between) > most:
             raise RecipeError(
-                f"between {max(self.between)}: the last {self.last_chats} chats of {path} have {most} turns; "
-                "give a smaller number, or a larger last_chats",
+                f"between {max(self.between)}: the last {self.last_chats} chats of {path} have {most} turns; give a "
+                f"smaller number of turns, or a larger last_chats",
                 setting="between",
             )
         return {turns: list(lines[: turns * LINES_PER_TURN]) for turns in self.between}

@@ -35,28 +35,28 @@ PIE_TURNS = 10
 """The number of turns for which the paper shows the shares of errors."""
 _DONE = Counted(state="done")
 _TOLD = ("model", "method")
-"""Axes that a row shows even if all rows have the same value."""
+"""The axes that tables show even if all rows have the same value."""
 _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
 """The facets of settings for which `is_plain` is true."""
 _ACCURACY = (
-    "Accuracy: share of answers without an error, or of right choices; what is unparsed counts and is no success. "
-    "Averages are unweighted means over the topics. In brackets: 95 % intervals; of one topic Wilson's, of averages "
+    "Accuracy: share of answers without an error, or of right choices; unparsed answers count as not right. "
+    "Averages are unweighted means over the topics. In brackets: 95 % intervals; for one topic Wilson's, for averages "
     f"bootstrapped over the pairs of each topic (none for fewer than {FEWEST}, or where no topic has both right and "
-    "wrong ones). A dash: nothing was finished there, or an average lacks a topic."
+    "wrong ones). A dash: no finished items, or an average in which a topic is missing."
 )
-_TURNS = "Turns: the unrelated ones, the preference's and the question's."
+_TURNS = "Turns: the unrelated ones, and those of the preference and the question."
 _ERRORS = (
     "An answer has at most one error: unaware (goes against the preference and names none), hallucination (goes "
     "against it and names another one), inconsistency (names it and goes against it), unhelpful. Unparsed: a checker's "
     "reply could not be parsed."
 )
 _ITEMS = (
-    "Too long: failed because the request was longer than the model reads. Tokens: the mean of what precedes the "
+    "Too long: failed because the request exceeded the model's context window. Tokens: the mean number before the "
     "question, without a model's own replies to preferences."
 )
-_CELLS = "r: Pearson's, over cells (model, method, length and what else is varied), each the mean over the topics."
-_BEFORE = "Alone: nothing. Agreeing: a preference of another topic. Conflicting: one that this one contradicts."
-_FOUND = "Found: a message of the user's that tells the preference is among the k retrieved."
+_CELLS = "r: Pearson's, over settings (model, method, length and any other varied axis), each the mean over the topics."
+_BEFORE = "Stated before: nothing (alone), a preference of another topic (agreeing), a contradictory one (conflicting)."
+_FOUND = "Found: a message in which the user states the preference is among the k retrieved ones."
 
 _ACCURACY_AXIS = "accuracy, mean over topics"
 _TURNS_AXIS = "turns: the unrelated ones, the preference's and the question's"
@@ -99,7 +99,7 @@ def compared(runs: Runs) -> list[Table]:
 
 
 def _varied(results: ItemResults, settings: Sequence[Setting], axis: str, usual: int) -> list[Setting]:
-    """Return settings that differ only in an axis. If there are none, return those with a value above the usual one."""
+    """Return the settings that differ only in this axis; if there are none, those with an unusual value on it."""
     if not results.total(*settings).n:
         return []
     return along(settings, axis) or [setting for setting in settings if getattr(setting, axis) > usual]
@@ -133,7 +133,7 @@ def _table(
     facets: dict[str, FacetColumn | None] = {"model": None}
     for axis in set(table.columns) & set(Setting._fields):
         told = {setting.told(axis): facet for setting in settings if (facet := setting.facet(axis))}
-        if len(names := {facet for facet, _ in told.values()}) == 1:  # lengths may mix turns and tokens
+        if len(names := {facet for facet, _ in told.values()}) == 1:  # lengths may be in turns and in tokens
             facets[axis] = FacetColumn(names.pop(), {words: value for words, (_, value) in told.items()})
     table.facets, table.chosen = facets, dict.fromkeys(table.columns, held or {})
     table.judged = {column: [f"{checker} ({ASSISTANT})" for checker in CHECKERS] for column in figures}
@@ -190,7 +190,7 @@ def _by_topic(results: ItemResults) -> list[Table]:
 
 def _too_long(results: ItemResults, settings: Sequence[Setting]) -> list[str]:
     count = results.total(*settings)["too_long"]
-    return [f"Not counted, as a request was longer than the model reads: {count:,} items."] if count else []
+    return [f"Not counted, because a request exceeded the model's context window: {count:,} items."] if count else []
 
 
 def _retrieval(results: ItemResults) -> Table:
@@ -255,7 +255,7 @@ def _items(results: ItemResults) -> Table:
     counts = {"items": "items", "failed": "failed", "too long": "too_long", "empty answers": "empty"}
     figures: Figures = {**_counts(results, counts), "tokens": lambda row: results.tokens(*row)}
     axes = ("model", "length")
-    table = _table("dialogues", "The items", grouped(results.settings, by=axes), axes, figures, [_ITEMS, _TURNS])
+    table = _table("dialogues", "Items", grouped(results.settings, by=axes), axes, figures, [_ITEMS, _TURNS])
     table.decimals = {"tokens": 0}
     table.counted["failed"] = Counted(state="failed")
     table.chosen.update(dict.fromkeys(("too long", "empty answers")))
@@ -304,7 +304,7 @@ def _shares(results: ItemResults) -> Iterable[Chart]:
         chart.names = [_named(setting, varying(panel) or ["method"]) for setting in panel]
         shares = {kind: [total[kind] / total.n for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
         chart.series = _series_of(shares, range(len(panel)))
-        chart.notes.append("All topics together. What is left to 1 is right.")
+        chart.notes.append("All topics together. The remaining share is right answers.")
         yield chart
 
 

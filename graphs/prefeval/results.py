@@ -242,7 +242,7 @@ class Setting(NamedTuple):
         return not self.position and self.preferences == 1 and not self.arm
 
     def told(self, axis: str) -> str:
-        """Return an axis' value as a text; empty if the axis does not apply."""
+        """Return the value of an axis as a text; empty if the axis does not apply."""
         if axis == "retrieved":
             return f"k={self.retrieved}" if self.retrieved else ""
         if axis == "position":
@@ -270,7 +270,7 @@ def varying(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterab
 
 
 def along(settings: Sequence[Setting], axis: str) -> list[Setting]:
-    """Return the settings that differ from another one only in an axis."""
+    """Return the settings for which another setting differs only in this axis."""
     return [setting for group in grouped(settings, but=(axis,)) if len(group) > 1 for setting in group]
 
 
@@ -392,7 +392,7 @@ class ItemResults:
         return self._counts.get(setting, {}).get(topic, Count())
 
     def _rank(self, axis: str, value: Any) -> Any:
-        """Return the sort key of a value. Models are ordered as the runs, names as the options, numbers by size."""
+        """Return the sort key of a value. Models are sorted like the runs, names like the options, numbers by size."""
         return self._orders[axis].index(value) if axis in self._orders else value
 
 

@@ -101,13 +101,13 @@ class PrefEvalOptions(RecipeOptions):
         if self.turns and self.tokens:
             raise ValueError("turns and tokens exclude each other; give one of them")
         if self.conflict and any(self.extra):
-            raise ValueError("conflict and extra exclude each other: conflict adds a preference of its own")
+            raise ValueError("conflict and extra exclude each other: conflict adds its own preference")
         if self.conflict and 0 in self.position:
             raise ValueError("position must be above 0 with conflict, got 0")
         return self
 
     def source(self) -> PreferencePairs:
-        """Return the source of the pairs."""
+        """Return the source from which the pairs are read."""
         return sample_pairs() if self.pairs is None else PreferencePairs(self.pairs)
 
     def positions(self) -> tuple[float, ...]:
@@ -247,7 +247,7 @@ def explicit_preferences(scenario: PrefEvalScenario) -> list[str]:
 
 
 def utterances(lines: list[Line]) -> list[Utterance]:
-    """Return the lines in the form that prompts take."""
+    """Return the lines of a conversation in the form that prompts use."""
     return [{"speaker": line.role, "content": line.content} for line in lines]
 
 
@@ -283,7 +283,7 @@ _USUAL_TURNS = 8
 
 
 class _Company(NamedTuple):
-    """The other preferences of an item, and the arm of the conflict setting, if any."""
+    """The other preferences in an item's conversation, and its arm of the conflict setting, if any."""
 
     extras: tuple[PreferencePair, ...] = ()
     arm: Arm = ""
@@ -343,7 +343,7 @@ class _Plan:
                     )
 
     def _lengths(self, pair: PreferencePair, company: _Company) -> Iterator[dict[str, int]]:
-        """Yield the numbers of turns and tokens, and the token limit, which is 0 if the length is given in turns."""
+        """Yield each length as its turns, tokens, and token limit, which is 0 for lengths given in turns."""
         told = sum(map(_told_tokens, (pair, *company.extras)))
         for turns in self._options.turns or (() if self._options.tokens else (_USUAL_TURNS,)):
             yield {"turns": turns, "tokens": told + self._pool.tokens(turns)}
@@ -393,7 +393,7 @@ class _Others:
         distinct = list({each.preference: each for each in others if each.preference != pair.preference}.values())
         if count > len(distinct):
             raise RecipeError(
-                f"{setting}: {self._source.path} has {len(distinct)} preferences of other topics than {pair.topic}; "
+                f"{setting}: {self._source.path} has {len(distinct)} preferences of topics other than {pair.topic}; "
                 f"{count} are needed",
                 setting=setting,
             )
@@ -476,7 +476,10 @@ class Distractors:
             RecipeError: If this content exceeds the limit, or the pool has too few turns to reach the limit.
         """
         if taken > most:
-            raise RecipeError(f"tokens {most:,}: the preference of {what} alone takes {taken:,}", setting="tokens")
+            raise RecipeError(
+                f"tokens {most:,}: the preference of {what} alone has {taken:,} tokens; give a larger number",
+                setting="tokens",
+            )
         turns = bisect_right(self._tokens, most - taken) - 1
         if turns == self._most and self.tokens(turns) + taken < most:
             raise RecipeError(
@@ -491,7 +494,7 @@ class Distractors:
         return self._tokens[turns]
 
     def _first(self, turns: int) -> Shared[tuple[Line, ...]]:
-        """Return the first turns, as one object that all items of a length share."""
+        """Return the first turns as an object that all items of this length share."""
         return Shared(self._lines[: turns * LINES_PER_TURN])
 
     @property

@@ -50,7 +50,7 @@ def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str
             found[draft.topic].append(draft)
         changed = sum(draft.renewed().text_id != draft.text_id for drafts in found.values() for draft in drafts)
         count = sum(map(len, found.values()))
-        again = f"; {changed} were changed since they were written, and are looked at again" if changed else ""
+        again = f"; {changed} were edited, and are reviewed again" if changed else ""
         note(f"{count} drafts of {len(found)} topics{again}")
     return found
 
@@ -94,7 +94,7 @@ def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator
         return
     if scenario.until != "complete":
         raise RecipeError(
-            f"format 'pairs': the run ends with pairs that are {scenario.until}; export drafts, and go on from them"
+            f"format 'pairs': the run ends with pairs that are {scenario.until}; export drafts, and continue from them"
         )
     name = f"{scenario.topic.topic}.json"
     for index, draft in enumerate(draft for draft in drafts_in(episode) if draft.is_complete):
@@ -189,7 +189,7 @@ def _stages(reached: int) -> Pivot:
 
 
 def _place(draft: Draft) -> int:
-    """Return the column of the stage that dropped a draft. Drafts that people left out count in no column."""
+    """Return the column of the stage that dropped a draft. Drafts that people dropped count in no column."""
     stage = _STAGE_OF.get(draft.dropped, "written")
     return [*_COLUMNS].index(stage if stage in _COLUMNS else "forms")
 
@@ -309,7 +309,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         first = next(done, None)
         if first is None:
             return []
-        tally = NoteTally({**_MEANINGS, _BY_HAND: "somebody's own words stand in the drafts"})
+        tally = NoteTally({**_MEANINGS, _BY_HAND: "the drafts contain a person's own reasons"})
 
         def counted() -> Iterator[Episode]:
             for episode in itertools.chain([first], done):

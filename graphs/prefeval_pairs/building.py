@@ -66,7 +66,7 @@ def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
 
 
 def still_in(state: Mapping[str, Any], wanted: Callable[[Draft], bool] | None = None) -> dict[str, Draft]:
-    """Return the drafts that were not dropped, by index. With `wanted`, return only those for which it returns true."""
+    """Return the drafts that were not dropped, by index; if `wanted` is given, only those for which it is true."""
     left = {str(at): draft for at, draft in enumerate(drafts_of(state)) if not draft.dropped}
     return {at: draft for at, draft in left.items() if wanted is None or wanted(draft)}
 
@@ -227,7 +227,7 @@ async def offer(state: PairsState, scene: Scene) -> Update:
 
 
 async def tell(state: PairsState, scene: Scene) -> Update:
-    """Write a talk in which a persona states the preference. The first fitting persona of those drawn is used."""
+    """Write a conversation in which a persona states the preference; the first fitting one of those drawn is used."""
     scenario: PairsScenario = scene.scenario
     asked = still_in(state, lambda draft: draft.persona_conversation is None)
     drawn = {at: [draft.persona] if draft.persona else _drawn(scene, at) for at, draft in asked.items()}

@@ -149,7 +149,7 @@ AS_CHOSEN = set(
     "until per_call least_rate least_probability least_difficulty keep threshold embedder candidates shortest "
     "longest".split()
 )
-"""The fields that are copied from the options."""
+"""The fields of a scenario that are copied from the options."""
 
 
 class WrittenPair(Frozen):

@@ -289,7 +289,8 @@ def variety_table(openings: list[str]) -> Table:
         distinct = len({" ".join(re.findall(r"\w+", text.lower())) for text in first})
         table.rows.append([size, distinct, figures.dist_1, figures.dist_2, figures.self_bleu])
     table.notes.append(
-        "Of the users' first messages, in the order of the plan. Dist-n: distinct n-grams of all, which falls with n; "
+        "Variety of the users' first messages, in the order of the plan. Dist-n: share of distinct n-grams among all, "
+        "which falls with n; "
         f"Self-BLEU: how similar an opening is to the others (of at most {MOST_COMPARED:,})."
     )
     return table

@@ -59,7 +59,7 @@ class Column:
     facets: tuple[str, ...] = ()
 
     def judgements(self, episode: Episode) -> Iterator[Judgement]:
-        """Yield a scenario's judgements that contribute.
+        """Yield the judgements of a scenario that contribute to the column.
 
         These judge the whole outcome (one per branch of a tree) or turns.
         """
@@ -224,7 +224,7 @@ def tabulate(
 
 
 class _Filled:
-    """A pivot with the counts of its cells."""
+    """A pivot with the tallies of its cells."""
 
     def __init__(self, pivot: Pivot, unit: str | None) -> None:
         self._pivot = pivot
@@ -305,7 +305,7 @@ class _Filled:
 
 
 class _Cell:
-    """The counts of one column in one row."""
+    """The tally of one column in one row."""
 
     def __init__(self, judged: bool) -> None:
         self.tally = Tally(judged=judged)
@@ -350,7 +350,7 @@ class _Cell:
             self.tally.add(value, person, scenario)
 
     def contributing(self, turn: int | None) -> int:
-        """Return the number of values, for one turn or in total."""
+        """Return the number of contributing values, for one turn or in total."""
         return self.counts if turn is None else self.by_turn[turn].n if turn in self.by_turn else 0
 
     def shown(self, column: Column, turn: int | None) -> Cell:
@@ -380,7 +380,7 @@ With more, the values identify scenarios rather than groups.
 """
 
 MOST_NUMBERS = 5
-"""The same maximum for a facet of numbers, such as an age: a table by single numbers is seldom useful."""
+"""The same maximum for a facet of numbers, such as an age: tables by many single numbers are seldom useful."""
 
 
 def default_tables(
@@ -390,7 +390,7 @@ def default_tables(
     unjudged: Collection[str] = (),
     scales: Mapping[str, tuple[int, int]] | None = None,
 ) -> list[Table]:
-    """Return every metric over all scenarios, by each facet with 2 to 12 values (5 if they are numbers), and by turn.
+    """Return every metric over all scenarios, by facet (with 2 to 12 values, or 5 if they are numbers), and by turn.
 
     If several facets group the scenarios in the same way, such as name and address, only the first one has a table.
 
@@ -407,7 +407,7 @@ def default_tables(
         person = episode.unit(unit)
         whole.add(episode, person)
         for name in episode.facets:
-            if name in too_many or name == USER_MODEL:  # reports have a table of their own for the latter
+            if name in too_many or name == USER_MODEL:  # there is a separate table of user models
                 continue
             of_facet = groups.setdefault(name, {})
             values = Facet(name).values(episode)
@@ -433,7 +433,9 @@ def default_tables(
     for name, *others in sorted(alike.values()):
         tables.append(_default_table(f"scores-by-{name}", f"Scores by {name}", name, groups[name], whole, units))
         if others:
-            tables[0].notes.append(f"There is no table by {' or '.join(others)}: its groups would be those by {name}.")
+            tables[0].notes.append(
+                f"There is no table by {' or '.join(others)}, because its groups would equal those by {name}."
+            )
     for table in tables:
         known = ((column, (scales or {}).get(column.partition(" ")[0])) for column in table.columns)
         table.scales = {column: scale for column, scale in known if scale is not None}

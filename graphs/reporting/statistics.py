@@ -28,8 +28,7 @@ _Z = 1.959963984540054
 
 
 TRIALS_COUNT_ONCE = (
-    "Conversations of one scenario (trials, user models) are not independent: in the width of an interval they count "
-    "as one."
+    "Conversations of one scenario (trials, user models) are not independent, so intervals treat them as one."
 )
 """The note below tables whose intervals take trials into account."""
 
@@ -37,7 +36,7 @@ _BRACKETS = "In brackets: 95 % intervals."
 
 
 def is_about_intervals(note: str) -> bool:
-    """Return whether a note of a table only explains the intervals, and says nothing about the figures."""
+    """Return whether a note of a table only explains intervals, without a statement about the figures."""
     return note == TRIALS_COUNT_ONCE or note.startswith(_BRACKETS)
 
 
@@ -49,8 +48,8 @@ def intervals(units: str = "people") -> str:
             unit of a score.
     """
     return (
-        f"{_BRACKETS} Of verdicts they are Wilson's; of means they are bootstrapped over {units}, with all scores of "
-        f"each drawn together, because they are not independent (none for fewer than {FEWEST} {units})."
+        f"{_BRACKETS} For verdicts they are Wilson's; for means they are bootstrapped over {units}, drawing all "
+        f"scores of a unit together, because they are not independent (none for fewer than {FEWEST} {units})."
     )
 
 
@@ -261,12 +260,12 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 
 def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:
-    """Return the interval of the mean, given the number of people by their number and sum of scores."""
+    """Return the interval of the mean. People are given as counts by their number of scores and sum of scores."""
     return (None, None) if people.total() < FEWEST else percentiles(_resampled(people))
 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
-    """Return the means of resamples of people, who are given by their number and sum of scores."""
+    """Return the means of resamples of people, given as counts by number of scores and sum of scores."""
     import numpy as np  # slow to import, and not needed to read a run
 
     sorts = sorted(people)

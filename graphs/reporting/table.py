@@ -25,18 +25,19 @@ DOUBTFUL = "‡"
 """The mark of a figure whose judge fails a check; a note of the table gives the reasons."""
 
 CONSTANT_NOTE = (
-    f"{CONSTANT} Constant: the judge gave the same score every time (marked from {FEWEST} scores on; a difference, if "
-    "it did in either run). The figure does not show that the judge distinguishes. It can be right, as of verdicts on "
-    "an assistant that always reaches the goal: read some of the judge's explanations, or compare it with people's "
+    f"{CONSTANT} Constant: the judge gave the same score every time (marked from {FEWEST} scores on; a difference is "
+    f"marked if this holds in either run). The figure does not show that the judge can distinguish. It may still be "
+    f"right, for example if an assistant always reaches the goal: read some of the judge's explanations, or compare "
+    f"it with people's "
     "labels or another judge."
 )
 """The note below a table with a figure whose scores are all equal."""
 
 EQUAL_NOTE = (
     "An interval without width, such as [1.00, 1.00]: all scores or differences are equal, so that every resample has "
-    "the same mean. It does not say how far other conversations may differ."
+    "the same mean. It does not show how much other conversations may differ."
 )
-"""The note below a table with such an interval."""
+"""The note below a table with an interval without width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ MISSING: Mapping[Status, tuple[str, str]] = {
     "error": ("errors", "Errors: checks that raised an exception or returned no score"),
     "tied": ("tied", "Tied: verdicts without a majority in the panel"),
 }
-"""For judgements without a score, a column's title and an explanation, by their status."""
+"""The column title and the explanation for judgements without a score, by status."""
 
 
 def missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
@@ -66,13 +67,13 @@ def missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
     for status, (_, meaning) in MISSING.items():
         if counts := missing.get(status):
             of = ", ".join(f"{metric} {number:,}" for metric, number in sorted(counts.items()))
-            notes.append(f"{meaning}; they count in no mean. Over all scenarios: {of}.")
+            notes.append(f"{meaning}; they are excluded from all means. Over all scenarios: {of}.")
     return notes
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A selection of the scenarios that count in a figure. Every attribute that is set is a condition that they meet.
+    """A selection of the scenarios behind a figure; every attribute that is set is a condition.
 
     Attributes:
         metric: The scenarios have a score of this metric or, if `status` is set, a judgement with that status.
@@ -210,7 +211,7 @@ class Table:
 
 
 def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
-    """Merge the tables of several runs, given with their labels, into one list.
+    """Merge the tables of several labelled runs, so that their rows are side by side.
 
     Tables with the same name and columns become one table with a column `run`, in which rows that begin with the same
     texts (e.g. the same setting) are adjacent. Tables with different columns stay separate, with the label in the
@@ -246,7 +247,7 @@ def _apart(tables: Sequence[tuple[str, Table]]) -> list[Table]:
 
 
 def _group(row: Sequence[Cell]) -> tuple[str, ...]:
-    """Return the texts at the beginning of a row."""
+    """Return the leading text cells of a row."""
     texts = [cell if isinstance(cell, str) else None for cell in row]
     return tuple(text for text in texts[: texts.index(None) if None in texts else None] if text is not None)
 

@@ -37,7 +37,7 @@ def json_text(value: Any) -> str:
 
 
 def whole(text: str) -> str:
-    """Return a text with U+FFFD in place of every lone surrogate."""
+    """Return a text with every lone surrogate replaced by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -223,7 +223,7 @@ def _no_number(word: str) -> NoReturn:
 
 @cache
 def _readers(tool: str) -> tuple[tuple[str, Mapping[Any, Value], Callable[[Any], Value]], ...]:
-    """Return, for each argument of a tool, its name, a cache of parsed values, and the parser for other values."""
+    """Return each argument of a tool with a cache of parsed values and a parser for further values."""
     return tuple((name, *_reader(TOOLS[tool], parameter)) for name, parameter in TOOLS[tool].parameters.items())
 
 

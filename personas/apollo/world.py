@@ -90,7 +90,7 @@ class TableRows(NamedTuple):
     places: Sequence[int] | None = None
 
     def told(self) -> list[Row]:
-        """Return the rows in the form of a tool's output."""
+        """Return the rows in the form in which a tool returns them."""
         rows: Iterable[tuple[Any, ...]] = zip(*self.columns, strict=True)
         if self.places is not None:
             rows = map(list(rows).__getitem__, self.places)
@@ -236,7 +236,7 @@ class Place(NamedTuple):
     north: float
 
     def distance(self, other: Place) -> float:
-        """Return the distance in kilometres, which is a quarter longer than the straight line."""
+        """Return the distance in kilometres, estimated as a quarter longer than the straight line."""
         return max(0.3, round(1.25 * math.hypot(self.east - other.east, self.north - other.north), 1))
 
 
@@ -402,14 +402,14 @@ class World:
         for street, venue in zip(CONTENT["cities"][city], draw.shuffled(CONTENT["venues"]), strict=True):
             east, north = (draw.below(10 * _KM_ACROSS) / 10 for _ in "xy")
             places.append(Place(f"{street} {venue}", False, east, north))
-            near = (round(part + (draw.below(11) - 5) / 10, 1) for part in (east, north))  # on the same street
+            near = (round(part + (draw.below(11) - 5) / 10, 1) for part in (east, north))  # venues on the same street
             places.append(Place(f"{1 + draw.below(80)} {street}", True, *near))
         return places
 
 
 @cache
 def _orders(values: tuple[Any, ...]) -> Sequence[tuple[Any, ...]]:
-    """Return all permutations of a few values, so that a single number draws a permutation."""
+    """Return all permutations of a few values, so that one random number selects a permutation."""
     return sorted(set(permutations(values)))
 
 

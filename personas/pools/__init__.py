@@ -137,7 +137,7 @@ def check_id(id_: str, lines: dict[str, int], path: Path, number: int) -> None:
         DataError: If an earlier line has it.
     """
     if id_ in lines:
-        raise DataError(path, f"the id {id_!r} is also that of line {lines[id_]}", number)
+        raise DataError(path, f"the id {id_!r} is already used on line {lines[id_]}", number)
     lines[id_] = number
 
 
@@ -159,7 +159,7 @@ def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
     for number, value in values_of(path, repairs):
         values = {"text": value} if isinstance(value, str) else value
         if not isinstance(values, dict) or not isinstance(values.get("text"), str):
-            raise DataError(path, f"{_shown(value)}; a text or an object with a 'text' is needed", number)
+            raise DataError(path, f"{_shown(value)}; a line must be a text or an object with a 'text'", number)
         text = " ".join(values["text"].split())
         if not text:
             repairs[EMPTY_TEXT] += 1
@@ -190,7 +190,7 @@ def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
         texts.add(entry.text)
         entries.append(entry)
     if not entries:
-        raise DataError(path, "the pool is empty: it holds no text")
+        raise DataError(path, "the pool contains no texts")
     return entries
 
 
@@ -215,7 +215,7 @@ def _shown(value: Any) -> str:
 
 
 class Persona(Record):
-    """A person described in plain The text in English, with one sentence per fact or trait.
+    """A person described in plain English, with one sentence per fact or trait.
 
     Attributes:
         id: A hash of the two texts, unless the file gives another id.
@@ -251,7 +251,7 @@ def read_personas(path: Path, repairs: Repairs | None = None) -> list[Persona]:
         personas.append(persona)
     if not personas:
         advice = Advice("combine", "combine a pool of profiles and one of personalities", {"path": path})
-        raise DataError(path, "holds no persona", advice=advice)
+        raise DataError(path, "contains no persona", advice=advice)
     return personas
 
 
@@ -287,7 +287,7 @@ def combined(
     if not 1 <= count <= pairs:
         raise ValueError(
             f"{count:,} personas cannot be made: {len(profiles):,} profiles and {len(personalities):,} personalities "
-            f"give {pairs:,} pairs; give a number from 1 to that"
+            f"give {pairs:,} pairs; give a number from 1 to {pairs:,}"
         )
     draw = random.Random(f"personas {seed}")
     for chosen in draw.sample(range(pairs), count):
@@ -297,7 +297,9 @@ def combined(
 
 def _persona(value: Any, path: Path, number: int) -> Persona:
     if not isinstance(value, dict):
-        raise DataError(path, f"holds {type(value).__name__}; an object with profile and personality is needed", number)
+        raise DataError(
+            path, f"holds {type(value).__name__}; each line must be an object with profile and personality", number
+        )
     values = {key: " ".join(part.split()) if isinstance(part, str) else part for key, part in value.items()}
     texts = values.get("profile"), values.get("personality")
     if "id" not in values and all(isinstance(text, str) for text in texts):

@@ -98,7 +98,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         rows = [parse_json(line, path, number) for number, line in lines if line.strip()]
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
-            raise DataError(path, f"row {number} is {row!r:.60}; an object is needed")
+            raise DataError(path, f"row {number} is {row!r:.60}; each row must be an object")
     return [dict(well_formed_value(row)) for row in rows]
 
 
@@ -118,9 +118,9 @@ def read_models(path: Path, type_: type[Model], *, once: str = "") -> list[Model
     for number, row in enumerate(read_rows(path)):
         found.append(validated(type_, row, path, part=f"row {number}"))
         if once and (first := places.setdefault(row[once], number)) != number:
-            raise DataError(path, f"row {number}: {once} {row[once]!r:.60} stands in row {first} as well")
+            raise DataError(path, f"row {number}: {once} {row[once]!r:.60} is also in row {first}")
     if not found:
-        raise DataError(path, "holds no row")
+        raise DataError(path, "contains no rows")
     return found
 
 
@@ -133,7 +133,7 @@ def text_of(path: Path, place: str, row: dict[str, Any], key: str, default: str 
     value = row.get(key, default)
     if not isinstance(value, str) or (default is None and not value.strip()):
         found = "missing" if key not in row else f"{value!r:.60}"
-        raise DataError(path, f"{place}: {key!r} is {found}; a text is needed")
+        raise DataError(path, f"{place}: {key!r} is {found}; it must be a text")
     return value.strip()
 
 
@@ -184,7 +184,7 @@ class PreferencePairs:
         folder = self.path / FOLDERS["explicit"]
         topics = sorted(path.stem for path in folder.glob("*.json"))
         if not topics:
-            raise DataError(folder, "holds no topic; a file <topic>.json for each is needed")
+            raise DataError(folder, "contains no topic; each topic needs a file <topic>.json")
         return topics
 
     def pairs(self, topic: str, form: Form, *, with_options: bool = False) -> Iterator[PreferencePair]:
@@ -231,7 +231,7 @@ class PreferencePairs:
             options = row.get("classification_task_options")
             if not isinstance(options, list) or len(options) != OPTIONS or not all(map(_is_text, options)):
                 what = f"{len(options)} options" if isinstance(options, list) else f"{options!r:.60}"
-                raise DataError(path, f"row {index}: 'classification_task_options' are {what}; four texts are needed")
+                raise DataError(path, f"row {index}: 'classification_task_options' are {what}; they must be four texts")
             found.append(tuple(option.strip() for option in options))
         return found
 
@@ -247,7 +247,7 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
         return ()
     talk = row.get(f"{form}_conversation", row.get("conversation"))
     if not isinstance(talk, dict) or not talk:
-        raise DataError(path, f"{place}: 'conversation' is {talk!r:.60}; an object is needed for the form {form}")
+        raise DataError(path, f"{place}: 'conversation' is {talk!r:.60}; it must be an object for the form {form}")
     if form == "choice":
         said = [(_SPEAKERS[at % 2], text_of(path, place, talk, key)) for at, key in enumerate(CHOICE_TALK)]
     else:
@@ -272,14 +272,16 @@ def _by_topic(path: Path) -> dict[str, list[dict[str, Any]]]:
     for number, row in enumerate(read_rows(path)):
         by_topic.setdefault(text_of(path, f"row {number}", row, "topic"), []).append(row)
     if not by_topic:
-        raise DataError(path, "holds no pair")
+        raise DataError(path, "contains no pairs")
     return by_topic
 
 
 def _same_length(path: Path, rows: list[dict[str, Any]], count: int) -> None:
     if len(rows) != count:
         raise DataError(
-            path, f"has {len(rows)} rows where the topic's other file has {count}; row i is one pair in each"
+            path,
+            f"has {len(rows)} rows where the topic's other file has {count}; row i of each file must belong to "
+            f"the same pair",
         )
 
 
@@ -383,7 +385,7 @@ class Draft(Record):
         return not self.dropped and all(made) and bool(self.conflicting_preference)
 
     def renewed(self) -> Draft:
-        """Return the draft. If the pair was edited, return only the pair itself, so that all stages run again."""
+        """Return the draft; if its pair was edited, without the results of the stages, so that they run again."""
         if self.text_id in ("", self.own_id):
             return self.model_copy(update={"dropped": ""}) if self.chosen else self
         return Draft(topic=self.topic, preference=self.preference, question=self.question, explanation=self.explanation)
@@ -418,7 +420,7 @@ def read_drafts(path: Path) -> Iterator[Draft]:
     """
     paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not paths:
-        raise DataError(path, "holds no .json file; give a folder of drafts, or a file")
+        raise DataError(path, "contains no .json file; give a folder of drafts, or a file")
     for each in paths:
         yield from read_models(each, Draft)
 
@@ -499,5 +501,5 @@ def _utterances(path: Path, number: int, row: dict[str, Any]) -> Iterator[ChatLi
         wanted = _SPEAKERS[place % 2]
         if not isinstance(message, dict) or message.get("role") != wanted:
             found = message.get("role") if isinstance(message, dict) else message
-            raise DataError(path, f"chat {number}, message {place}: {found!r:.60} where the {wanted} speaks")
+            raise DataError(path, f"chat {number}, message {place}: {found!r:.60}, but the {wanted} must speak here")
         yield ChatLine(speaker=wanted, content=text_of(path, f"chat {number}, message {place}", message, "content"))

@@ -161,7 +161,7 @@ class Availability:
             self._wake_all()
 
     def failed(self, turn: Turn, error: ProviderError, begun_at: float, is_last: bool) -> bool:
-        """Record a failed attempt; return whether it counts towards its call's attempts.
+        """Record a failed attempt; return whether it counts against the call's maximum of attempts.
 
         Args:
             turn: The attempt's turn.
@@ -224,7 +224,7 @@ class Availability:
         return False
 
     async def _handed_over(self) -> None:
-        """Wait in a queue until this call may probe the provider, or no probe is needed."""
+        """Wait until this call may probe the provider, or until no probe is needed."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         try:

@@ -89,8 +89,8 @@ class Account:
             spent, reserved, wanted = (getattr(taken, each) for taken in (self.spent, self.reserved, expected))
             if spent + reserved + wanted > bound * (1 + _ROUNDING):
                 raise BudgetError(
-                    f"{name} {_figure(bound)} is used up: {_figure(spent)} spent, {_figure(reserved)} set aside for "
-                    f"calls in flight, {_figure(wanted)} wanted for the next one",
+                    f"{name} {_figure(bound)} is used up: {_figure(spent)} spent, {_figure(reserved)} reserved for "
+                    f"calls in flight, {_figure(wanted)} needed for the next one",
                     setting=name,
                 )
         self.reserved += expected
@@ -113,7 +113,7 @@ def tokens_spent(completion: Completion) -> int | None:
 
 
 def _figure(value: float) -> str:
-    """Format a number: integers as they are, dollars to the hundredth of a cent."""
+    """Format a number: integers unchanged, dollars with four decimals."""
     return str(value) if isinstance(value, int) else f"{value:.4f}".rstrip("0").rstrip(".")
 
 

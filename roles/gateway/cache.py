@@ -142,7 +142,7 @@ def check_cache(path: Path) -> None:
 
 
 def cache_key(request: Request, place: CallPlace) -> bytes:
-    """Return a reply's cache key: the SHA-256 of all that affects the reply, without the place of the call."""
+    """Return a reply's cache key: the SHA-256 of all that affects the reply, and excludes the call's place."""
     shape = None if request.reply_type is None else _schema(request.reply_type)
     own = [__version__, request.role, request.prompt_id] if request.model.startswith(OFFLINE) else None
     content = [
@@ -179,12 +179,12 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _check_folder(path: Path) -> None:
     if str(path) == ":memory:" or str(path).startswith("file:"):
         raise CacheError(
-            f"cache {str(path)!r} is SQLite's word for something else; give a file's path", setting="cache"
+            f"cache {str(path)!r} has a special meaning for SQLite; give the path of a file", setting="cache"
         )
     if path.exists():
         check_regular(path)
     if not path.parent.is_dir():
-        raise CacheError(f"the cache {path} cannot be made: there is no folder {str(path.parent)!r}")
+        raise CacheError(f"the cache {path} cannot be created: there is no folder {str(path.parent)!r}")
 
 
 def _make(connection: sqlite3.Connection, path: Path) -> None:
@@ -199,10 +199,10 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(_TABLE)
         elif application != _APPLICATION_ID:
             raise CacheError(
-                f"cache {path}: this SQLite file is not a cache of dialoom's; give a file of its own", setting="cache"
+                f"cache {path}: this SQLite file is not a cache of dialoom; give another file", setting="cache"
             )
         elif version != _VERSION:
-            raise CacheError(f"the cache {path} was made by another version of dialoom; give another file")
+            raise CacheError(f"the cache {path} was created by another version of dialoom; give another file")
     except BaseException:
         connection.execute("ROLLBACK")
         raise

@@ -20,10 +20,10 @@ from dialoom.settings import SessionForm, Structured
 from dialoom.text import well_formed, well_formed_value
 
 ASKS = 2
-"""Maximum number of requests for a reply that parses; the second request shows the model its error."""
+"""Maximum number of requests until a reply can be parsed; the second one shows the model its error."""
 
 BROKEN_OFF: Mapping[str, str] = {
-    "length": "cut off, as it was too long",
+    "length": "cut off at the token limit",
     "refusal": "refused",
     "content_filter": "filtered",
 }
@@ -222,7 +222,7 @@ class Request:
 
 
 def expected_tokens(letters: int, requests: int = 1) -> int:
-    """Return the estimated number of tokens of requests with a total length, including replies of typical length."""
+    """Return the estimated number of tokens of requests with this total length, including typical replies."""
     return letters // 4 + requests * _USUAL_REPLY
 
 
@@ -373,7 +373,7 @@ class Ledger(Protocol):
         ...
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
-        """Return a player's state at the first of the marks, ordered from the latest, that has a stored state.
+        """Return a player's state at the latest of these marks for which a state is stored.
 
         If none is stored, return the last state of the person's earlier conversation, or `None` if there is no such
         conversation.
@@ -425,7 +425,7 @@ class MemoryLedger:
         return None
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:  # noqa: ARG002
-        """Return a player's state at the first of the marks, ordered from the latest, that has a stored state."""
+        """Return a player's state at the latest of these marks for which a state is stored."""
         states = [record.completion.state for record in self.records.values() if record.completion is not None]
         known = {state.mark: state for state in states if state is not None and state.player == player}
         return next((known[mark] for mark in marks if mark in known), None)

@@ -49,7 +49,7 @@ def ensure_short(model: str, *texts: str | None) -> None:
         PermanentProviderError: With the model and the length.
     """
     if (letters := sum(len(text) for text in texts if text)) > MOST_LETTERS:
-        raise PermanentProviderError(f"{model}: the reply has {letters:,} letters; {MOST_LETTERS:,} are the most")
+        raise PermanentProviderError(f"{model}: the reply has {letters:,} characters; the maximum is {MOST_LETTERS:,}")
 
 
 def completion_of(response: Any, model: str, cost: Any) -> Completion:
@@ -61,7 +61,7 @@ def completion_of(response: Any, model: str, cost: Any) -> Completion:
         PermanentProviderError: If the reply is too long.
     """
     if not response.choices:
-        raise TransientProviderError(f"{model}: the answer holds no choice")
+        raise TransientProviderError(f"{model}: the response contains no choice")
     choice = response.choices[0]
     message = choice.message
     details = getattr(message, "provider_specific_fields", None) or {}
@@ -104,8 +104,8 @@ def _completion(
         text, finish_reason = refusal, "refusal"  # the text of the refusal is used as the reply
     if not text.strip() and finish_reason == "content_filter":
         raise PolicyError(
-            f"{model}: the reply was taken by the provider's content filter (finish reason content_filter) - its "
-            "policy stands against this scenario with this model"
+            f"{model}: the provider's content filter removed the reply (finish reason content_filter) - its policy "
+            f"rules out this scenario with this model"
         )
     known = [part for part in (reasoning, thoughts) if part]
     return Completion(text=text, finish_reason=finish_reason, reasoning="\n\n".join(known) or None)
@@ -202,7 +202,7 @@ def read_reply(completion: Completion) -> Completion:
 
 
 def _read(text: str) -> _Kept | None:
-    """Parse a stored text; `None` if it is plain text, which includes any text that serialization would not produce."""
+    """Parse a stored text; `None` if it is plain text, or if serialization cannot have produced it."""
     if not text.startswith(_BEGINNING):
         return None
     try:

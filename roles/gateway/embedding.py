@@ -25,7 +25,7 @@ class EmbeddingBackend:
     model: str
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
-        """Make one attempt.
+        """Request embeddings once.
 
         Raises:
             TransientProviderError: For a rate limit, overload, time-out, or lost connection.
@@ -53,9 +53,11 @@ class EmbeddingBackend:
         try:
             vectors = [packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
         except (TypeError, KeyError, ValueError) as error:
-            raise PermanentProviderError(f"{self.model}: the answer holds no embeddings ({error})") from error
+            raise PermanentProviderError(f"{self.model}: the response contains no embeddings ({error})") from error
         if len(vectors) != len(texts):
-            raise PermanentProviderError(f"{self.model}: {len(vectors)} embeddings came for {len(texts)} texts")
+            raise PermanentProviderError(
+                f"{self.model}: {len(vectors)} embeddings were returned for {len(texts)} texts"
+            )
         usage = getattr(response, "usage", None)
         cost = (response._hidden_params or {}).get("response_cost")
         return Completion(
@@ -73,6 +75,6 @@ def embedding_backend(spec: str) -> EmbeddingBackend:
         BindingError: If LiteLLM does not know the provider.
     """
     if spec.startswith(OFFLINE):
-        raise BindingError(f"'embed:{spec}': the offline models make no embeddings; 'lexical' needs no model at all")
+        raise BindingError(f"'embed:{spec}': offline models make no embeddings; use 'lexical', which needs no model")
     ensure_known(spec)
     return EmbeddingBackend(spec)

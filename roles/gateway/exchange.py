@@ -78,7 +78,7 @@ class Exchange:
             raise self._refuse(refused)
         if response.status_code >= 400 and (compression := _compression(response)):
             await response.aclose()
-            said = f"its text is compressed ({compression}), which was not asked for, and was not read"
+            said = f"its text is compressed ({compression}), which was not requested, so it was not read"
             return httpx.Response(response.status_code, json={"error": {"message": said}}, request=request)
         response.stream = _Checked(response.stream, self)
         return response
@@ -87,7 +87,7 @@ class Exchange:
         """Yield a body up to the size limit."""
         async for chunk in stream:
             if len(self._body) + len(chunk) > self.most:
-                raise self._refuse(f"the answer is larger than {self.most:,} bytes, and was given up")
+                raise self._refuse(f"the response is larger than {self.most:,} bytes, so it was rejected")
             self._body += chunk
             yield chunk
         self._is_whole = True
@@ -98,12 +98,12 @@ class Exchange:
             compression = _compression(response)
             if response.status_code >= 400 or not compression:
                 return None
-            return f"the answer is compressed ({compression}), which was not asked for: switch that off at the server"
+            return f"the response is compressed ({compression}), which was not requested: disable that at the server"
         here = request.url
         try:
             there = here.join(response.headers["location"])
         except (httpx.InvalidURL, ValueError):
-            return f"{_shown(here)} redirects to no address that can be read: check the address (api_base)"
+            return f"{_shown(here)} redirects to an invalid address: check the address (api_base)"
         if (here.scheme, here.host, here.port) != (there.scheme, there.host, there.port):
             return (
                 f"{_shown(here)} redirects to another server, {_shown(there)}, and nothing was sent there: if the "
@@ -111,7 +111,7 @@ class Exchange:
             )
         self._redirects += 1
         if self._redirects > MOST_REDIRECTS:
-            return f"{_shown(here)} redirects again and again, at last to {_shown(there)}: check the address (api_base)"
+            return f"{_shown(here)} redirects too often, the last time to {_shown(there)}: check the address (api_base)"
         return None
 
     def _refuse(self, why: str) -> httpx.ReadError:
@@ -120,7 +120,7 @@ class Exchange:
 
 
 def _object(request: httpx.Request) -> dict[str, Any] | None:
-    """Return the JSON object in the body of a request; `None` if it has none, as a request for a token."""
+    """Return the JSON object in the body of a request; `None` if it has none, e.g. in a request for a token."""
     try:
         body = json.loads(request.content)
     except (httpx.RequestNotRead, ValueError):
@@ -161,7 +161,7 @@ _current: ContextVar[Exchange | None] = ContextVar("dialoom_exchange", default=N
 
 @contextlib.contextmanager
 def exchanging(exchange: Exchange) -> Iterator[None]:
-    """Apply the rules to LiteLLM's requests and responses within the block, but not to those of other code."""
+    """Apply the rules to LiteLLM's requests and responses in a `with` block, but not to those of other code."""
     token = _current.set(exchange)
     try:
         yield

@@ -74,11 +74,11 @@ def window_advice(text: str, request: Request | None) -> str:
 def too_long(asked: str | None, reads: str | None, request: Request | None) -> str:
     """Return a description of the problem, with the lengths of window and request where known, and advice."""
     lengths = [asked] if asked else []
-    lengths += [f"it reads {reads}"] if reads else []
+    lengths += [f"its context window is {reads}"] if reads else []
     length = f" ({'; '.join(lengths)})" if lengths else ""
     role = f"the role {request.role}" if request else "its role"
     return (
-        f"the request is longer than the model reads{length}: give {role} a model with a longer context, "
+        f"the request exceeds the model's context window{length}: give {role} a model with a longer context, "
         "or make the conversation shorter"
     )
 
@@ -137,7 +137,7 @@ def unanswered(error: BaseException, status: int | None) -> Unanswered | None:
         host = next((str(host) for each in chain if isinstance(host := getattr(each, "host", None), str)), None)
         return Unanswered(Absence.CERTAIN, _reason(chain) or "no connection", host)
     if is_lost:
-        return Unanswered(Absence.POSSIBLE, _reason(chain) or "connection closed before an answer came")
+        return Unanswered(Absence.POSSIBLE, _reason(chain) or "connection closed before an answer")
     if kinds & _TIMED_OUT or isinstance(error, TimeoutError):
         return Unanswered(Absence.UNKNOWN, "no answer in time")
     if status in _UNAVAILABLE:
@@ -157,7 +157,7 @@ def _reason(chain: list[BaseException]) -> str | None:
     """Return a description of the cause, from the innermost exception that has one."""
     for error in reversed(chain):
         if isinstance(error, socket.gaierror):
-            return "its name is not known (DNS)"
+            return "its host name cannot be resolved (DNS)"
         if isinstance(error, ssl.SSLCertVerificationError):
             return f"its certificate is not accepted ({error.verify_message})"
         if isinstance(error, ssl.SSLError):
@@ -203,7 +203,7 @@ def classified(
     kind = f"{type(error).__name__}{f' ({status})' if status else ''}"
     message = ": ".join(filter(None, (model, kind, _shown(said))))
     if answer is not None:
-        message = f"{model}: the answer holds no reply: {_shown(answer) or 'it is empty'}"
+        message = f"{model}: the response contains no reply: {_shown(answer) or 'it is empty'}"
         if not _ERROR.search(answer):
             return TransientProviderError(message)
     if _NO_KEY.search(said):
@@ -214,8 +214,7 @@ def classified(
         return ContextError(f"{message} - {window_advice(text, request)}")
     if _is_policy(error, status):
         return PolicyError(
-            f"{message} - the provider refuses what it says: its content policy stands against this scenario with this "
-            "model"
+            f"{message} - the provider's content policy rejects the request: it rules out this scenario with this model"
         )
     if status is not None and 400 <= status < 500 and status not in _TRANSIENT:
         advice = _advice(error, status, model, request)
@@ -297,8 +296,8 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
     text = f"{error} {_body_code(error)}"
     if request and request.tools and _NO_TOOLS.search(text):
         return (
-            f"it takes no tools as it is served: give {role} a model that does, or have calls written as text, if the "
-            "recipe can"
+            f"the model, as served, accepts no tools: give {role} a model that does, or use calls written as text if "
+            f"the recipe supports that"
         )
     if status == 401 or (status == 400 and _UNKNOWN_KEY.search(text)):
         return f"a key that the provider accepts is needed in {_key_names(model)}"
@@ -312,7 +311,7 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
     for name in request.params if request else ():
         if re.search(rf"\b{name}\b", text):
             return f"give {role} another value of {name}, or leave it out (params)"
-    return "" if status != 400 else "the provider will not take this request as it is; the same one is not sent again"
+    return "" if status != 400 else "the provider rejects this request, so it is not sent again"
 
 
 def _key_names(model: str) -> str:

@@ -62,7 +62,7 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         became = "not sent" if self.sent is None else f"sent as {self.sent!r}"
-        is_told = self.name != SEED and self.value is not None  # a seed differs in each call
+        is_told = self.name != SEED and self.value is not None  # seeds differ in each call
         value = f" {self.value!r:.60}" if is_told else ""
         return f"{self.name}{value} {became} ({self.why})"
 

@@ -145,7 +145,7 @@ class Gateway:
         return {model: limit.state for (model, _), limit in self._adaptive.items()}
 
     def drain(self) -> None:
-        """End every pause. Attempts in flight are completed; calls that would have to wait are given up."""
+        """End every pause. Attempts in flight are completed; calls that would have to wait are cancelled."""
         self._pauses.drain()
 
     def listen(self, listener: Callable[[ProviderEvent], None]) -> None:
@@ -196,7 +196,7 @@ class Gateway:
                 return await self._common(key, request, place)
             return await self._complete(key, request, place)
         except DrainedError:
-            await self._account.idle()  # LangGraph would cancel concurrent calls, which have to be paid for
+            await self._account.idle()  # otherwise LangGraph would cancel concurrent calls, which are paid for
             raise
 
     async def _run_tool(self, run: ToolRun, key: str, request: Request, place: CallPlace) -> Completion:
@@ -210,8 +210,9 @@ class Gateway:
             return known
         if not run.is_repeatable and await self._ledger.is_open(key, place):
             raise PermanentProviderError(
-                f"the tool call {run.text} was begun before an interruption, and its result is unknown; its server "
-                "does not mark the tool as read-only or idempotent, so the call is not repeated: play the scenario anew"
+                f"the tool call {run.text} was started before an interruption, and its result is unknown; its server "
+                "does not mark the tool as read-only or idempotent, so the call is not repeated; play the scenario "
+                "again"
             )
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, Completion):
@@ -387,7 +388,7 @@ class Gateway:
         if known is None:
             raise NotRecordedError(
                 f"the call of {request.role} at node {place.node!r}, step {place.step} of {place.scenario} is not "
-                "recorded, and this run may only replay"
+                f"recorded, but this run may only replay recorded replies"
             )
         return known
 
@@ -398,7 +399,7 @@ class Gateway:
         return Spend(1, tokens, self._limits.stated_prices.expected(request.model, tokens) or 0.0)
 
     def _taken(self, completion: Completion, request: Request) -> Spend:
-        """Return a reply's consumption, with estimates in place of figures that were not reported."""
+        """Return the calls, tokens and cost of a reply, with estimates in place of figures that were not reported."""
         expected = self._expected(request)
         tokens, cost = tokens_spent(completion), completion.cost
         return Spend(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
@@ -447,7 +448,7 @@ class Gateway:
         return self._backends[key]
 
     def _backend(self, model: str, is_stateful: bool = False) -> Backend:
-        """Return a model's backend; an object that was given under several names has one, which serves its calls."""
+        """Return a model's backend; an object with several names has a single backend."""
         key = model, is_stateful
         if key not in self._backends:
             first = next((name for name, each in self._objects.items() if each is self._objects.get(model)), model)
@@ -460,7 +461,7 @@ class Gateway:
         if model.startswith(OBJECT):
             if model not in self._objects:
                 raise BindingError(
-                    f"{model!r} was given as an object and is in no file: give it again", setting="models"
+                    f"{model!r} was passed as an object and is not stored in the run: pass it again", setting="models"
                 )
             return player_backend(model.removeprefix(OBJECT), self._objects[model], is_stateful)
         if (player := named_player(model, is_stateful)) is not None:
@@ -511,7 +512,9 @@ def ensure_unchanged(models: Mapping[str, ModelBinding]) -> None:
     """
     if found := changed_parameters(models, with_seed=False):
         lines = [f"{role} ({models[role].model}): {text}" for role, text in found.items()]
-        raise BindingError(f"strict_params: {'; '.join(lines)}; configure what is sent", setting="strict_params")
+        raise BindingError(
+            f"strict_params: {'; '.join(lines)}; change the configuration to what is sent", setting="strict_params"
+        )
 
 
 def check_parameters(models: Mapping[str, ModelBinding]) -> None:

@@ -71,7 +71,9 @@ def offered_tools(request: Request, run: Called) -> list[BaseTool]:
         PlayerError: If the recipe does not allow players to run tools.
     """
     if request.tools and request.run_tool is None:
-        raise PlayerError("runs tools by itself, and this recipe gives it no way to (see `run_tool` of `Scene.act`)")
+        raise PlayerError(
+            "runs its own tool calls, but this recipe does not support that (see `run_tool` of `Scene.act`)"
+        )
     return [_as_tool(each, request.run_tool, run) for each in request.tools] if request.run_tool else []
 
 
@@ -147,7 +149,7 @@ def _messages(state: object) -> list[BaseMessage]:
 
 
 def _ensure_new(final: Sequence[BaseMessage], given: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `PlayerError` if a graph's last message is the last message that it was given.
+    """Raise `PlayerError` if a graph's last message is the last message of its input.
 
     A comparison of lengths or ids is not sufficient: a graph may shorten the conversation, or add its input twice.
     """
@@ -156,7 +158,7 @@ def _ensure_new(final: Sequence[BaseMessage], given: Sequence[Mapping[str, Any]]
     (before,), last = convert_to_messages([dict(given[-1])]), final[-1]
     is_same = (last.type, text_of(last.content)) == (before.type, text_of(before.content))
     if is_same and not (last.type == "ai" and len(final) > len(given)):
-        raise PlayerError("returned no new message: its final state ends with the message that it was given last")
+        raise PlayerError("returned no new message: its final state ends with the last message that it was given")
 
 
 def _as_reply(message: BaseMessage) -> dict[str, Any]:
@@ -181,7 +183,7 @@ def _shown_calls(added: Sequence[BaseMessage]) -> Called:
 
 
 _LOCKS: WeakKeyDictionary[BaseStore, Locks] = WeakKeyDictionary()
-"""Locks of the people in a store, which several graphs may share; a person's id differs from run to run."""
+"""Locks by person for stores, which several graphs may share. Ids of people are unique across runs."""
 
 
 class GraphPlayer:
@@ -313,7 +315,7 @@ class Threads:
         if await self.tuple(place) is None:
             if "content" not in state:
                 raise PlayerError(
-                    f"cannot go on: its checkpointer no longer has checkpoint {state['checkpoint']} of thread "
+                    f"cannot continue: its checkpointer no longer has checkpoint {state['checkpoint']} of thread "
                     f"{state['thread']}"
                 )
             kind, content = state["content"]

@@ -62,7 +62,7 @@ class Pauses:
             DrainedError: If it is not.
         """
         if self.is_drained:
-            raise DrainedError("given up while it had to wait, as the work is to stop")
+            raise DrainedError("cancelled while waiting, because the work stops")
 
     async def sleep(self, seconds: float) -> None:
         """Wait for a number of seconds, or until the run is stopped.
@@ -83,17 +83,17 @@ _FAR, _NEAR = 0.5, 0.85
 """Factors of a cut: when the provider's capacity is unknown, and when it has just been found."""
 
 _CREEP = 0.25
-"""Increase per round just below the known capacity; otherwise the increase is 1."""
+"""Increase of the limit per round just below the known capacity; elsewhere it is 1."""
 
 _MINUTE = 60.0
 
 _LESSON = 0.1
-"""Weight of one reply in the moving average of the ratio of actual to estimated tokens, which thus covers about ten
+"""Weight of one reply in the moving average of the ratio of actual to estimated tokens, so that it averages about ten
 replies.
 """
 
 _NAP = 0.001
-"""Shortest wait for a rate, in seconds: a shorter one, left by rounding, may be below the clock's resolution."""
+"""Shortest wait for a rate, in seconds, because rounding may leave waits below the clock's resolution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class AdaptiveLimit:
             self._truth += _LESSON * (took / slot.guess - self._truth)
 
     def unsent(self, slot: Slot) -> None:
-        """Return to the rates what a slot has reserved, as nothing was sent."""
+        """Release a slot's reservation of the rates, because nothing was sent."""
         if self._requests is not None:
             self._requests.give(1)
         if self._tokens is not None:
@@ -368,7 +368,7 @@ class PerMinute:
         """Return units that were taken and not spent; a negative number takes more."""
         self._level = self._filled() + units
         if self._waiting:
-            self._given.set()  # the level may exceed a bucketful for waiting calls: they have waited for it
+            self._given.set()  # for waiting calls, the level may exceed the bucket's size
         else:
             self._level = min(self._most, self._level)
 

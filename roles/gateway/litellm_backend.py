@@ -119,7 +119,7 @@ class LiteLLMBackend:
     def _refusal(self, changes: Changes) -> str | None:
         """Return the reason to refuse a request with changes; `None` to send it."""
         refused = described_changes(changes, with_seed=False) if self._is_strict else None
-        return None if refused is None else f"strict_params: {refused}; configure what is sent"
+        return None if refused is None else f"strict_params: {refused}; change the configuration to what is sent"
 
     async def _attempted(
         self,
@@ -245,7 +245,7 @@ class LiteLLMBackend:
             return failure
         self._shapes.refuse(request, form)
         said = str(failure).partition(" - ")[0]
-        return TransientProviderError(f"{said} - it is not asked for a shape as {form} (response_format) from now on")
+        return TransientProviderError(f"{said} - from now on, replies are not requested as {form} (response_format)")
 
 
 def name_session(options: dict[str, Any], session: Session, form: SessionForm) -> None:
@@ -355,8 +355,8 @@ def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
     litellm, where = load_litellm(), f"params: {f'{role}.' if role else ''}"
     if DEPLOYMENT in params and (provider := provider_name(litellm, model)) not in OF_ANY_NAME:
         raise BindingError(
-            f"{where}{DEPLOYMENT}: models of {provider} have no names of your own; leave it out, or ask for the model "
-            f"at one of {', '.join(OF_ANY_NAME)}",
+            f"{where}{DEPLOYMENT}: {provider} has no deployment names; leave it out, or use one of the providers "
+            f"{', '.join(OF_ANY_NAME)}",
             setting="params",
         )
     changes = sampled(litellm, model, params, False).changes
@@ -365,9 +365,9 @@ def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
     family, taken = family_of(model), taken_by(litellm, model, model)
     known = TRANSLATED.keys() if taken is None else TRANSLATED.keys() & taken
     others = ", ".join(sorted(known - (family.rejects if family is not None else set())))
-    more = ", and what LiteLLM does not know goes into extra_body" if takes_openai_names(litellm, model) else ""
+    more = "; put parameters that LiteLLM does not know into extra_body" if takes_openai_names(litellm, model) else ""
     raise BindingError(
-        f"{where}{lost.name} would be left out for {model}: {lost.why}; it takes {others}{more}",
+        f"{where}{lost.name} would not be sent to {model}: {lost.why}; it accepts {others}{more}",
         setting="params",
     )
 
@@ -469,7 +469,7 @@ def _ensure_key(litellm: ModuleType, request: Request) -> None:
     if any(os.environ.get(name) for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL")) or litellm.api_base:
         return  # a user's own server may need no key
     if not (litellm.api_key or litellm.openai_key):
-        raise PermanentProviderError(f"{request.model}: there is no key - a key is needed in OPENAI_API_KEY")
+        raise PermanentProviderError(f"{request.model}: no API key - set OPENAI_API_KEY")
 
 
 def _has_price(litellm: ModuleType, model: str) -> bool:
@@ -488,6 +488,6 @@ def is_guessed(litellm: ModuleType, model: str) -> bool:
         return False
     try:
         known = litellm.get_model_info(model)
-    except Exception:  # of various types: LiteLLM does not know the model at all
+    except Exception:  # of various types: LiteLLM does not know the model
         return False
     return known["key"] not in litellm.model_cost

@@ -79,10 +79,10 @@ def _checked(binding: Binding, path: Path, before: Collection[str]) -> tuple[str
         raise BindingError(f"{place}: not of the form NAME=VALUE")
     if not binding.key.isidentifier():
         # The text may be a key pasted without a name, so only its position is reported.
-        raise BindingError(f"{place}: what stands before '=' is not a name of an environment variable")
+        raise BindingError(f"{place}: the text before '=' is not a valid name of an environment variable")
     if not binding.value:
         raise BindingError(
-            f"{place}: {binding.key} has no value; NAME=VALUE is needed"
+            f"{place}: {binding.key} has no value; write NAME=VALUE"
             if "=" in statement
             else f"{place}: not of the form NAME=VALUE"
         )
@@ -152,7 +152,9 @@ def check_keys(*casts: Mapping[str, ModelBinding]) -> None:
         raise BindingError(
             f"models: there is {', and '.join(lacking)}",
             setting="models",
-            advice=Advice("keys", "put it into the environment, from a file of keys with dialoom.load_env_file(path)"),
+            advice=Advice(
+                "keys", "set it in the environment, e.g. from a file of keys with dialoom.load_env_file(path)"
+            ),
         )
 
 
@@ -196,7 +198,7 @@ def missing_key(binding: ModelBinding, *, is_quick: bool = False) -> str | None:
 
 @functools.cache
 def _listed_provider(name: str) -> str | None:
-    """Return the provider of a model's name without one, by LiteLLM's table; `None` if LiteLLM has to say it."""
+    """Return the provider of a model's name without one, by LiteLLM's table; `None` if only LiteLLM itself can tell."""
     found = importlib.util.find_spec("litellm")
     assert found is not None and found.submodule_search_locations
     table = Path(found.submodule_search_locations[0]) / "model_prices_and_context_window_backup.json"
@@ -206,7 +208,7 @@ def _listed_provider(name: str) -> str | None:
 
 def _is_set_up_otherwise(provider: str) -> bool:
     """Return whether LiteLLM itself has been configured with a key, a secret manager or another address."""
-    litellm = sys.modules.get("litellm")  # only a process that has imported it can have configured it
+    litellm = sys.modules.get("litellm")  # LiteLLM can only be configured if it is imported
     names = ("api_key", "api_base", "secret_manager_client", f"{provider}_key", f"enable_{provider}_ad_token_refresh")
     addresses = () if provider in _ADDRESSES else (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL")
     return any(getattr(litellm, name, None) for name in names) or any(os.environ.get(name) for name in addresses)
@@ -248,7 +250,7 @@ class Windows:
     def _check(self, request: Request, window: int, room: int, reply: int | None) -> None:
         if _most(request) > room and (length := counted(request)) > room:
             asked = f"{length:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
-            raise ContextError(f"{request.model}: not sent, as {too_long(asked, f'{window:,}', request)}")
+            raise ContextError(f"{request.model}: not sent, because {too_long(asked, f'{window:,}', request)}")
 
 
 def counted(request: Request) -> int:

@@ -71,8 +71,8 @@ class OfflineProvider(CustomLLM):
 def _not_from_dialoom(model: str) -> BadRequestError:
     """Return the error for a call not made by dialoom, as an exception type that LiteLLM re-raises unchanged."""
     return BadRequestError(
-        f"offline/{model} can only be called by dialoom, which tells it the role and the prompt; give it to dialoom "
-        "as a role's model, or call another model here",
+        f"offline/{model} can only be called by dialoom, which passes it the role and the prompt; use it as a role's "
+        f"model in dialoom, or call another model here",
         model,
         "offline",
     )

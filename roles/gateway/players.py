@@ -64,7 +64,7 @@ def completion_of(said: object, player: str, is_offered: bool) -> Completion:
     if calls and not is_offered:
         if not text.strip():
             named = ", ".join(call["name"] for call in calls)
-            raise PlayerError(f"returned only tool calls ({named}), and no tools were offered; text is needed")
+            raise PlayerError(f"returned only tool calls ({named}), but no tools were offered; it must return text")
         calls = ()
     ensure_short(player, text, *(call["name"] + call["arguments"] for call in calls))
     words, reasoning = without_thinking(text)
@@ -86,7 +86,8 @@ def _as_message(said: object) -> Mapping[str, Any]:
 def _no_reply(said: object) -> PlayerError:
     what = "None" if said is None else f"{type(said).__name__} {shown(said):.60}"
     return PlayerError(
-        f"returned {what}; a text, a dictionary with 'content' and perhaps 'tool_calls', or an AIMessage is needed"
+        f"returned {what}; it must return a text, a dictionary with 'content' and optionally 'tool_calls', or an "
+        f"AIMessage"
     )
 
 
@@ -153,8 +154,8 @@ class CallableBackend:
         """
         if request.tools and not self.takes_tools:
             raise PermanentProviderError(
-                f"{self.name} takes no tools, and it is offered {len(request.tools)}: a function takes them as "
-                "a parameter `tools`, a LangChain chat model by its method `bind_tools`"
+                f"{self.name} accepts no tools, but is offered {len(request.tools)}: a function needs a parameter "
+                f"`tools`, a LangChain chat model the method `bind_tools`"
             )
         task = asyncio.create_task(_without_exit(self.reply(request)), context=contextvars.Context())
         try:
@@ -162,7 +163,9 @@ class CallableBackend:
                 said = await task
         except asyncio.CancelledError as error:
             if (caller := asyncio.current_task()) is not None and not caller.cancelling():
-                raise self._failure(PlayerError("raised CancelledError")) from error  # not cancelled: the player's own
+                raise self._failure(
+                    PlayerError("raised CancelledError")
+                ) from error  # the player's own error, not a cancellation by dialoom
             task.cancel()
             raise
         except RefusedPlayerError as error:
@@ -194,7 +197,7 @@ class CallableBackend:
 
 
 async def _without_exit(reply: Coroutine[Any, Any, object]) -> object:
-    """Return a player's reply; a player that exits (`sys.exit`) fails, as the process is not its own."""
+    """Return a player's reply; a player that calls `sys.exit` fails instead of ending the process."""
     try:
         return await reply
     except SystemExit as error:
@@ -270,7 +273,7 @@ def _joined(pieces: Sequence[Any]) -> object:
     if all(isinstance(piece, AIMessageChunk) for piece in pieces):
         return pieces[0] + list(pieces[1:])
     kinds = ", ".join(sorted({type(piece).__name__ for piece in pieces}))
-    raise PlayerError(f"yielded {len(pieces)} pieces ({kinds}); only texts or AIMessageChunks are joined to a reply")
+    raise PlayerError(f"yielded {len(pieces)} pieces ({kinds}); it must yield only texts or only AIMessageChunks")
 
 
 async def _in_thread(function: Callable[[], object]) -> object:

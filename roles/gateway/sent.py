@@ -14,13 +14,13 @@ from .families import EFFORT, SEED, THINKING, Change, Changes, family_of, fitted
 from .wire import RESPONSES
 
 OF_ANY_NAME = ("azure", "hosted_vllm", "litellm_proxy", "openai", "openrouter")
-"""Providers called in OpenAI's format at which the user, or anyone, names the models."""
+"""Providers with OpenAI's format whose model names are chosen by users."""
 
 _TRANSLATED_ALL = frozenset({*TRANSLATED, "temperature", "max_tokens", "max_completion_tokens"})
 _OF_TOOLS = ("tools", "tool_choice")
 
 _EFFORTS = ("none", "low", "medium", "high", "minimal", "xhigh", "max")
-"""Efforts; the first four are known to every model that has efforts."""
+"""Reasoning efforts; every model that has efforts knows the first four."""
 
 _TEXTS = frozenset({"contents", "input", "messages", "tools"})
 """The parts of a request's body that hold no parameters."""
@@ -96,7 +96,7 @@ def sampled(litellm: ModuleType, model: str, values: Mapping[str, Any], has_tool
 
 
 def _is_open(litellm: ModuleType, model: str, name: str) -> bool:
-    """Return whether a parameter that LiteLLM does not list for a model is sent nevertheless."""
+    """Return whether a parameter that LiteLLM does not list for a model is sent anyway."""
     if name == THINKING and provider_name(litellm, model) == "azure":
         return False  # called by OpenAI's client, which has no such parameter
     return takes_openai_names(litellm, model) if family_of(model) is not None else _is_unlisted(litellm, model)
@@ -104,7 +104,7 @@ def _is_open(litellm: ModuleType, model: str, name: str) -> bool:
 
 @functools.lru_cache(256)
 def _translated(litellm: ModuleType, model: str, served: str, values: str) -> tuple[Changes, Mapping[str, Any]]:
-    """Compare values with what LiteLLM makes of them for a served model, each value by the parameters without it.
+    """Compare each value with LiteLLM's translation for a served model, found by omitting the value.
 
     Args:
         litellm: LiteLLM.
@@ -146,7 +146,7 @@ def _translated(litellm: ModuleType, model: str, served: str, values: str) -> tu
 
 
 def _holds(made: Mapping[str, Any], name: str, value: Any) -> bool:
-    """Return whether parameters contain a value, whatever they call it."""
+    """Return whether parameters contain a value, under any name."""
     if name == THINKING:
         kind = value.get("type")
         value = kind if kind == "disabled" else value.get("budget_tokens", kind)
@@ -155,11 +155,11 @@ def _holds(made: Mapping[str, Any], name: str, value: Any) -> bool:
 
 
 def _is_level(model: str, effort: str, made: Mapping[str, Any], part: Callable[[str, str], object]) -> bool:
-    """Return whether the parameters that LiteLLM has made of an effort mean this effort: in tokens, or thinking off.
+    """Return whether LiteLLM's translation of an effort means this effort: as tokens, or as thinking off.
 
     They do not if they name another effort, or are the same for another one.
     """
-    if not made:  # these models only reason if a request asks for it
+    if not made:  # these models reason only on request
         return effort == "none" and (family := family_of(model)) is not None and not family.by_default
     is_named = any(each in _EFFORTS for each in _leaves(made))
     return not is_named and all(part(EFFORT, each) != made for each in _EFFORTS[:4] if each != effort)
@@ -181,7 +181,7 @@ def takes_openai_names(litellm: ModuleType, model: str) -> bool:
 
 
 def _is_unlisted(litellm: ModuleType, model: str) -> bool:
-    """Return whether LiteLLM does not know what a model accepts, which is called in OpenAI's format."""
+    """Return whether a model is called in OpenAI's format and LiteLLM does not know its parameters."""
     is_named = any(name in litellm.model_cost for name in (model, own_name(model)))
     return provider_name(litellm, model) in OF_ANY_NAME and not is_named
 

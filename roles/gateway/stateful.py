@@ -124,7 +124,7 @@ def session_of(request: Request) -> Session:
 
 
 def refusal_of(name: str, error: RefusedPlayerError) -> BindingError:
-    """Return the error that stops the run because a player is refused at a call."""
+    """Return the error that stops the run because a player cannot be used for a call."""
     return BindingError(redacted(f"models: {name} {error}"), setting="models")
 
 
@@ -150,7 +150,7 @@ class Kept:
 
 
 def pack(request: Request, state: Any, refusal: Refusal = WITH_SNAPSHOT) -> bytes:
-    """Serialize a player's state.
+    """Serialize a player's state, with a hash of the messages before the conversation.
 
     Args:
         request: The request to which the player has replied.
@@ -218,7 +218,7 @@ Call = Callable[[Any, Sequence[ChatMessage], Request], Awaitable[object]]
 
 
 def _part_of(request: Request) -> str:
-    """Return the name of a role in a conversation; each such role has a state of its own, even with the same player."""
+    """Return the key of a role in a conversation, each of which has a separate state."""
     return f"{session_of(request).conversation} {request.role}"
 
 
@@ -326,7 +326,7 @@ class LivePlayer:
         return Kept(said, pack(request, None), lambda state: self._keep(part, state.mark))
 
     def _keep(self, part: str, mark: bytes | None) -> None:
-        """Note a player's current state: the mark, `None` if the state is unknown, or empty bytes at the beginning."""
+        """Note a player's current state by its mark: `None` if it is unknown, empty bytes at the beginning."""
         if mark == b"":
             self._live.pop(part, None)
         else:

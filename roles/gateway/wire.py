@@ -238,8 +238,8 @@ class Shapes:
         if request.structured == "json" and Form.JSON not in refused:
             return Form.NONE
         raise PermanentProviderError(
-            f"{request.model}: structured {request.structured!r}: the server refuses every form of it - let structured "
-            "be 'auto', which goes down to what it takes"
+            f"{request.model}: structured {request.structured!r}: the server rejects every form of it - set "
+            f"structured to 'auto', which falls back to a form that the server accepts"
         )
 
     def refuse(self, request: Request, form: Form) -> None:
@@ -270,7 +270,7 @@ def form_changes(request: Request, form: Form) -> Changes:
 
 
 def _as_asked(schema: dict[str, Any], request: Request) -> dict[str, Any]:
-    """Return a schema with its keys in the order in which the prompt mentions them.
+    """Return a schema with its keys in the order of their mention in the prompt.
 
     Models write the keys in the schema's order, and an explanation that a prompt asks for first must precede the score.
     """

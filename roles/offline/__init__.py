@@ -91,7 +91,7 @@ def play(
         SilentUnderstudyError: If the understudy found no text in its data file, and called no tool.
     """
     if model not in MODELS:
-        raise ValueError(f"unknown offline model {model!r}; there are {', '.join(sorted(MODELS))}")
+        raise ValueError(f"unknown offline model {model!r}; the offline models are {', '.join(sorted(MODELS))}")
     request = read_request(messages, prompt, role, model=model, seed=seed, inputs=inputs, tools=tools)
     if model == "placeholder":
         if reply_type is not None:
@@ -111,7 +111,7 @@ _FIELD = re.compile(r"^\W*\w+(?: \w+)?: (?=.*\w)")
 """The name of a field at the beginning of a line."""
 
 _LAST_TURN = 3
-"""Number of a user's own messages after which the user ends the conversation, if the prompt defines an end marker."""
+"""Number of a user's messages after which the user ends the conversation, if the prompt defines an end marker."""
 
 _REPLIES = 6
 """Number of different replies, so that an assistant does not repeat itself in a conversation of usual length."""

@@ -46,8 +46,8 @@ class Fact(NamedTuple):
 
     source: str  # verbatim
     told: str  # in the first person, without its full stop; empty if the conversion is uncertain
-    words: frozenset[str]  # the stems of its content words
-    leans: bool  # whether it is understandable only after the preceding sentence
+    words: frozenset[str]  # the stems of the fact's content words
+    leans: bool  # whether it can only be understood after the preceding sentence
 
 
 Facts = tuple[Fact, ...]
@@ -55,7 +55,7 @@ Facts = tuple[Fact, ...]
 
 @understudy("aloe", "induction")
 def induce(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with one JSON object: the known sentences of `profile` and `personality`, or null."""
+    """Answer with one JSON object: `profile` and `personality`, each the known sentences or null."""
     lines = request.said_by("user")
     facts, traits = facts_of(request.part("profile")), facts_of(request.part("personality"))
     shown = {name for line in lines for name in shown_in(line)}
@@ -180,7 +180,7 @@ def _weighed(taken: Sequence[str], fits: Sequence[str], echoed: Sequence[str], a
 
 
 def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
-    """Return the facts that an answer uses in what it says to the person, except facts stated in the message."""
+    """Return the facts about the person that an answer uses, except those stated in the last message."""
     heard, inside = telling(message), given_away(facts, [message])
     personal = [part for part in sentences(answer) if pattern("your").search(part) or pattern("name").search(part)]
     owned = " ".join(run for part in personal for run in re.findall(r"\byour ((?:[\w-]+ ?){1,3})", plain(part)))

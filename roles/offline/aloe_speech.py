@@ -191,13 +191,13 @@ def _turned(text: str, pronoun: str) -> str:
     """Convert one sentence word by word, up to the first uncertain word."""
     words = [*_WORD.finditer(text)]
     small = [word.group().lower().replace("’", "'") for word in words]
-    aside = small[:1] and small[0] in listed("adverbials")  # "On Sundays she ..."
+    aside = small[:1] and small[0] in listed("adverbials")  # such as "On Sundays she ..."
     mine = verb_next = going_on = linked = False
     done, last = "", 0
     for at, (found, low) in enumerate(zip(words, small, strict=True)):
         gap = text[last : found.start()]
         after = small[at + 1] if small[at + 1 :] and text[found.end() : found.end() + 1] == " " else ""
-        names = text[found.end() + 1 : found.end() + 2].isupper()  # "Friends call her Bibi"
+        names = text[found.end() + 1 : found.end() + 2].isupper()  # such as "Friends call her Bibi"
         linked = linked or "," in gap
         word: str | None = found.group()
         if low == pronoun:

@@ -394,7 +394,7 @@ def _lasting(request: MarkedRequest) -> list[tuple[str, str]]:
 
 
 def _fault(request: MarkedRequest, among: int, *named: tuple[str, str]) -> int | None:
-    """Return the number of the fault to make, if any."""
+    """Return the number of the scripted fault to make, if any."""
     return None if request.is_repair else Draws("fault", *named, *_lasting(request)).number(0, among - 1)
 
 

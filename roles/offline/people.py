@@ -281,7 +281,7 @@ def _foreign(request: MarkedRequest) -> list[str]:
 
 
 def _fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:
-    """Return the number of the fault to make, if any."""
+    """Return the number of the scripted fault to make, if any."""
     return None if request.is_repair else draws.fork("fault").number(0, among - 1)
 
 

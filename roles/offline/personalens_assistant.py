@@ -94,7 +94,7 @@ class _Scene:
 
 @dataclass(frozen=True)
 class _Turn:
-    """One reply under construction."""
+    """One reply of the assistant, under construction."""
 
     scene: _Scene
     draws: Draws
@@ -140,7 +140,7 @@ class _Turn:
         return self._first_reply(bool(visits))
 
     def _left_behind(self) -> str:
-        """Confirm the previous matter, if the last line accepts an offer in it and moves on to this one."""
+        """Confirm the previous matter if the last line accepts an offer about it and moves on to the current one."""
         scene, before = self.scene, (self.scene.history[-2:-1] or [""])[0]
         if before in ("", self.domain.name) or not (offers(scene.reply) and signal("accepts").search(scene.last)):
             return ""
@@ -161,7 +161,7 @@ class _Turn:
         if (self.fresh or self.free) and acts(visits[-1]):
             changed = self.say("attentive.changed", told=self.fresh) if self.fresh else self._noted()
             return [changed, self.say("attentive.more")]
-        if any(map(acts, visits)) and not offers(visits[-1]):  # a completed action is not announced again
+        if any(map(acts, visits)) and not offers(visits[-1]):  # do not announce a completed action again
             return [self._noted() or self.say("attentive.changed_too"), self.say("attentive.more")]
         parts = [self._noted(), self.say("attentive.confirm")]
         if accepted and self.told and self.draws.chance(0.5):
@@ -169,7 +169,7 @@ class _Turn:
         return [*parts, self.say("attentive.more")]
 
     def _noted(self) -> str:
-        """Acknowledge the last line's preference; only now and then, if the help is not to be personal."""
+        """Acknowledge the last line's preference; only sometimes, if the assistant is not meant to be personal."""
         if not (self.scene.personal or self.scene.lasting.fork("notes", len(self.scene.user)).chance(0.3)):
             return ""
         if self.fresh:

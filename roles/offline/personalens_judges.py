@@ -136,7 +136,7 @@ def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
 
 
 def _moment(request: MarkedRequest) -> str:
-    """Return what the assistant names of the situation or the person before the user does; empty if nothing."""
+    """Return the detail of the situation or person that the assistant mentions first; empty if none."""
     told, heard = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
     situation, about = request.fields("situation"), request.fields("demographics")
     known = [situation.get(key, "") for key in ("location", "day of the week")]

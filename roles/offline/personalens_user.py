@@ -194,7 +194,7 @@ def _begins() -> tuple[str, ...]:
 
 
 def strays(reply: str, domain: DomainWords) -> bool:
-    """Return whether a reply is about another domain and unrelated to this one."""
+    """Return whether a reply is about another domain and unrelated to the given one."""
     if domain.name not in _INDEX.table:
         return False
     own = [text for kind in domain.kinds for text in (kind.plan, kind.done)]
@@ -249,7 +249,7 @@ class _Step:
         return [f for f, _ in self.wishes[: self.important] if f not in self.told and f not in self.honoured]
 
     def passed_over(self) -> list[Facet]:
-        """Return the facets that the user has stated and no reply has taken up."""
+        """Return the facets that the user has stated but no reply has used."""
         return [facet for facet in self.told if facet not in self.honoured]
 
     def values(self, facet: Facet) -> list[str]:

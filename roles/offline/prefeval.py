@@ -149,7 +149,7 @@ def _helpful(request: MarkedRequest) -> tuple[bool, str]:
 
 
 def _named(answer: str) -> str:
-    """Return the quotation in an answer that mentions a preference, or else the sentence; empty if there is none."""
+    """Return the quotation (or else the sentence) of an answer that mentions a preference; empty without one."""
     at = min((answer.lower().find(words) for words in WORDS.get("checks.names") if words in answer.lower()), default=-1)
     if at < 0:
         return ""

@@ -52,7 +52,7 @@ _INSTRUCTION = re.compile(r"<instruction\b[^<>]*>(.*?)(?:</instruction\s*>|\Z)",
 _ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
 _KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
 _UNNAMED = ("assistant", "answerer")
-"""Roles that do not seed the draws."""
+"""Roles whose names do not seed the draws."""
 
 _NOTHING = re.compile(
     r"^\W*(?:n/?a|none|null|nil|unknown|redacted|nothing yet|no preferences?|not (?:applicable|specified|available)|"
@@ -106,7 +106,7 @@ class Part:
 
 @dataclass(frozen=True)
 class MarkedRequest:
-    """The content of a request as shown to the model.
+    """The content of a request, as shown to the model, in parsed form.
 
     Attributes:
         prompt: The prompt's id.
@@ -154,7 +154,7 @@ class MarkedRequest:
 
     @property
     def is_repair(self) -> bool:
-        """Return whether the request reports a fault of an earlier reply, and the model is one that corrects it."""
+        """Return whether the request reports a fault of an earlier reply, and the model is one that corrects faults."""
         return "wrong" in self and self.model != "generic"
 
     def said_by(self, speaker: str) -> list[str]:
@@ -356,7 +356,7 @@ class NoUnderstudyError(UnderstudyError):
 
 
 class SilentUnderstudyError(UnderstudyError):
-    """An understudy found no text, as its code uses a name of a bank or slot that its data file does not have."""
+    """An understudy found no text, because its data file lacks a bank or slot that its code uses."""
 
     def __init__(self, role: str, unsaid: Sequence[str]) -> None:
         """Set the message: the role, and the banks that had no text, with their files."""

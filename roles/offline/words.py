@@ -27,7 +27,7 @@ _unsaid: ContextVar[list[str] | None] = ContextVar("unsaid", default=None)
 
 @contextmanager
 def noting_the_unsaid() -> Iterator[list[str]]:
-    """Collect the banks that produced no text within the block, with their file and the reason.
+    """Collect the banks that produced no text in a `with` block, with their file and the reason.
 
     A bank without text is not an error in itself, as many banks exist for some domains only. The list explains an empty
     reply.

@@ -155,7 +155,9 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
     run = reported.run
     beside = labels_beside(run.path)
     if path is None and not beside.exists():
-        raise RunError(f"labels must name the file of people's labels, since there is no {beside}", setting="labels")
+        raise RunError(
+            f"labels must be the path of a file of people's labels, as there is no {beside}", setting="labels"
+        )
     labels = read_labels(beside if path is None else path)
     scales, unit = Scales(WithJudging.of(run.recipe).scales, given), WithFacets.of(run.recipe).unit_facet
     matched = LabelledItems(run, labels, reported.set_name, where)
@@ -294,17 +296,18 @@ def _calibrated(
 _MEANS = ("judge", "calibrated", "labels alone")
 _NOTE = (
     "Calibrated: the judge's scores of all items, corrected by people's labels of some of them (prediction-powered "
-    "inference). It is right on average however the judge errs, if items were drawn at random, or at random among "
+    "inference). The estimate is unbiased whatever errors the judge makes, if items were drawn at random, or at "
+    "random among "
     "those of equal scores. In brackets: 95 % intervals, in whose width all items of one "
     f"scenario or person count together (none for fewer than {FEWEST} of these)."
 )
 _NOTE_OF_WORTH = (
     "Worth: the number of labels that would give the same interval without the judge. More: further labels for an "
-    "interval half as wide; a dash: labels of the other items would not be enough, and more conversations are needed."
+    "interval half as wide; a dash: labelling all other items would not suffice; more conversations are needed."
 )
 _NOTE_OF_PAIRS = (
     "Paired: the same items are labelled in both runs. Otherwise the interval is that of two independent means, which "
-    "is wider: label the same items in both."
+    "is wider; to avoid this, label the same items in both."
 )
 
 

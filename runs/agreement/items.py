@@ -47,7 +47,10 @@ def items(
     chosen = run.judgement_set(judging)
     if chosen is not None and chosen.members:
         named = ", ".join(map(repr, chosen.members))
-        raise RunError(f"judging {chosen.name!r}: people agree with judges; name one of {named}", setting="judging")
+        raise RunError(
+            f"judging {chosen.name!r}: agreement is computed with a single judge; name one of {named}",
+            setting="judging",
+        )
     recipe = run.recipe
     for episode in selected(run, judging, where):
         for item in items_of(episode, recipe):
@@ -55,7 +58,7 @@ def items(
             if not metrics or item.judgement.metric in metrics:
                 yield episode, item
     if not seen and where is not None:
-        raise RunError(f"where {where!r} leaves no judgement of {run.path}", setting="where")
+        raise RunError(f"where {where!r} matches no judgement of {run.path}", setting="where")
     if not seen:
         advice = Advice("judge", "judge the run first", {"path": run.path})
         raise RunError(f"{run.path} has no judgements to agree with", advice=advice)
@@ -162,7 +165,7 @@ class Scales:
         if isinstance(score, bool) != scale.is_verdict:
             if scale.is_verdict:
                 raise RunError(
-                    f"scales: the recipe does not say that of {judgement.metric}, which the judge scored {score}; "
+                    f"scales: the recipe states none for {judgement.metric}, which the judge scored {score}; "
                     f"give {judgement.metric}=LOW-HIGH, such as {judgement.metric}=1-5",
                     setting="scales",
                 )
@@ -170,7 +173,7 @@ class Scales:
         if int(score) != score or not scale.low <= score <= scale.high:
             raise RunError(
                 f"scales: the judge's score {score} of {judgement.metric} is not a whole number from {scale}; "
-                f"give {judgement.metric}=LOW-HIGH with the scale that the judge was told",
+                f"give {judgement.metric}=LOW-HIGH with the scale that the judge's prompt states",
                 setting="scales",
             )
         return int(score)
@@ -243,7 +246,7 @@ def write_sample(
         StoreError: If the set of judgements does not exist.
     """
     if target.exists() and (target.is_file() or target.is_dir()):
-        raise RunError(f"{target} exists, and may hold people's labels; a sample is written to a new file")
+        raise RunError(f"{target} exists and may contain people's labels; give the path of a new file")
     config = run.config
     recipe = run.recipe
     known = Scales(WithJudging.of(recipe).scales, scales)
@@ -342,7 +345,7 @@ def _drawn_row(run: RunFile, judging: str | None, drawn: _DrawnItem, scales: Sca
     """Return an item's cells, without those of the annotators' columns."""
     position = run.resolve(drawn.episode)
     episode = run.episode(position, judging)
-    assert episode is not None, "it was finished when it was drawn, and what is finished stays"
+    assert episode is not None, "a drawn scenario is finished, and stays so"
     return item_row(run, episode, next(item for item in items_of(episode, run.recipe) if item.id == drawn.id), scales)
 
 

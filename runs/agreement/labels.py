@@ -91,12 +91,12 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
                 path, f"{len(cells)} cells under {len(header)} columns; a cell with commas needs quotes", line
             )
         if not item:
-            raise DataError(path, f"no {ITEM!r} in this row; it is the id that the sample gave it", line)
+            raise DataError(path, f"this row has no {ITEM!r}, which must be the item's id from the sample", line)
         row = LabelRow(item, cell_text(_cell(cells, of)), line, labels)
         _add(path, rows.setdefault(item, {}), row)
     found = tuple(row for of_item in rows.values() for row in of_item.values())
     if not any(label for row in found for label in row.cells):
-        raise DataError(path, f"no label is filled in, in {', '.join(LABEL + name for name in columns)}")
+        raise DataError(path, f"there is no label in {', '.join(LABEL + name for name in columns)}")
     return Labels(path, tuple(columns), found)
 
 
@@ -104,7 +104,7 @@ def _add(path: Path, of_item: dict[str, LabelRow], row: LabelRow) -> None:
     """Add a row of an item if its conversation has no row yet; a row without digest may belong to any conversation."""
     known = of_item.get(row.digest) or of_item.get("") or (None if row.digest else next(iter(of_item.values()), None))
     if known is not None:
-        raise DataError(path, f"item {row.item!r} stands on line {known.line} already", row.line)
+        raise DataError(path, f"item {row.item!r} is already on line {known.line}", row.line)
     of_item[row.digest] = row
 
 
@@ -126,13 +126,15 @@ def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[s
             continue
         name = title.strip()[len(LABEL) :].strip()
         if not name:
-            raise DataError(path, f"the column {title!r} names no annotator; it would be {LABEL}NAME", 1)
+            raise DataError(path, f"the column {title!r} has no annotator's name; rename it to {LABEL}NAME", 1)
         if name in found:
-            raise DataError(path, f"two columns are called {LABEL}{name}; each annotator has one", 1)
+            raise DataError(path, f"two columns are named {LABEL}{name}; each annotator has one", 1)
         found[name] = place
     if not found:
         raise DataError(
-            path, f"no annotator's column; there is one for each, called {LABEL}NAME, such as {LABEL}anna", 1
+            path,
+            f"there is no annotator's column; add one for each annotator, named {LABEL}NAME, such as {LABEL}anna",
+            1,
         )
     if unknown := [name for name in only if name not in found]:
         raise DataError(
@@ -151,7 +153,7 @@ def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[st
             yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(path, f"no CSV: {error}; {_ADVICE}", line) from error
+        raise DataError(path, f"not a valid CSV file: {error}; {_ADVICE}", line) from error
 
 
 def _delimiter(path: Path, text: str) -> str:
@@ -166,7 +168,7 @@ def _delimiter(path: Path, text: str) -> str:
 def _text(path: Path) -> str:
     text = read_text(path)
     if "\0" in text:
-        raise DataError(path, f"no text file; {_ADVICE}", text.count("\n", 0, text.index("\0")) + 1)
+        raise DataError(path, f"not a text file in UTF-8; {_ADVICE}", text.count("\n", 0, text.index("\0")) + 1)
     if not text.strip():
         raise DataError(path, "the file is empty")
     return text
@@ -273,7 +275,9 @@ class LabelFile:
         """
         name, scales = " ".join(annotator.split()), Scales(WithJudging.of(run.recipe).scales, self._given)
         if not name:
-            raise RunError("annotator: give the name of whoever labels", setting="annotator")
+            raise RunError(
+                "annotator must be the name of the person who labels, got an empty name", setting="annotator"
+            )
         episode, found = _item(run, position, item)
         if label:
             try:
@@ -384,7 +388,7 @@ def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
     """Return an item of a finished scenario, from the oldest set of judgements that has it."""
     if found := [(episode, item) for episode, item in _items(run, position) if item.id == id_]:
         return found[-1]
-    raise RunError(f"item {id_!r:.120}: scenario {position + 1} has no such judgement to label", setting="item")
+    raise RunError(f"item {id_!r:.120}: scenario {position + 1} has no judgement with this id", setting="item")
 
 
 def _row_of(rows: Sequence[list[str]], of: int, digest: str) -> list[str] | None:

@@ -162,7 +162,7 @@ def agreement(
     rows, differing, earlier = _coded_rows(run, labels, judging, known, where)
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
-        raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} are of {there}", setting="metrics")
+        raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} belong to {there}", setting="metrics")
     rows = {group: codes for group, codes in rows.items() if not metrics or group.metric in metrics}
     ranks = {metric: rank for rank, metric in enumerate(WithJudging.of(recipe).metrics)}
     groups = sorted(rows, key=lambda group: (ranks.get(group.metric, len(ranks)), group))
@@ -322,7 +322,8 @@ def _mean(shares: Iterable[float | None]) -> float | None:
 
 _COLUMNS = ("metric", "between", "n", "kappa", "weighted kappa", "agreement %")
 _EXPLANATION = (
-    "Kappa: agreement beyond chance, 0 as by chance, 1 full. Cohen's between the judge and an annotator, with the "
+    "Kappa: agreement beyond chance; 0 is chance agreement, 1 is full agreement. Cohen's between the judge and an "
+    "annotator, with the "
     "asymptotic 95 % interval; the mean of these, and Fleiss' between annotators over items that all of them labelled, "
     f"with a bootstrap interval ({RESAMPLES:,} resamples of the items). Weighted: a disagreement counts by the "
     "square of its size."
@@ -330,12 +331,12 @@ _EXPLANATION = (
 _MOST_SCENARIOS = 5
 """Maximum number of scenario ids that a note lists."""
 _ONE_VALUE = (
-    "A dash where there are labels: a rater gave one value only (of one item nobody can give two), and kappa is then "
+    "A dash where there are labels: a rater used only one value (as always with a single item); kappa is then "
     "undefined, or 0 whatever the others say."
 )
 _NO_INTERVAL = (
-    f"No interval stands where it would say nothing of how sure a kappa is: of fewer than {FEWEST} items, and where it "
-    "has no width, as at full agreement."
+    f"Intervals are omitted if they are not informative: for fewer than {FEWEST} items, and if the width is zero, as "
+    f"at full agreement."
 )
 
 
@@ -373,7 +374,7 @@ def notes(agreement: Agreement) -> list[str]:
     if any(kappa.low is None for kappa in kappas):
         found.append(_NO_INTERVAL)
     if skipped := max((kappa.skipped for kappa in kappas), default=0):
-        found.append(f"Resamples in which a kappa is undefined are not in its interval: up to {skipped:,}.")
+        found.append(f"Resamples in which a kappa is undefined are excluded from its interval: up to {skipped:,}.")
     if agreement.earlier.count:
         found.append(earlier_note(agreement.earlier))
     for group in agreement.groups:
@@ -427,19 +428,20 @@ def earlier_note(earlier: EarlierLabels) -> str:
     )
     return (
         f"Labels given to an earlier conversation, left out: {earlier.count:,}, of {len(earlier.scenarios):,} "
-        f"scenario{'' if len(earlier.scenarios) == 1 else 's'} ({shown}). Another branch has become the outcome there, "
-        "or it was played anew; where the conversation that was labelled becomes the outcome again, they count again."
+        f"scenario{'' if len(earlier.scenarios) == 1 else 's'} ({shown}). In these scenarios, another branch has "
+        f"become the outcome, or the scenario was played again. The labels count again if the labelled conversation "
+        f"becomes the outcome again."
     )
 
 
 def _missing_notes(group: GroupAgreement, annotators: int) -> Iterator[str]:
     """Yield the notes on a group's missing data."""
     if missing := [f"{name} {count:,}" for name, count in group.missing.items() if count]:
-        yield f"{group.group}: cells without a label, left out: {', '.join(missing)}."
+        yield f"{group.group}: items without a label, left out: {', '.join(missing)}."
     if group.unscored:
         yield f"{group.group}: items for which the judge has no score, left out of its rows: {group.unscored:,}."
     if 0 < group.averaged < annotators:
-        yield f"{group.group}: the mean is over {group.averaged} of {annotators} annotators, those with a kappa."
+        yield f"{group.group}: the mean is over the {group.averaged} of {annotators} annotators with a defined kappa."
 
 
 def _kappa_text(kappa: Kappa) -> str:

@@ -32,7 +32,7 @@ def checked_recipe(found: Any, spec: str) -> Recipe:
     recipe = _instantiated(found) if isinstance(found, type) and issubclass(found, Recipe) else found
     if not isinstance(recipe, Recipe):
         raise _recipe_error(
-            f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed",
+            f"recipe {spec!r} is {type(recipe).__name__}; it must be an instance of dialoom.graphs.Recipe",
         )
     _check_attributes(recipe, type(recipe).__name__)
     _check_capabilities(recipe, type(recipe).__name__)
@@ -57,12 +57,13 @@ def graph_of(recipe: Recipe, options: Any) -> Graph:
     if not isinstance(graph, StateGraph):
         advice = "; leave out `.compile()`" if hasattr(graph, "ainvoke") else ""
         raise _recipe_error(
-            f"recipe: `graph` of {type(recipe).__name__} gives {type(graph).__name__}; "
-            f"a StateGraph that is not compiled is needed{advice}"
+            f"recipe: `graph` of {type(recipe).__name__} returns {type(graph).__name__}; it must return a StateGraph "
+            f"that is not compiled{advice}"
         )
     if not _can_end(graph):
         raise _recipe_error(
-            f"recipe: `graph` of {type(recipe).__name__} has no end: no edge leads from START to END; lead one there"
+            f"recipe: `graph` of {type(recipe).__name__} never ends: no path of edges leads from START to END; add an "
+            f"edge to END"
         )
     return graph
 
@@ -123,7 +124,7 @@ def check_facets(recipe: Recipe, known: Collection[str]) -> None:
 def _instantiated(kind: type[Recipe]) -> Recipe:
     _check_concrete(kind)
     if any(each.default is each.empty for each in _named_parameters(kind)):
-        raise _recipe_error(f"recipe: {kind.__name__} is not made without arguments; give an instance of it")
+        raise _recipe_error(f"recipe: {kind.__name__} cannot be created without arguments; give an instance of it")
     return kind()
 
 
@@ -136,9 +137,11 @@ def _check_attributes(recipe: Any, kind: str) -> None:
     if missing := [piece for piece in _REQUIRED if not hasattr(recipe, piece)]:
         raise _recipe_error(f"recipe: {kind} needs {_code_names(missing)}")
     if not isinstance(recipe.roles, Mapping):
-        raise _recipe_error(f"recipe: `roles` of {kind} is {recipe.roles!r:.60}; a temperature by role is needed")
+        raise _recipe_error(
+            f"recipe: `roles` of {kind} is {recipe.roles!r:.60}; it must be a mapping from roles to temperatures"
+        )
     if isinstance(recipe.prompts, str):
-        raise _recipe_error(f"recipe: `prompts` of {kind} is {recipe.prompts!r:.60}; a tuple of ids is needed")
+        raise _recipe_error(f"recipe: `prompts` of {kind} is {recipe.prompts!r:.60}; it must be a tuple of prompt ids")
     _check_scenarios(recipe.scenario_type, kind)
 
 
@@ -169,7 +172,7 @@ def _check_pivots(recipe: Recipe, kind: str) -> None:
         ):
             if unknown := sorted(set(named) - set(known)):
                 raise _recipe_error(
-                    f"recipe: pivot {pivot.name!r} of {kind} {what} {unknown[0]!r}; there are "
+                    f"recipe: pivot {pivot.name!r} of {kind} {what} {unknown[0]!r}; it may use "
                     f"{', '.join(known) or 'none'}"
                 )
 
@@ -178,7 +181,7 @@ def _check_scenarios(kind: Any, owner: str) -> None:
     from dialoom.graphs import Scenario
 
     if not isinstance(kind, type) or not issubclass(kind, Scenario):
-        raise _recipe_error(f"recipe: `scenario_type` of {owner} is {kind!r:.60}; a subclass of Scenario is needed")
+        raise _recipe_error(f"recipe: `scenario_type` of {owner} is {kind!r:.60}; it must be a subclass of Scenario")
     _check_concrete(kind)
     if not isinstance(inspect.getattr_static(kind, "label"), property | cached_property):
         raise _recipe_error(f"recipe: `label` of {kind.__name__} is not a property; write @property above it")

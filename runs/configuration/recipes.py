@@ -84,9 +84,9 @@ def load_recipe(
 
     if spec.startswith(OBJECT):
         raise RunError(
-            f"recipe {spec.removeprefix(OBJECT)!r} was given as an object and is in no file",
+            f"recipe {spec.removeprefix(OBJECT)!r} was passed as an object and cannot be loaded from a file",
             setting="recipe",
-            advice=Advice("open_in_python", "give it again, as recipe=...", {"path": run or "run.db"}),
+            advice=Advice("open_in_python", "pass the object again, as recipe=...", {"path": run or "run.db"}),
         )
     found = in_folder(spec, folders) if folders else spec
     if found is None:
@@ -135,7 +135,7 @@ def check_same(kept: str, given: Recipe) -> None:
     from dialoom.runs.errors import RunError
 
     if given.name != kept:
-        raise RunError(f"recipe: this run was made by {kept!r}, {given.name!r} was given", setting="recipe")
+        raise RunError(f"recipe: this run was created with {kept!r}, but {given.name!r} was given", setting="recipe")
 
 
 def option_names(recipe: Recipe) -> dict[str, str]:
@@ -168,7 +168,7 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
     for key, value in values.items():
         if key not in names:
             known = ", ".join(field.alias or name for name, field in fields.items())
-            raise RunError(f"options: {recipe.name} has no option {key!r}; there are {known}", setting="options")
+            raise RunError(f"options: {recipe.name} has no option {key!r}; its options are {known}", setting="options")
         if isinstance(value, str) and str(fields[names[key]].annotation).startswith("tuple"):
             values[key] = [value]
     try:
@@ -244,7 +244,7 @@ def _registered(name: str) -> Any:
     if name not in points:
         known = ", ".join(sorted(points)) or "none"
         raise RunError(
-            f"unknown recipe {name!r}; there are {known}, or give path/to/file.py:NAME or STUDY.toml",
+            f"unknown recipe {name!r}; the registered recipes are {known}, or give path/to/file.py:NAME or STUDY.toml",
             setting="recipe",
         )
     return points[name].load()

@@ -255,7 +255,7 @@ class Trust:
         strange = [each for each in new if each.mark not in known]
         if strange and not self.everything:
             raise TrustError(
-                f"{holder} names {_joined(strange)}. The file comes from elsewhere, so this is not used",
+                f"{holder} names {_joined(strange)}. This run file or case comes from elsewhere, so they are not used",
                 advice=Advice("trust", "if you trust it, give trust=True", {"path": holder}),
             )
         for each in strange:
@@ -264,7 +264,7 @@ class Trust:
             each.code for each in new if each.code and each.spec in code and each.hash() not in (None, code[each.spec])
         ]
         for path in dict.fromkeys(changed):
-            self._tell(f"{holder}: {path} has changed since the run was made")
+            self._tell(f"{holder}: {path} has changed since the run was created")
             self.changed.append(path.name)
         self.give(new)
 

@@ -157,7 +157,9 @@ class RowsDataset:
                 continue
             if lines is None:
                 raise DataError(
-                    self._path, f"a conversation ({', '.join(CONVERSATIONS)}) or words are needed in each row", number
+                    self._path,
+                    f"a conversation ({', '.join(CONVERSATIONS)}) or a text of several words is needed in each row",
+                    number,
                 )
             scenario = row.get("scenario") if isinstance(row.get("scenario"), dict) else None
             facets = {key: value for key, value in (scenario or row).items() if key != "id" and _is_facet(value)}

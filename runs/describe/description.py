@@ -55,14 +55,14 @@ def describe_path(
     if (path / "data" / "profile").is_dir():
         if against or where or alike or like:
             setting = "against" if against else "where" if where else "embedder" if alike else "like"
-            raise RunError(f"{setting}: {path} is a release, which holds no dialogues", setting=setting)
+            raise RunError(f"{setting}: {path} is a release of people, which contains no dialogues", setting=setting)
         return Report(f"{path.name}: people and tasks", describe_release(path), ())
     with ExitStack() as opened:
         if is_sqlite(path):
             file = opened.enter_context(RunFile(path, trust=trust))
             return describe_run(file, against, where=where, trust=trust, alike=alike, like=like)
         if where is not None:
-            raise RunError(f"where: {path} is not a run, and only a run's scenarios can be chosen", setting="where")
+            raise RunError(f"where: {path} is not a run; scenarios can be selected only in a run", setting="where")
         return _describe(_open_dataset(path, opened, trust), against, opened, trust, alike, like)
 
 
@@ -137,8 +137,8 @@ def _describe(
         raise RunError(f"{dataset.name} has no dialogues to describe yet")
     if not any(table.name == "lexical" for table in tables):
         raise RunError(
-            f"{dataset.name} holds no dialogues: in none of its {count:,} scenarios or rows is anything said. "
-            "Where a run makes people, describe the folder to which it is exported"
+            f"{dataset.name} holds no dialogues: none of its {count:,} scenarios or rows has a message. "
+            "If the run generates people, describe the folder to which it is exported"
         )
     if like is not None:
         table, chart = likeness(dataset, _open_dataset(like, opened, trust))
@@ -159,6 +159,6 @@ def _open_dataset(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset
         )
         if not files:
             kinds = ", ".join(f"*{kind}" for kind in _ROWS)
-            raise RunError(f"{path} holds neither files of rows ({kinds}) nor a release of people (data/profile)")
+            raise RunError(f"{path} contains neither files of rows ({kinds}) nor a release of people (data/profile)")
         return CombinedDataset(path.name, [RowsDataset(file, skips_wordless=not is_ours) for file in files])
     return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else RowsDataset(path)

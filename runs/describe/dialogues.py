@@ -145,7 +145,7 @@ def describe_dialogues(
 def _sizes(counted: DialogueCount) -> Table:
     table = Table(
         "sizes",
-        "How long dialogues are",
+        "Lengths of dialogues",
         ["of each dialogue", "n", "mean", "5th percentile", "median", "95th percentile"],
     )
     for what, sizes in counted.sizes.items():
@@ -153,7 +153,7 @@ def _sizes(counted: DialogueCount) -> Table:
         cuts = quantiles(values, n=20, method="inclusive") if len(values) > 1 else values * 19
         mean = sum(values) / len(values)
         table.rows.append([what, len(values), mean, float(cuts[0]), float(cuts[9]), float(cuts[18])])
-    table.notes.append("Words are split at white space; of the dialogues in which a role speaks.")
+    table.notes.append("Words are split at white space; figures of a role are over the dialogues in which it speaks.")
     return table
 
 
@@ -176,7 +176,7 @@ def _openings(counted: DialogueCount) -> Table:
 
 def _lexical(counted: DialogueCount) -> Table:
     columns = ["lines of", "measured", "lines", "words", "Dist-1", "Dist-2", "Ent-4", "Self-BLEU", "compared"]
-    table = Table("lexical", "How varied lines are", columns, decimals=dict.fromkeys(columns[4:8], 3))
+    table = Table("lexical", "Variety of lines", columns, decimals=dict.fromkeys(columns[4:8], 3))
     drawn = {role: each.texts for role, each in counted.lines.items() if any(map(str.strip, each.texts))}
     if len(drawn) > 1:
         drawn = {**drawn, "all": [text for texts in drawn.values() for text in texts]}
@@ -186,14 +186,15 @@ def _lexical(counted: DialogueCount) -> Table:
         role, texts = list(drawn.items())[-1]
         table.rows.append([role, "as published", *_figures(published(texts))])
     table.notes += [
-        "Dist-n: different n-grams of all; Ent-4: entropy of 4-grams in nats; Self-BLEU: how similar a line is "
+        "Dist-n: share of distinct n-grams among all; Ent-4: entropy of 4-grams in nats; Self-BLEU: how similar a "
+        "line is "
         f"to the others (of at most {MOST_COMPARED:,} lines). The first two fall with the number of words, so compare "
         "sets of similar size.",
         f"As published (PersonaLens, table 10, after Joko et al. 2024): means over {SAMPLES} samples of "
         f"{SAMPLE_WORDS:,} words; Self-BLEU of letters.",
     ]
     if any(each.count > MOST_LINES for each in counted.lines.values()):
-        table.notes.append(f"Of more than {MOST_LINES:,} lines of a role, so many were drawn.")
+        table.notes.append(f"If a role has more than {MOST_LINES:,} lines, that many were drawn at random.")
     return table
 
 
@@ -202,7 +203,7 @@ def _figures(found: LexicalDiversity) -> list[Cell]:
 
 
 def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Dataset]) -> Table:
-    columns = ["of", "looked for in", "texts", "word for word", "nearly", "copies %"]
+    columns = ["of", "searched in", "texts", "word for word", "nearly", "copies %"]
     table = Table("duplicates", "Copies", columns)
     others = [(other, _copies(counted, other)) for other in against]
     for what, index in counted.copies.items():
@@ -213,10 +214,11 @@ def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Data
         for of, looked_in, whose, found in rows:
             share = _share(found.exact + found.near, found.texts)
             table.rows.append([of, looked_in, found.texts, found.exact, found.near, share])
-            table.notes += [f"{what}: {one}{whose} is like {mine}" for one, mine in found.pairs]
+            table.notes += [f"{what}: {one}{whose} resembles {mine}" for one, mine in found.pairs]
     table.notes.insert(
         0,
-        f"Nearly: at least {NEAR:.0%} of the sequences of {SHINGLE} words in common (MinHash), case and marks aside.",
+        f"Nearly: at least {NEAR:.0%} of the sequences of {SHINGLE} words in common (MinHash), ignoring case and "
+        f"punctuation.",
     )
     return table
 
@@ -251,19 +253,19 @@ def _facets(counted: DialogueCount) -> Table:
         (first, most), (last, least) = ranked[0], ranked[-1]
         table.rows.append([name, len(counts), first[:60], most, last[:60], least])
     if any(len(counts) == _MOST_VALUES for counts in counted.facets.values()):
-        table.notes.append(f"Of a facet, {_MOST_VALUES} values are told apart.")
+        table.notes.append(f"At most {_MOST_VALUES} values of a facet are counted separately.")
     return table
 
 
 def _surfacing(counted: DialogueCount) -> Table:
     found = counted.surfacing
-    table = Table("preferences", "Which preferences come up", ["said first by", "n", "of all preferences %"])
+    table = Table("preferences", "Preferences mentioned", ["mentioned first by", "n", "of all preferences %"])
     for role, turns in sorted(found.first.items()):
         table.rows.append([role, turns.total(), _share(turns.total(), found.preferences)])
     if found.preferences:
         never = found.preferences - found.surfaced
         table.rows.append(["nobody", never, _share(never, found.preferences)])
-    table.notes.append("A preference comes up where one of its values is said word for word, case aside.")
+    table.notes.append("A preference counts as mentioned if one of its values occurs word for word, ignoring case.")
     return table
 
 

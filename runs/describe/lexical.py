@@ -70,7 +70,7 @@ class TextIndex:
         try:
             self._library: Any = importlib.import_module("datasketch")
         except ModuleNotFoundError as error:
-            raise RunError(f"near-duplicates are found by datasketch, which is not installed: {HOW_TO_INSTALL}") from (
+            raise RunError(f"finding near-duplicates needs datasketch, which is not installed: {HOW_TO_INSTALL}") from (
                 error
             )
         self._lsh = self._library.MinHashLSH(threshold=NEAR, num_perm=_PERMUTATIONS)
@@ -163,7 +163,7 @@ class SimilarTexts:
             RunError: As for the class, and if a cosine is given without an embedder.
         """
         if embedder is None and least is not None:
-            raise RunError("alike: it is a cosine of embeddings; give an embedder", setting="alike")
+            raise RunError("alike is a cosine of embeddings, so it needs an embedder", setting="alike")
         return None if embedder is None else cls(embedder, LEAST if least is None else least)
 
     def table(self, dataset: Dataset, against: Sequence[Dataset]) -> Table:
@@ -172,21 +172,21 @@ class SimilarTexts:
         Raises:
             RunError: If the model cannot be loaded.
         """
-        table = Table("alike", "Texts that are alike", ["of", "looked for in", "texts", "alike", "%"])
+        table = Table("alike", "Texts with similar meaning", ["of", "searched in", "texts", "alike", "%"])
         pairs: list[str] = []
         for what, text in COMPARED_TEXTS.items():
             index, ids = VectorIndex(), list[str]()
             found = self._compared(dataset, text, index, ids, joins=True)
             table.rows.append([what, "itself", *_counts(found)])
-            pairs += [f"{what}: {one} is like {other}" for one, other in found.pairs]
+            pairs += [f"{what}: {one} resembles {other}" for one, other in found.pairs]
             for other in against:
                 found = self._compared(other, text, index, ids, joins=False)
                 table.rows.append([f"{what} of {other.name}", dataset.name, *_counts(found)])
                 pairs += [f"{what}: {one} of {other.name} is like {mine}" for one, mine in found.pairs]
         table.notes += [
-            f"Alike: a cosine of at least {self._least:g} by {self._name}, copies word for word among them. "
-            f"{self._embedder.meaning[0].upper()}{self._embedder.meaning[1:]}. A model reads no more of a text than "
-            f"fits. Of more than {MOST_TEXTS:,} texts of a set, so many are compared.",
+            f"Alike: a cosine of at least {self._least:g} by {self._name}, including exact copies. "
+            f"{self._embedder.meaning[0].upper()}{self._embedder.meaning[1:]}. A model reads only the part of a text "
+            f"that fits into its window. At most {MOST_TEXTS:,} texts of a set are compared.",
             *pairs,
         ]
         return table

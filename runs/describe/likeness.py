@@ -39,14 +39,15 @@ _MISTYPED = re.compile(
 punctuation marks, repeated words, and tripled letters.
 """
 _DISTANCE = (
-    "Distance: how far the values of simulated and real dialogues lie apart (Wasserstein-1), in standard deviations of "
-    "the real ones; 0 is the same distribution, and users who are all alike are far from varied ones though their "
-    "means agree. In brackets: 95 % intervals, bootstrapped over dialogues (none for fewer than "
+    "Distance: how far the values of simulated and real dialogues differ (Wasserstein-1), in standard deviations of "
+    "the real ones; 0 means equal distributions; uniform users are far from varied ones even if the means agree. In "
+    "brackets: 95 % intervals, bootstrapped over dialogues (none for fewer than "
     f"{FEWEST}). By chance: the mean distance between two samples of the real dialogues, drawn with replacement, as "
-    "many as there are simulated and real ones; users who are exactly like the real ones are about that far."
+    "many as there are simulated and real ones; simulated users with the same distribution as real ones would be "
+    "about that far away."
 )
 _MEASURED = (
-    "Of the user's lines of each dialogue. Different words: in windows of "
+    "All measures are of the user's lines in each dialogue. Different words: in windows of "
     f"{_WINDOW} words. Disclosed in the opening: of the different words with content that the user says in all, those "
     "of the first line. Push-back: lines that object to what the assistant has said. Politeness, typing errors and "
     "push-back are found by English phrases, and left out of sets whose lines are mostly of another language."

@@ -28,7 +28,7 @@ def describe_release(folder: Path) -> list[Table]:
     tables = [_tasks(census), *_demographics(census), _preferences(census), _texts(census)]
     tables[0].notes.append("The numbers of tables in titles are those of the PersonaLens paper.")
     if summary := release.repairs.summary():
-        tables[0].notes.append(f"Put up with while reading: {summary}.")
+        tables[0].notes.append(f"Tolerated irregularities in the files: {summary}.")
     return tables
 
 
@@ -39,8 +39,8 @@ def _tasks(census: Census) -> Table:
     single, several = census.pairs["single"], census.pairs["multi"]
     table.rows.append(["all", len(set[str]().union(*census.tasks.values())), single + several])
     table.notes.append(
-        f"Dialogues: (person, task) pairs, {single:,} of one domain and {several:,} of several; one of several counts "
-        "in each of its domains, so that the column's sum is larger than the last row."
+        f"Dialogues: (person, task) pairs, {single:,} of one domain and {several:,} of several; a pair with several "
+        f"domains counts in each of them, so the column's sum exceeds the last row."
     )
     return table
 
@@ -64,19 +64,18 @@ def _preferences(census: Census) -> Table:
         row: list[Cell] = [domain, name, values.possible, values.generated, values.evenness]
         table.rows.append([*row, values.counts.total(), len(values.counts), type(values)(values.type, stated).evenness])
     table.notes += [
-        "Evenness: E = H / ln n over the n values that occur, of all people, whether the domain is of interest to them "
-        "or not; 1 if all are equally common, a dash if there is only one.",
-        "Generated: the different values, of a preference from a list at most as many as the list has. "
-        "Without N/A: the same without the value N/A, which the paper's figures count as one.",
+        "Evenness: E = H / ln n over the n values that occur, of all people, interested in the domain or not; 1 if "
+        "all are equally common, a dash if there is only one.",
+        "Generated: the number of different values; for a preference with a fixed list, at most the length of the "
+        "list. "
+        "Without N/A: the same without the value N/A, which the paper counts as a value.",
     ]
     return table
 
 
 def _texts(census: Census) -> Table:
     columns = ["texts", "measured", "n", "words", "Dist-1", "Dist-2", "Ent-4", "Self-BLEU"]
-    table = Table(
-        "texts", "How varied the written texts are (table 10)", columns, decimals=dict.fromkeys(columns[4:], 3)
-    )
+    table = Table("texts", "Variety of the written texts (table 10)", columns, decimals=dict.fromkeys(columns[4:], 3))
     for what, drawn in census.texts.items():
         for how, measure in (("as published", published), ("words", varied)):
             found = measure(drawn.texts)
@@ -84,10 +83,10 @@ def _texts(census: Census) -> Table:
             table.rows.append([*row, found.dist_1, found.dist_2, found.ent_4, found.self_bleu])
     table.notes.append(
         f"As published: means over {SAMPLES} samples of {SAMPLE_WORDS:,} words, Self-BLEU of letters (Joko et al. "
-        "2024); the paper measures dialogues so, which the release does not hold. Words: of all texts as they are."
+        "2024); the paper applies this to dialogues, which the release does not contain. Words: of all texts unchanged."
     )
     if any(drawn.count > MOST_TEXTS for drawn in census.texts.values()):
-        table.notes.append(f"Of more than {MOST_TEXTS:,} texts, so many were drawn.")
+        table.notes.append(f"If there are more than {MOST_TEXTS:,} texts, that many were drawn at random.")
     return table
 
 
@@ -177,7 +176,7 @@ class Combinations:
     def table(self) -> Table:
         """Return a table with a row for each pair of facets in which some combination of values does not occur."""
         columns = ["of", "and", "combinations", "empty", "empty %", "such as"]
-        table = Table("combinations", "Combinations that no dialogue has", columns)
+        table = Table("combinations", "Combinations of values that occur in no dialogue", columns)
         compared, deciding = 0, self._deciding()
         for (one, other), met in self.met.items():
             left, right = self.values[one] or {}, self.values[other] or {}
@@ -192,13 +191,15 @@ class Combinations:
                 count = len(left) * len(right)
                 table.rows.append([one, other, count, len(empty), len(empty) / count, such])
         table.notes.append(
-            f"Of each two facets, of the values that come up at all; {compared:,} such pairs were looked at. Left out "
+            f"For each pair of facets, among the values that occur at all; {compared:,} pairs of facets were "
+            f"compared. Left out "
             f"are facets of one value or of more than {MOST_VALUES}, and pairs with more combinations than there are "
-            "dialogues, or values of a facet that decides both. Some combinations cannot be; it is for whoever knows "
-            "them to say."
+            "dialogues, or than values of a facet that determines both. Some of these combinations may be impossible."
         )
         if decided := [f"{name} by {', '.join(sorted(by))}" for name, by in deciding.items() if by]:
-            table.notes.append(f"Decided by another facet, each of whose values has one only: {'; '.join(decided)}.")
+            table.notes.append(
+                f"Determined by another facet, each of whose values occurs with only one value: {'; '.join(decided)}."
+            )
         return table
 
     def _deciding(self) -> dict[str, set[str]]:

@@ -42,7 +42,7 @@ class ExportedFolder:
         """
         card = path / CARD
         if not card.is_file():
-            raise RunError(f"{path} has no {CARD} that says what it holds; give a folder that an export has written")
+            raise RunError(f"{path} has no {CARD}; give a folder that an export has written")
         found = _FRONT.match(read_text(card))
         front = parse_yaml(found[1], card, first_line=2) if found else None
         if not isinstance(front, dict):
@@ -76,12 +76,14 @@ def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
     paths: list[Path] = []
     for place, config in _listed(front.get("configs"), "configs"):
         if not isinstance(config, dict):
-            raise RunError(f"{folder / CARD}: {place} is {config!r:.40}; give the name of a set and its data_files")
+            raise RunError(
+                f"{folder / CARD}: {place} is {config!r:.40}; it must have a name (config_name) and data_files"
+            )
         for at, split in _listed(config.get("data_files"), f"{place}.data_files"):
             given = split.get("path") if isinstance(split, dict) else split
             for each in given if isinstance(given, list) else [given]:
                 if not isinstance(each, str):
-                    raise RunError(f"{folder / CARD}: {at} names {each!r:.40}; give the path of a file")
+                    raise RunError(f"{folder / CARD}: {at} contains {each!r:.40}, which must be the path of a file")
                 paths.append(Path(each))
     if not paths:
         raise RunError(f"{folder / CARD} names no data files")
@@ -162,7 +164,7 @@ def pushed(
             commit_message="Exported by dialoom",
         )
     except Exception as error:  # errors of the client and of its HTTP library
-        reason = f"the hub took nothing: {_first_line(error)}; {folder} stays as it is, and can be pushed again"
+        reason = f"the upload failed: {_first_line(error)}; {folder} is unchanged, and can be pushed again"
         raise RunError(f"{repository}: {reason}") from error
     return Push(folder, repository, push.files, push.licence, str(sent.repo_url.url))
 

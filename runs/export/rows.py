@@ -47,7 +47,7 @@ class Split:
         groups = {key_of(facets, facet) for facets in run.planned_facets()}
         if len(groups) < 2:
             raise RunError(
-                f"test_share: all scenarios of {run.path} have the same {facet}, which stays together",
+                f"test_share: all scenarios of {run.path} have the same {facet}, so they cannot be split by it",
                 setting="test_share",
             )
         seed = run.config.seed
@@ -114,18 +114,18 @@ class ExportRequest:
         """
         exporter = exporters(recipe).get(self.format)
         if exporter is None and self.format != DIALOGUES:
-            raise RunError(f"unknown format {self.format!r}; there are {', '.join(formats(recipe))}")
+            raise RunError(f"unknown format {self.format!r}; the formats are {', '.join(formats(recipe))}")
         if exporter is not None and exporter.is_folder:
             self._check_files()
         if unknown := [name for name in self.include if name not in INCLUDED]:
-            raise RunError(f"include {unknown[0]!r}: there are {', '.join(INCLUDED)}", setting="include")
+            raise RunError(f"include must be among {', '.join(INCLUDED)}, got {unknown[0]!r}", setting="include")
         if self.test_share is not None:
             self._check_share(recipe)
         if self.only not in (None, *get_args(Soundness)):
-            raise RunError(f"only {self.only!r}: there are {', '.join(get_args(Soundness))}", setting="only")
+            raise RunError(f"only must be one of {', '.join(get_args(Soundness))}, got {self.only!r}", setting="only")
         kinds = fault_kinds(recipe)
         if unknown := [kind for kind in self.without if kind not in kinds]:
-            raise RunError(f"without {unknown[0]!r}: there are {', '.join(kinds)}", setting="without")
+            raise RunError(f"without must be among {', '.join(kinds)}, got {unknown[0]!r}", setting="without")
         return exporter
 
     def makes_folder(self, recipe: Recipe) -> bool:
@@ -180,7 +180,7 @@ class ExportRequest:
         )
 
     def _check_files(self) -> None:
-        files = f"format {self.format!r} is a folder of files of its own"
+        files = f"format {self.format!r} writes a folder of its own files"
         if self.encoding != "jsonl":
             raise RunError(f"encoding {self.encoding} is for rows; {files}", setting="encoding")
         if self.include:
@@ -191,12 +191,12 @@ class ExportRequest:
     def _check_share(self, recipe: Recipe) -> None:
         if WithFacets.of(recipe).split_facet is None:
             raise RunError(
-                f"test_share: recipe {recipe.name!r} names nothing by which its rows could be split",
+                f"test_share: recipe {recipe.name!r} states no facet by which its rows can be split",
                 setting="test_share",
             )
         if not (self.test_share and 0 < self.test_share < 1):
             raise RunError(
-                f"test_share {self.test_share}: a share lies between 0 and 1, such as 0.1", setting="test_share"
+                f"test_share {self.test_share}: a share must be between 0 and 1, such as 0.1", setting="test_share"
             )
 
 
@@ -282,7 +282,8 @@ class Rows:
         for name, (count, what, example) in repeats.items():
             if count > 1 and name not in named:
                 raise RunError(
-                    f"{self.request.format!r} holds each scenario once, and this run has {count} {what}; choose one, "
+                    f"{self.request.format!r} contains each scenario once, but this run has {count} {what}; choose "
+                    f"one, "
                     f"such as '{example}'",
                     setting="where",
                 )

@@ -65,7 +65,7 @@ def _write_open(rows: Rows, file: TextIO) -> int:
     """Write JSON lines to a file that the caller has opened and closes; rows are streamed."""
     is_files = rows.exporter is not None and rows.exporter.is_folder
     if is_files or rows.split is not None or rows.request.encoding != "jsonl":
-        raise RunError("path: an open file or standard output takes JSON lines alone; give a path", setting="path")
+        raise RunError("path: an open file or standard output accepts only JSON lines; give a path", setting="path")
     count = RowCount()
     for item in rows.read(_ONLY, count):
         file.write(json.dumps(item, ensure_ascii=False) + "\n")
@@ -138,9 +138,9 @@ def _check_empty(rows: Rows, part: str) -> None:
     done = rows.run.status().done
     given = rows.request.filters_text()
     if part != _ONLY:
-        raise RunError(f"the {part} split has no row{f' with {given}' if given else ''}; {done:,} scenarios are done")
+        raise RunError(f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done")
     if given and done:
-        raise RunError(f"{given} leaves no row of {done:,} finished scenarios; nothing was written")
+        raise RunError(f"{given} selects no row of {done:,} finished scenarios; nothing was written")
     if rows.request.encoding == "parquet":
         raise RunError(f"there is no row to write yet ({done:,} scenarios are done), and Parquet needs one")
 
@@ -207,7 +207,7 @@ def _has_lines(names: tuple[str, ...]) -> bool:
 
 def _check_names(names: Iterable[str]) -> None:
     if isinstance(names, str):
-        raise RunError(f"{names!r}: a format of files gives the names of folders and file as a tuple of parts")
+        raise RunError(f"{names!r}: a format of files must give the path of a file as a tuple of names")
 
 
 _ROWS_PER_GROUP = 1000
@@ -263,8 +263,8 @@ class Column:
         if self.kinds == {"text"} or not self.kinds:
             return arrow.string() if self.kinds else arrow.null()
         raise RunError(
-            f"{place} is {' and '.join(sorted(self.kinds))} in different rows; "
-            "a Parquet column holds one kind, so take the encoding jsonl"
+            f"{place} is {' and '.join(sorted(self.kinds))} in different rows; a Parquet column can hold only one "
+            f"type, so use the encoding jsonl"
         )
 
     def fit(self, value: Any) -> Any:
@@ -274,7 +274,7 @@ class Column:
         if isinstance(value, dict):
             return {key: self.fields[key].fit(inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
-            assert self.element is not None, "lists have been seen here"
+            assert self.element is not None, "this column contains lists"
             return [self.element.fit(inner) for inner in value]
         return float(value) if len(self.kinds) > 1 else value
 
@@ -307,7 +307,7 @@ def write_parquet(rows: Iterator[Any], file: IO[bytes], shape: Column) -> None:
     """
     arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     if shape.kinds != {"object"} or not shape.fields:
-        raise RunError("a Parquet file needs rows that are objects with keys; take the encoding jsonl")
+        raise RunError("a Parquet file needs rows that are objects with keys; use the encoding jsonl")
     schema = arrow.schema(list(shape.type(arrow)))
     with parquet.ParquetWriter(file, schema) as writer:
         while group := [shape.fit(row) for row in islice(rows, _ROWS_PER_GROUP)]:

@@ -82,7 +82,7 @@ def compile_expression(text: str) -> tuple[Callable[[dict[str, Any]], Any], set[
         TemplateError: If it is invalid, or longer than 1,000 characters.
     """
     if len(text) > _MOST_CHARACTERS:
-        raise TemplateSyntaxError(f"it has {len(text):,} characters; an expression has at most {_MOST_CHARACTERS:,}", 1)
+        raise TemplateSyntaxError(f"it has {len(text):,} characters; the maximum is {_MOST_CHARACTERS:,}", 1)
     return _ENVIRONMENT.expression(text)
 
 
@@ -132,7 +132,7 @@ def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[str, Any], Any]:
         if not isinstance(number, int | float):
             return NotImplemented
         if is_word:
-            raise TypeError(f"{str(self)!r} is not a number, and is compared with {other!r}")
+            raise TypeError(f"{str(self)!r} is not a number, but is compared with {other!r}")
         return own is not None and compare(own, number)
 
     return method
@@ -248,7 +248,9 @@ class Where:
             raise RunError(f"{setting} {text!r:.200} is not an expression: {error.message}", setting="where") from error
         known = dict.fromkeys((*_COMMON_NAMES, *WithJudging.of(run.recipe).metrics, *run.named_figures()))
         if not names:
-            raise RunError(f"{setting} {text!r} names nothing; there are {', '.join(known)}", setting=setting)
+            raise RunError(
+                f"{setting} {text!r} uses no name of the scenarios; the names are {', '.join(known)}", setting=setting
+            )
         if unknown := sorted(names.difference(known)):
             meant = "".join(f"; did you mean {name}?" for name in get_close_matches(unknown[0], known, 1))
             there = f"{'; T' if not meant else ' T'}here are {', '.join(known)}"
@@ -281,7 +283,7 @@ class Where:
         try:
             value = self._value({**values, **absent})
         except Exception as error:  # any error is caused by the expression
-            text = f"{self.setting} {self.text!r} cannot be told of {episode.id}: {error}"
+            text = f"{self.setting} {self.text!r} cannot be evaluated for {episode.id}: {error}"
             raise RunError(text, setting=self.setting) from error
         if isinstance(value, Cell):
             value = str(value) if (number := _number_of(value)) is None else number
@@ -360,7 +362,9 @@ def _sorted_by(
     valued = [(by.value(episode), position, episode) for position, episode in found]
     for value, _, episode in valued:
         if value is not None and not isinstance(value, int | float | str):
-            raise RunError(f"{by.setting}: {by.text!r} is {value!r:.60} of {episode.id}", setting=by.setting)
+            raise RunError(
+                f"{by.setting}: {by.text!r} is {value!r:.60} for {episode.id}, which has no order", setting=by.setting
+            )
     known = [each for each in valued if each[0] is not None]
     known.sort(key=lambda each: (isinstance(each[0], str), each[0]), reverse=is_reversed)
     unknown = [each for each in valued if each[0] is None]
@@ -466,7 +470,7 @@ def _matching_positions(run: RunFile, judging: str | None, where: str, on_progre
 
         def look(position: int) -> None:
             if position % _STEP == 0:
-                on_progress("looking at scenarios", position, planned)
+                on_progress("reading scenarios", position, planned)
 
         known = frozenset(position for position, _ in all_scenarios(run, judging, where, on_examined=look))
     with _cache_lock:

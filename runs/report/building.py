@@ -93,16 +93,14 @@ class FaultsOf:
 
     def notes(self, label: str) -> Iterator[str]:
         """Yield notes on how many dialogues were checked, by which reviewers, and how many lines were rejected."""
-        faults = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())] or [
-            "no fault"
-        ]
+        faults = [f"{count:,} with faults of the {who}" for who, count in sorted(self.unsound.items())] or ["no fault"]
         rejected = self.reported.run.rejected_lines()
-        again = f"; lines of the {USER}'s that were rejected and asked for again: {rejected:,}" if rejected else ""
+        again = f"; lines of the {USER} that were rejected and requested again: {rejected:,}" if rejected else ""
         covered = reduced_shares(self.languages, self.gated)
         yield f"{label}Dialogues checked by the gate: {self.gated:,}, of which {', '.join(faults)}{again}. {covered}"
         for review in self._reviews():
             models = ", ".join(review.model_names.values())
-            stand_in = " (a scripted stand-in, no evidence)" if "offline/" in models else ""
+            stand_in = " (a scripted stand-in: not evidence)" if "offline/" in models else ""
             yield f"{label}{models}{stand_in} reviewed: {', '.join(REVIEWED)}."
 
     def _reviews(self) -> list[JudgementSet]:
@@ -142,7 +140,7 @@ def add_failed_note(tables: Sequence[Table], found: Sequence[FaultsOf]) -> None:
     ]
     for table in tables if counts else ():
         if any(isinstance(cell, Estimate) for row in table.rows for cell in row):
-            table.notes.insert(0, f"Failed: {'; '.join(counts)}, which count in no mean or share.")
+            table.notes.insert(0, f"Failed: {'; '.join(counts)}, which are excluded from all means and shares.")
             return
 
 
@@ -296,11 +294,11 @@ def _reported_sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[Re
 def _common_recipe(runs: Sequence[RunFile]) -> Recipe:
     paths = [run.path.resolve() for run in runs]
     if twice := [run.path for run, path in zip(runs, paths, strict=True) if paths.count(path) > 1]:
-        raise RunError(f"{twice[0]} is named twice; a report compares different runs")
+        raise RunError(f"{twice[0]} is given twice; a report compares different runs")
     recipes = [run.recipe for run in runs]
     if len({recipe.name for recipe in recipes}) > 1:
         found = ", ".join(f"{run.path} of {recipe.name!r}" for run, recipe in zip(runs, recipes, strict=True))
-        raise RunError(f"a report compares runs of one recipe, and these are not: {found}")
+        raise RunError(f"a report compares runs of the same recipe, but these have different ones: {found}")
     return recipes[0]
 
 

@@ -29,7 +29,7 @@ def cost_table(path: Path) -> Table:
         rows = connection.execute(_QUERY, {"said": SAID}).fetchall()
     table = Table(
         name="cost",
-        title="Calls and what they took",
+        title="Usage and cost of calls",
         columns=(
             "role",
             "model",
@@ -86,13 +86,15 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
     notes = []
     if unpriced := sorted({row["model"] for row in rows if row["cost"] is None}):
         known = sum(row["known_cost"] for row in rows)
-        notes.append(f"The price of calls to {', '.join(unpriced)} is unknown; what is known comes to ${known:,.4f}.")
+        notes.append(
+            f"The price of calls to {', '.join(unpriced)} is unknown; the known costs add up to ${known:,.4f}."
+        )
     if any(row["input"] is None or row["output"] is None for row in rows):
-        notes.append("A model that does not say how many tokens it took leaves them unknown (–).")
+        notes.append("Numbers of tokens that a model's provider does not report are unknown (–).")
     if lost := sum(row["unanswered"] for row in rows):
-        notes.append(f"Calls without an answer: {lost:,}. They are under way, or may have been billed unseen.")
+        notes.append(f"Calls without an answer: {lost:,}. They are in progress, or were lost and may have been billed.")
     if any(row["model"] == SAID for row in rows):
-        notes.append(f"{SAID!r} are lines that a person wrote in the step debugger, in place of a call.")
+        notes.append(f"{SAID!r} are replies that a person wrote in the step debugger in place of the model.")
     if any(is_offline(row["model"]) for row in rows):
         notes.append(_OFFLINE)
     return notes

@@ -132,10 +132,10 @@ COLUMNS_OF_MEANS = ("mean of the first", "mean", "difference")
 _COLUMNS = ("run", "metric", *COLUMNS_OF_MEANS, "p")
 _TESTED = (
     "Differences of percentages are percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
-    "with all differences of each drawn together, because they are not independent (none for fewer than {fewest} "
+    "drawing all differences of a unit together, because they are not independent (none for fewer than {fewest} "
     "{units}). p: of the same bootstrap, corrected by Holm for all rows together."
 )
-_BY_FACETS = "Scenarios are paired that are the same but for what the runs as a whole differ in."
+_BY_FACETS = "Scenarios are paired if they differ only in facets in which the runs as a whole differ."
 
 
 def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str, _Scored]:
@@ -222,7 +222,7 @@ def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], 
         else:
             unsure.append(f"{row.what} of {row.label}" if several else row.what)
     if unsure:
-        notes.append(f"No difference is shown in {', '.join(unsure)}: chance alone would often make as much.")
+        notes.append(f"No significant difference in {', '.join(unsure)}: differences this large often arise by chance.")
     return notes
 
 
@@ -240,13 +240,14 @@ def _left_out(rows: Sequence[JudgedDifference], first: str) -> Iterator[str]:
 def _power(n: int, recipe: Recipe) -> str:
     units = WithFacets.of(recipe).units
     further = "" if units == "scenarios" else f", of further {units} as well"
-    return f"An interval half as wide would take about four times as many scenarios: some {3 * n:,} more{further}."
+    return f"An interval half as wide would take about four times as many scenarios: about {3 * n:,} more{further}."
 
 
 _NOTE = (
-    "Spearman's rank correlation between a score and how many words it is about: those of whoever was judged, in the "
+    "Spearman's rank correlation between a score and the number of words judged: those of the judged role, in the "
     "whole conversation or that turn. In brackets: 95 % intervals (Bonett and Wright's, as if all were independent). "
-    "One that leaves out 0 may be a judge's bias, or what is longer may be better: judges of other kinds tell which."
+    "An interval without 0 may show that the judge is biased, or that longer replies are better; a different kind of "
+    "judge can tell these apart."
 )
 
 

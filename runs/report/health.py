@@ -106,12 +106,12 @@ class Health:
             found.insert(0, _CONSTANT)
         items, equal = self.repeated
         if items >= FEWEST and equal / items < _LEAST_REPEATED:
-            found.append(f"only {round(100 * equal / items)} % of repeated judgements equal")
+            found.append(f"only {round(100 * equal / items)} % of repeated judgements agree")
         pairs, placed = self.placed
         if pairs >= FEWEST and placed / pairs > _MOST_PLACED:
-            found.append(f"{round(100 * placed / pairs)} % of comparisons decided by the order")
+            found.append(f"{round(100 * placed / pairs)} % of comparisons depend on the order")
         if self.is_own:
-            found.append("judges its own words")
+            found.append("judges text that it wrote itself")
         return found
 
 
@@ -261,14 +261,14 @@ def _repeated(reported: ReportedRun, where: str | None, most: int | None) -> dic
 _COLUMNS = ("metric", "n", "most frequent", "most frequent %", "spread", "unparsed %", "copied %", "contradictory %")
 _ORDER = "by order %"
 _ORDER_NOTE = (
-    "By order: comparisons in which the judge, reading both orders, named the same place rather than the same reply."
+    "By order: comparisons in which the judge, reading both orders, chose the same position rather than the same reply."
 )
 _NOTE = (
     "Most frequent: the score that the judge gives most often, and its share. Spread: the standard deviation. Copied: "
-    "explanations that only repeat the prompt or what the scenario says. Contradictory: explanations that state "
+    "explanations that only repeat the prompt or the scenario's text. Contradictory: explanations that state "
     "another verdict or score; found by phrases, so there may be more. Repeated: items judged several times that "
-    "got equal scores. Itself: whether the judge's model wrote what it judges. A judge that fails a check is marked at "
-    "its figures."
+    "got equal scores. Itself: whether the judge's model wrote what it judges. The figures of a judge that fails a "
+    "check are marked."
 )
 
 

@@ -18,9 +18,9 @@ from .differences import subject_of
 
 NEEDED = "Alpha and kappa are computed by libraries that are not installed here: pip install 'dialoom[agree]'."
 _ALPHA = (
-    "alpha: Krippendorff's, over what at least two sets have a score of, with the square of the distance between "
-    "scores; 1 is full agreement, 0 as much as by chance. A dash: undefined, as where all scores are the same. "
-    "Verdicts count as 1 and 0. In brackets: 95 % intervals, bootstrapped over the things that were judged (none for "
+    "alpha: Krippendorff's, over items with a score in at least two sets, with squared distances between scores; 1 is "
+    "full agreement, 0 is chance agreement. A dash: undefined, for example because all scores are equal. "
+    "Verdicts count as 1 and 0. In brackets: 95 % intervals, bootstrapped over the judged items (none for "
     f"fewer than {FEWEST})."
 )
 
@@ -29,10 +29,10 @@ def judges_tables(run: RunFile, where: str | None) -> list[Table]:
     """Return the tables of agreement between judges, and between the sets of each judge; empty without several sets."""
     groups = judges_of(run.judgement_sets())
     columns = ["metric", "judges", "n", "alpha", "all equal %"]
-    between = Table("judges", "How far the judges agree", columns)
+    between = Table("judges", "Agreement between the judges", columns)
     if len(groups) > 1:
         between.rows = [[what, len(groups), *row] for what, row in _rows(run, [group[0] for group in groups], where)]
-    own = Table("repeats", "How far each judge agrees with itself", ["judgements", "times", *columns[:1], *columns[2:]])
+    own = Table("repeats", "Agreement of each judge with itself", ["judgements", "times", *columns[:1], *columns[2:]])
     for group in groups:
         if len(group) > 1:
             own.rows += [[group[0].name, len(group), what, *row] for what, row in _rows(run, group, where)]
@@ -122,14 +122,15 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
         kappa = _kappa(counts, WithJudging.of(run.recipe).scales.get(metric))
         table.rows.append([what, counts.total(), *estimates, kappa])
     units = WithFacets.of(run.recipe).units
-    table.notes += ["Only judgements that both sets have a score for; verdicts count as 1 and 0.", intervals(units)]
+    table.notes += ["Only judgements with a score in both sets; verdicts count as 1 and 0.", intervals(units)]
     table.notes.append(f"{_KAPPA}{'' if _has_libraries() else f' {NEEDED}'}")
     return table
 
 
 _KAPPA = (
     "kappa: Cohen's, of scores with quadratic weights; its interval is asymptotic (none for fewer than "
-    f"{FEWEST} pairs, and at full agreement). A dash: one of the two gave a single score, and no kappa tells anything."
+    f"{FEWEST} pairs, and at full agreement). A dash: one of the two sets has only a single score, so kappa is not "
+    f"informative."
 )
 
 

@@ -161,7 +161,7 @@ def _bootstrap(statistic: Callable[[Codes], float | None], n: int) -> Kappa:
     tail = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(values, [tail, 1.0 - tail])
     value = statistic(np.arange(n))
-    assert value is not None, "asked for only where it is defined"
+    assert value is not None, "computed only if it is defined"
     return Interval.between(value, float(low), float(high), n, RESAMPLES - len(values))
 
 

@@ -179,7 +179,9 @@ class Report:
         suffixes = {PANEL, *(name_in_file(each.name) for run in runs for each in run.judgement_sets())}
         wanted = {found for name in names for found in _of_name(name, known, suffixes)}
         if unknown := [name for name in names if not _of_name(name, known, suffixes)]:
-            raise RunError(f"tables {unknown[0]!r}: there are {', '.join(known) or 'none yet'}", setting="tables")
+            raise RunError(
+                f"tables must be among {', '.join(known) or 'none yet'}, got {unknown[0]!r}", setting="tables"
+            )
         return cls(
             "; ".join(_title(run, judging, where) for run in runs),
             [table for table in tables if not names or table.name in wanted],
@@ -240,7 +242,7 @@ def _check_folder(folder: Path, tables: Sequence[Table], charts: Sequence[Chart]
     own |= {file_name(f"{name}.{kind}") for name, _ in _named(charts) for kind in KINDS}
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if others := sorted(name for name in found - own if not name.startswith(".")):
-        raise OutputError(f"{folder} holds {others[0]}, which is not a file of this report; give another folder")
+        raise OutputError(f"{folder} contains {others[0]}, which is not a file of this report; give another folder")
 
 
 def _title(run: RunFile, judging: str | None, where: str | None) -> str:
@@ -250,7 +252,7 @@ def _title(run: RunFile, judging: str | None, where: str | None) -> str:
     if where is None:
         return title
     fitting = sum(episode.state != "pending" for _, episode in all_scenarios(run, judging, where))
-    return f"{title}, {fitting:,} fit"
+    return f"{title}, {fitting:,} selected"
 
 
 def _of_name(name: str, known: Sequence[str], suffixes: Collection[str]) -> list[str]:

@@ -16,7 +16,7 @@ from dialoom.runs.configuration.trust import file_references
 from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
-STAND_INS = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."
+STAND_INS = "Made with an offline model ({roles}), a scripted stand-in: not evidence about any model."
 """The note on figures of roles that are played by an offline model."""
 OFFLINE = "offline"
 """The column of tables and data frames with the roles played by an offline model."""
@@ -83,7 +83,7 @@ def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | N
 
 def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
     """Return the notes of `notes_on` without the one on offline models, for tables with a column of offline roles."""
-    only = None if where is None else f"Only scenarios of which this holds: {where}"
+    only = None if where is None else f"Only scenarios that match: {where}"
     return [
         only,
         changed_note(reported, where),
@@ -122,8 +122,8 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
     what = "1 outcome was" if len(named) == 1 else f"{len(named):,} outcomes were"
     some = "; ".join([*named.values()][:_MOST_LISTED])
     return (
-        f"{what} changed by a person in the step debugger and counted here: {some}{rest}. "
-        "To leave them out: where 'not changed'."
+        f"{what} changed by a person in the step debugger and included here: {some}{rest}. "
+        "To exclude them, select scenarios where 'not changed'."
     )
 
 
@@ -135,8 +135,8 @@ def changed_code_note(reported: Sequence[ReportedRun]) -> str | None:
     if not texts:
         return None
     return (
-        f"Code had changed when the run was continued: {'; '.join(texts)}. Conversations of different versions are "
-        "counted together here. For one version, make a new run."
+        f"Code had changed when the run was continued: {'; '.join(texts)}. Figures here combine conversations played "
+        f"with different versions. For figures of a single version, start a new run."
     )
 
 
@@ -151,7 +151,7 @@ def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
     if not named:
         return None
     several = len({each.run.path for each in reported}) > 1
-    return "Replies that broke off: " + ". ".join(
+    return "Incomplete replies: " + ". ".join(
         f"{who}: {cut_off}" if several else cut_off for who, cut_off in named.items()
     )
 
@@ -190,8 +190,8 @@ def self_judging_note(reported: Sequence[ReportedRun]) -> str | None:
     if not found:
         return None
     return (
-        f"{', '.join(found)} judges its own words: models are known to favour what they wrote themselves. "
-        "A second judge of another family shows by how much."
+        f"{', '.join(found)} judges text that it wrote itself, and models are known to favour their own text. A "
+        f"second judge of another model family shows by how much."
     )
 
 
@@ -286,7 +286,7 @@ def different_users_warning(label: str, first: str, differing: Sequence[str]) ->
     """Return a warning that the differences between two runs are not computed because their users differ."""
     return (
         f"not computed for {label}, whose simulated users differ from those of {first} ({', '.join(differing)}): a "
-        "difference might be theirs. Allow different users to see it all the same."
+        f"difference might come from the users. Allow different users to compute it anyway."
     )
 
 

@@ -121,7 +121,9 @@ class Checked:
             interval = f"[{_number(found.low, self.is_share)}, {_number(found.high, self.is_share)}]"
         mark = DOUBTFUL if found.is_doubtful else ""
         before, now = self.alone or (0, 0)
-        pairs = "" if self.alone is None else f" pairs ({before:,} of the baseline and {now:,} of this run left out)"
+        pairs = (
+            "" if self.alone is None else f" pairs (without a pair: {before:,} of the baseline, {now:,} of this run)"
+        )
         return f"{_number(found.mean, self.is_share)}{mark} {interval} n={found.n}{pairs}"
 
 
@@ -255,7 +257,7 @@ def check_not_worse(
         doubted = [f"{why} in {path}" for path, each in doubts if (why := each.get(row.what))]
         reasons = [*unsound, *([] if "unhealthy" in allowed else doubted)]
         if p is None and row.paired.estimate.mean < 0:
-            reasons.append("lower, and there are too few people for a test")
+            reasons.append("lower, and there are too few people for a significance test")
         elif p is not None and p < ALPHA and row.paired.estimate.mean < 0:
             reasons.append(f"lower, p {p:.3f}")
         name = with_different_users(f"no significant loss of {row.what}", apart)
@@ -272,8 +274,8 @@ def _ensure_comparable(
     if apart and not allow_different_users:
         raise RunError(
             f"{reported.run.path} cannot be compared with {baseline.run.path}: their simulated users differ "
-            f"({', '.join(apart)}), so a difference would not be the {evaluated or 'model'}'s",
-            advice=Advice("different_users", "allow different users to compare them all the same"),
+            f"({', '.join(apart)}), so a difference might not come from the {evaluated or 'model'}",
+            advice=Advice("different_users", "allow different users to compare them anyway"),
         )
     free = {evaluated, USER} if allow_different_users else {evaluated}
     sides: list[Mapping[str, Any]] = []
@@ -289,7 +291,7 @@ def _ensure_comparable(
     if differing := [key for key in keys if sides[0].get(key) != sides[1].get(key)]:
         raise RunError(
             f"{reported.run.path} cannot be compared with {baseline.run.path}: they also differ in "
-            f"{', '.join(differing)}, so a difference would not be the {evaluated or 'model'}'s"
+            f"{', '.join(differing)}, so a difference might not come from the {evaluated or 'model'}"
         )
 
 
@@ -350,7 +352,7 @@ def _checked(
         kind = "gives verdicts: give a percentage" if is_verdict else "gives scores: give a number"
         raise RunError(f"'{wanted}': {wanted.metric} {kind}")
     if is_verdict and not 0 <= wanted.bound <= 1:
-        raise RunError(f"'{wanted}': a share is from 0 to 1, that is 0 % to 100 %")
+        raise RunError(f"'{wanted}': a share must be from 0 to 1, that is from 0 % to 100 %")
     estimate = (
         scores.tallies.get(key, Tally()).estimate()
         if wanted.k is None
@@ -359,7 +361,7 @@ def _checked(
     reasons = [] if estimate is None else _missed(wanted, estimate, is_confident)
     if estimate is None:
         reasons.append(
-            "nothing was scored" if wanted.k is None else f"no scenario has {wanted.k} trials with a verdict"
+            "there are no scores" if wanted.k is None else f"no scenario has {wanted.k} trials with a verdict"
         )
     if (missing := scores.missing.get(key)) and "missing" not in allowed:
         reasons.append(f"missing: {missing} without a score")
@@ -388,7 +390,7 @@ def _doubts(reported: ReportedRun, where: str | None) -> dict[str, str]:
 
 def _offline(players: Iterable[tuple[str, ModelBinding]], allowed: Collection[str]) -> list[str]:
     roles = "" if "offline" in allowed else offline_roles(players)
-    return [f"offline: {roles} played by a scripted model, so this is no evidence"] if roles else []
+    return [f"offline: {roles} played by a scripted model, so the scores are not evidence"] if roles else []
 
 
 def _missed(wanted: Requirement, found: Estimate, is_confident: bool) -> list[str]:
@@ -400,7 +402,11 @@ def _missed(wanted: Requirement, found: Estimate, is_confident: bool) -> list[st
     end = found.low if is_least else found.high
     if end is None:
         return ["there is no interval"]
-    return [] if compared(end, wanted.bound) else [f"the interval's {'lower' if is_least else 'upper'} end misses it"]
+    return (
+        []
+        if compared(end, wanted.bound)
+        else [f"the interval's {'lower' if is_least else 'upper'} end does not meet it"]
+    )
 
 
 def _passed(k: int, trials: Mapping[str, Sequence[bool]]) -> Estimate | None:
@@ -417,7 +423,9 @@ def _key(metric: str, scores: _Scores) -> tuple[str, str]:
     if len(found) == 1:
         return found[0]
     if found:
-        raise RunError(f"{metric!r} is judged of several: give one of {', '.join(f'{m} ({t})' for m, t in found)}")
+        raise RunError(
+            f"{metric!r} is judged for several targets; give one of {', '.join(f'{m} ({t})' for m, t in found)}"
+        )
     if metric in scores.checks:
         return metric, ""
     known = ", ".join(dict.fromkeys(name for name, _ in scores.tallies))

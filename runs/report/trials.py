@@ -18,18 +18,19 @@ from .differences import subject_of
 from .reported import ReportedRun
 
 _PASS = (
-    "pass^k: the probability that k trials of a scenario all succeed; pass@k: that one of k does (tau-bench, "
+    "pass^k: the probability that k trials of a scenario all succeed; pass@k: that at least one of k does (tau-bench, "
     "arXiv 2406.12045). Averaged over the scenarios with k verdicts or more; a missing verdict counts neither as "
     "success nor as failure. In brackets: 95 % intervals over scenarios, bootstrapped, or Wilson's if each is 0 or 1."
 )
 _VARIANCE = (
     "Shares of the variance of scores: between scenarios, and between trials of one scenario; by a one-way analysis of "
-    "variance with random effects, without missing scores. A dash: all scores are equal, or no scenario has two. With "
+    "variance with random effects, without missing scores. A dash: all scores are equal, or no scenario has two "
+    "scores. With "
     "several user models, a scenario counts once with each."
 )
 _TOO_NARROW = (
-    "Each scenario was played {times} times, and the intervals of this table count every trial as a scenario of its "
-    "own: they are too narrow."
+    "Each scenario was played {times} times, and the intervals of this table treat every trial as a separate "
+    "scenario, so they are too narrow."
 )
 
 

@@ -33,7 +33,8 @@ _SHARES = (
 )
 _TAU = (
     "Kendall's tau-b of the order of the assistants' means with one user model and with another, averaged over the "
-    "pairs of user models, from the scenarios that all assistants have with every user model: 1 is the same order, -1 "
+    "pairs of user models, over the scenarios that all assistants have played with every user model: 1 is the same "
+    "order, -1 "
     "the reverse. In brackets: 95 % intervals, bootstrapped over {units} (none for fewer than {fewest} {units}). A "
     "dash: all means with one user model are equal."
 )

@@ -54,11 +54,11 @@ from .suite import Contrast, Size, Suite
 
 _COLUMNS = ("system", "of", "assistant", "mean of the first", "mean", "difference", "p")
 _NOTE = (
-    "Each assistant beside the first, {first}, on the scenarios that both have finished. "
+    "Each assistant compared with the first, {first}, on the scenarios that both have finished. "
     "Differences of percentages are percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
-    "with all differences of each drawn together, because they "
-    f"are not independent (none for fewer than {FEWEST}). p: of the same bootstrap, corrected by Holm for all rows of "
-    f"this table together; below {ALPHA} a difference is said to be one."
+    "drawing all differences of a unit together, because they are not independent "
+    f"(none for fewer than {FEWEST}). p: of the same bootstrap, corrected by Holm for all rows of "
+    f"this table together; below {ALPHA} a difference counts as significant."
 )
 
 
@@ -103,10 +103,10 @@ def contrasts_table(
         shown = higher if estimate.mean > 0 else lower
         (untested if p is None else shown if p < ALPHA else unsure).append(f"{name}, {contrast.name}, {found.label}")
     said = {
-        f"Lower than of {first}": lower,
-        f"Higher than of {first}": higher,
-        "No difference is shown": unsure,
-        "Too few to be tested": untested,
+        f"Lower than for {first}": lower,
+        f"Higher than for {first}": higher,
+        "No significant difference": unsure,
+        "Too few scenarios for a test": untested,
     }
     table.notes += [f"{what}: {'; '.join(names)}." for what, names in said.items() if names]
     units = dict.fromkeys(WithFacets.of(played.recipe).units for played, _, _ in rows)
@@ -128,7 +128,7 @@ def check_contrasts(played_metrics: Sequence[str], contrasts: Sequence[Contrast]
     for contrast in contrasts:
         if contrast.metric not in played_metrics:
             known = ", ".join(played_metrics) or "none"
-            raise RunError(f"contrasts: {contrast.name}: no metric {contrast.metric!r}; there are {known}")
+            raise RunError(f"contrasts: {contrast.name}: unknown metric {contrast.metric!r}; the metrics are {known}")
 
 
 def _differences(played: PlayedSystem) -> Iterator[tuple[Contrast, JudgedDifference]]:
@@ -340,7 +340,7 @@ def _introduction(card: Scorecard) -> list[str]:
     who = ", ".join(card.assistants)
     lead = [card.suite.about, f"Assistants: {who}." if len(card.assistants) > 1 else f"Assistant: {who}."]
     if card.pending:
-        lead.append(f"Not finished: {card.pending:,} scenarios are still to be played.")
+        lead.append(f"Not finished: {card.pending:,} scenarios are pending.")
     if orders := [
         row for table in card.report.tables if table.name.startswith(RANKING) for row in table.rows if row[5]
     ]:
@@ -350,8 +350,8 @@ def _introduction(card: Scorecard) -> list[str]:
             "metrics that order them; Kendall's tau and its interval are in the tables of each system."
         )
     lead.append(
-        "Figures of different systems measure different things: they stand side by side and are not to be averaged. "
-        "With each stands its 95 % interval and n, the number of scores that it is the mean of."
+        "Figures of different systems measure different things: they are shown side by side and must not be averaged. "
+        "Each figure is followed by its 95 % interval and n, the number of scores averaged."
     )
     return [line for line in lead if line]
 

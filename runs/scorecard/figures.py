@@ -53,16 +53,16 @@ def read_records(folders: Sequence[Path]) -> list[CardRecord]:
     records: list[CardRecord] = []
     for folder in folders:
         if (record := read_record(folder)) is None:
-            raise RunError(f"{folder} holds no scorecard")
+            raise RunError(f"{folder} contains no scorecard")
         records.append(record)
     places = [folder.resolve() for folder in folders]
     if twice := [folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1]:
-        raise RunError(f"{twice[0]} is named twice")
+        raise RunError(f"{twice[0]} is given twice")
     for folder, record in zip(folders, records, strict=True):
         if record.summary() != records[0].summary():
             raise RunError(
                 f"{folder} was played with {record.summary()}, and {folders[0]} with {records[0].summary()}: only "
-                "figures of one suite and size are compared"
+                f"scorecards of the same suite and size can be compared"
             )
     return records
 
@@ -156,7 +156,7 @@ def figures_table(played: PlayedSystem, size: Size, found: SystemFigures) -> Tab
         table.rows.append([reported.label, *(figure.value for figure in found.figures[reported.label])])
         if (status := reported.run.status()).pending:
             table.notes.append(
-                f"Of {reported.label} only {status.total - status.pending:,} of {status.total:,} are played."
+                f"Of {reported.label} only {status.total - status.pending:,} of {status.total:,} scenarios are played."
             )
     table.notes += [*found.notes]
     table.warnings += [*found.warnings]
@@ -171,7 +171,7 @@ def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Cha
         played.system.label,
         f"{played.system.label}: each figure on its scale",
         "",
-        "% of the way up its scale",
+        "% of its scale",
         y_range=(0, 100),
         kind="bars",
     )
@@ -200,7 +200,7 @@ def _cell(headline: Headline, tables: Mapping[str, Table]) -> tuple[Cell, Sequen
     columns = list(table.columns)
     rows = [row for row in table.rows if all(row[columns.index(key)] == value for key, value in headline.row.items())]
     if len(rows) > 1:
-        return None, [f"{headline.name}: {len(rows)} rows of table {table.name!r} are meant; the suite must say which."]
+        return None, [f"{headline.name}: {len(rows)} rows of table {table.name!r} match; the suite must select one."]
     return (rows[0][columns.index(headline.column)] if rows else None), table.notes
 
 
@@ -230,7 +230,7 @@ _PACKAGES = ("litellm", "langgraph", "langchain-core", "pydantic", "numpy")
 def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
     """Return the table of failed scenarios, unparsed judgements, and dialogues with faults by role."""
     faults = ("a fault of the user's %", "a fault of the assistant's %")
-    table = Table("soundness", "How sound it is", ["system", "assistant", "played", "failed", "unparsed", *faults])
+    table = Table("soundness", "Soundness", ["system", "assistant", "played", "failed", "unparsed", *faults])
     gated, languages = 0, Counter[str]()
     for played, reported in _reported_runs(systems):
         found = FaultsOf.read(reported, None)
@@ -244,7 +244,8 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
         languages.update(found.languages)
     table.notes.append(
         "Played: finished scenarios, including failed ones. Unparsed: judgements that could not be parsed, "
-        "which are in no mean. Faults: dialogues in which the gate found one, with Wilson's intervals. A dash: no "
+        "which are excluded from all means. Faults: dialogues in which the gate found a fault, with Wilson's "
+        "intervals. A dash: no "
         "simulated user speaks there, or the gate has checked no dialogue."
     )
     if gated:
@@ -254,7 +255,9 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
 
 def agreement_table(systems: Sequence[PlayedSystem]) -> list[Table]:
     """Return a table of the judges' agreement with each other and themselves; empty if nothing was judged twice."""
-    table = Table("agreement", "How far the judges agree", ["system", "assistant", "between", "metric", *_AGREEMENT])
+    table = Table(
+        "agreement", "Agreement between the judges", ["system", "assistant", "between", "metric", *_AGREEMENT]
+    )
     for played, reported in _reported_runs(systems):
         for found in judges_tables(reported.run, None):
             columns = list(found.columns)
@@ -272,15 +275,15 @@ _AGREEMENT = ("n", "alpha", "all equal %")
 def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
     """Return the table of the costs of each run's calls."""
     columns = ["system", "assistant", "calls", "input tokens", "output tokens", "US dollars", "seconds"]
-    table = Table("cost", "What it took", columns, decimals={"US dollars": 4, "seconds": 1})
+    table = Table("cost", "Usage and cost", columns, decimals={"US dollars": 4, "seconds": 1})
     for played, reported in _reported_runs(systems):
         usage = reported.run.status().usage
         tokens = (usage.input_tokens, usage.output_tokens)
         seconds = seconds_of_calls(reported.run.path)
         table.rows.append([played.system.label, reported.label, usage.calls, *tokens, usage.cost, seconds])
     table.notes.append(
-        "Of all roles: the user and the judges as well. Seconds: how long the calls took, one after the other; many "
-        "are under way at once. A dash: a provider did not say, or a price is unknown."
+        "The usage of all roles, including the user and the judges. Seconds: the total duration of the calls, many of "
+        "which ran at the same time. A dash: the provider reported no usage, or the price is unknown."
     )
     return table
 
@@ -305,9 +308,8 @@ def settings_table(systems: Sequence[PlayedSystem]) -> Table:
         rows.setdefault(key, []).append(reported.label)
     table.rows = [[key[0], ", ".join(labels), *key[1:]] for key, labels in rows.items()]
     table.notes.append(
-        "Hash: of what the scenarios hold; where it is equal, they are the same ones. Others: who played the other "
-        "roles. Told: options that are not the recipe's usual ones. Each run is a file of its own in the folder, with "
-        "all of its configuration, every call and every prompt."
+        "Hash: of the scenarios' content; equal hashes mean equal scenarios. Others: the models of the other roles. "
+        "Each run is a separate file in the folder, with its whole configuration, every call and every prompt."
     )
     return table
 
@@ -329,7 +331,7 @@ def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) ->
     ]
     code = {spec: found for _, reported in _reported_runs(systems) for spec, found in reported.run.config.code.items()}
     table.rows += [[spec, f"sha256 {found[:16]}"] for spec, found in code.items()]
-    table.notes.append("Of dialoom and its packages: those that have made this page.")
+    table.notes.append("The versions of dialoom and its packages with which this page was created.")
     return table
 
 

@@ -160,7 +160,7 @@ class Suite(_Players):
     def _check_names(self) -> Suite:
         names = [system.label for system in self.systems]
         if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"systems: {twice[0]!r} is there twice; give each a name of its own")
+            raise ValueError(f"systems: {twice[0]!r} is listed twice; give each a different name")
         return self
 
     @property
@@ -191,14 +191,16 @@ def read_suite(named: str | Path) -> Suite:
     path = shipped.get(str(named)) or Path(named)
     if not path.exists():
         known = ", ".join(shipped)
-        raise RunError(f"suite {str(named)!r}: there is no such file; shipped are {known}", setting="suite")
+        raise RunError(f"suite {str(named)!r}: there is no such file; the shipped suites are {known}", setting="suite")
     return suite_of(read_yaml(path), str(named))
 
 
 def suite_of(content: object, place: str) -> Suite:
     """Parse a suite from plain values; `place` is their source, for messages."""
     if not isinstance(content, dict):
-        raise RunError(f"suite {place} holds {type(content).__name__}; 'name: value' lines are needed", setting="suite")
+        raise RunError(
+            f"suite {place} is {type(content).__name__}; it must consist of 'name: value' lines", setting="suite"
+        )
     try:
         return Suite.model_validate(content)
     except ValidationError as error:

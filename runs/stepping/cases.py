@@ -194,7 +194,7 @@ def read_case(path: Path) -> Case:
     if is_sqlite(path):
         raise RunError(
             f"{path} is a run, not a saved case",
-            advice=Advice("save_case", "step through one of its conversations and save it", {"path": path}),
+            advice=Advice("save_case", "step through one of its conversations and save that as a case", {"path": path}),
         )
     try:
         return Case.model_validate(read_json(path))

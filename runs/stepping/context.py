@@ -135,7 +135,7 @@ class ScenarioContext:
             if branch.name == name:
                 return branch
         names = ", ".join(branch.name for branch in self.branches())
-        raise SteppingError(f"there is no branch {name!r}; there are {names}")
+        raise SteppingError(f"there is no branch {name!r}; the branches are {names}")
 
     def points(self) -> dict[str, Point]:
         """Return all checkpoints of the scenario by their ids, oldest first."""
@@ -274,13 +274,13 @@ class ScenarioContext:
 
     def why(self, ran: Sequence[str], coming: Sequence[str]) -> dict[str, str]:
         """Return the reason why each of the next nodes runs."""
-        return {node: "; ".join(self._reasons(ran, node)) or "it was sent there" for node in coming}
+        return {node: "; ".join(self._reasons(ran, node)) or "a node sent a task to it" for node in coming}
 
     def _reasons(self, ran: Sequence[str], node: str) -> Iterator[str]:
         builder = self.graph.builder
         for before in ran:
             if (before, node) in builder.edges:
-                yield "the conversation begins with it" if before == START else f"it follows {before}"
+                yield "the conversation begins with this node" if before == START else f"it follows {before}"
             for name, branch in builder.branches.get(before, {}).items():
                 if branch.ends is None or node in branch.ends.values():
                     yield f"{name} chose it after {before}"

@@ -94,12 +94,12 @@ def reply_from_text(request: Request, text: str) -> Completion:
     """
     words, calls = _text_and_calls(text) if request.tools else (text, ())
     if not words.strip() and not calls:
-        raise SteppingError(f"{request.role} cannot say nothing; give its words")
+        raise SteppingError(f"{request.role} needs a text as its reply, got an empty one")
     if request.reply_type is not None:
         try:
             parse_reply(text, request.reply_type)
         except ValueError as error:
-            raise SteppingError(f"{request.role} cannot say {text!r} here: {error}") from error
+            raise SteppingError(f"{request.role} cannot reply {text!r} here: {error}") from error
     return Completion(words, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=SAID, tool_calls=calls)
 
 
@@ -126,7 +126,7 @@ def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
         if _CALL_START.match(text):
-            raise SteppingError(f"{text!r:.60} is a call, and no JSON: {error}") from error
+            raise SteppingError(f"{text!r:.60} begins a tool call, but is not valid JSON: {error}") from error
         return text, ()
     message = given if isinstance(given, dict) and "tool_calls" in given else {"tool_calls": given}
     calls = message["tool_calls"]

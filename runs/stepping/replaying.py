@@ -136,7 +136,7 @@ async def replay(
         if live:
             return await _LiveReplay(case, trust, folders, live, models or {}, prompts).play()
         if models or prompts:
-            raise RunError("models and prompts are those of live roles: name at least one", setting="live")
+            raise RunError("models and prompts apply to live roles only; name at least one live role", setting="live")
         return await _Replay(case, trust, folders).play()
 
 
@@ -168,9 +168,7 @@ class _Replay:
             self._options = self._recipe.options_type.model_validate(case.options)
         except ValidationError as error:
             place, message, _ = first_problem(error)
-            raise RunError(
-                f"recipe {case.recipe!r} cannot take the case any more: {place or 'it'}: {message}"
-            ) from error
+            raise RunError(f"recipe {case.recipe!r} can no longer read the case: {place or 'it'}: {message}") from error
         trust.check("the case", case.mark, load_references(self._scenario.loads), {})
         self._graph: Compiled = graph_of(self._recipe, self._options).compile(checkpointer=InMemorySaver())
         self._bindings = Bindings(case.models)
@@ -194,7 +192,7 @@ class _Replay:
             differing = changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
             self._departures += [f"the outcome: {change_text(change, _WIDTH)}" for change in differing]
         if self._others > 1:  # the first one is listed in full
-            self._departures.append(f"{self._others - 1} more requests are other ones than those recorded")
+            self._departures.append(f"{self._others - 1} more requests differ from the recorded ones")
         return self._result(number, outcome)
 
     async def _begin(self) -> None:
@@ -223,7 +221,7 @@ class _Replay:
         library = WithPrompts.of(current).library()
         for id_, source in case.prompts.items():
             if id_ not in library or library[id_].source != source:
-                yield f"prompt {id_} {'is not the present one' if id_ in library else 'does not exist now'}"
+                yield f"prompt {id_} {'has changed' if id_ in library else 'no longer exists'}"
         for role, model in WithRoles.of(current).models_named(self._options).items():
             if role in case.models and case.models[role].model != model:
                 yield f"the model of {role} was {case.models[role].model}, and is {model} now"
@@ -249,7 +247,7 @@ class _Replay:
         coming = tuple(dict.fromkeys(task.name for task in tasks))
         if coming != step.nodes:
             self._departures.append(
-                f"step {number}: {_node_names(coming)} came, where {_node_names(step.nodes)} was recorded"
+                f"step {number}: {_node_names(coming)} would run, but {_node_names(step.nodes)} was recorded"
             )
             return False
         recorded = _RecordedGateway(step.calls)
@@ -291,7 +289,7 @@ class _Replay:
         try:
             return finished(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
         except Exception as error:  # any error of the recipe's code
-            self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
+            self._departures.append(f"the outcome cannot be computed: {_failure(error)}")
             return None
 
     def _stage(self, caller: Caller, number: int = 0) -> Stage:
@@ -330,12 +328,12 @@ class _LiveReplay(_Replay):
             raise RunError(f"live: unknown role {unknown[0]!r}; the roles are {', '.join(case.models)}", setting="live")
         if case.recipe == TRANSCRIPT and not case.forked:
             raise RunError(
-                "live: the case holds imported lines only, which no role answers anew; continue the conversation from "
-                "one of its lines in the step debugger, and save that",
+                "live: the case contains only imported lines, for which no role can give new replies; continue the "
+                "conversation from one of its lines in the step debugger, and save that as a case",
                 setting="live",
             )
         if dead := sorted(set(models) - self._live):
-            raise RunError(f"models: role {dead[0]!r} does not answer anew; name it among the live roles too")
+            raise RunError(f"models: role {dead[0]!r} does not give new replies; name it among the live roles too")
         self._bindings = self._bound(models)
         playing = {role: binding for role, binding in self._bindings.by_role.items() if role in self._live}
         if late := [role for role, binding in playing.items() if binding.stateful and case.session > 1]:
@@ -390,7 +388,7 @@ class _LiveReplay(_Replay):
         if step is not None and step.edit is not None:
             if caller.has_changed:
                 self._departures.append(
-                    f"step {number + 1}: the state was edited here, which would undo what was answered anew"
+                    f"step {number + 1}: the state was edited here, which would overwrite the new replies"
                 )
                 return False
             return await self._edited(step, number + 1)
@@ -431,7 +429,7 @@ class _RecordedGateway:
         call = self._calls[number]
         self.used.add(number)
         if not call.is_edited and call.request != asked:
-            self.others.append(f"{place.node} asked {request.role} something else than what was recorded")
+            self.others.append(f"{place.node} sent {request.role} a request that differs from the recorded one")
         return read_reply(Completion(call.reply))
 
     def _number(self, request: Request, place: CallPlace, asked: str) -> int:
@@ -449,7 +447,9 @@ class _RecordedGateway:
             calls = self._calls
             return min(here, key=lambda number: (calls[number].request != asked, self._rank(calls[number])))
         if place.ask > 1:
-            raise _NotRecordedError(f"{place.node} cannot use the recorded reply of {request.role}, and asked again")
+            raise _NotRecordedError(
+                f"{place.node} cannot use the recorded reply of {request.role}, and requested another"
+            )
         raise _NotRecordedError(self._unexpected(request, place))
 
     def _rank(self, call: RecordedCall) -> bool:
@@ -458,7 +458,7 @@ class _RecordedGateway:
 
     def _unexpected(self, request: Request, place: CallPlace) -> str:
         recorded = ", ".join(f"{each.node} asked {each.role}" for each in self._calls) or "no call"
-        return f"{place.node} asked {request.role}, where {recorded} was recorded"
+        return f"{place.node} asked {request.role}, but {recorded} was recorded"
 
     def missing(self) -> list[str]:
         """Return the recorded calls that the replay did not make, one line each."""
@@ -472,7 +472,8 @@ class _OtherRequestError(UnparsedReplyError):
     def __init__(self, role: str) -> None:
         RoleError.__init__(
             self,
-            f"{role} was not asked: its recorded reply is to another request; name {role} among the live roles, too",
+            f"{role} was not called, because its recorded reply belongs to a different request; name {role} among the "
+            f"live roles, too",
         )
         self.reply = ""
 

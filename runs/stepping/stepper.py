@@ -125,7 +125,7 @@ class Stepper(StepperView):
         line = [point for point in self.context.line(self._head) if point.source != "fork"]
         here = max(0, len(line) - 1)
         if not 0 < count <= here:
-            raise SteppingError(f"there are {here} steps before this one; give a number from 1 to that")
+            raise SteppingError(f"there are {here} steps before this one; give a number from 1 to {here}")
         return await self._stand(line[here - count])
 
     async def forward(self, count: int = 1) -> Stop:
@@ -173,10 +173,12 @@ class Stepper(StepperView):
         """
         if START in await self.context.nodes_after(self.context.points()[self._head]):
             raise SteppingError(
-                "nothing is in the state yet; the first step takes in what the conversation begins with"
+                "the state is empty before the first step, which writes the initial values; play one step first"
             )
         if path.partition(".")[0] == PLAYERS and self.context.has_stateful_players:
-            raise SteppingError(f"{path} cannot be set: it is the player's own state, which only the player changes")
+            raise SteppingError(
+                f"{path} cannot be set: it belongs to a player's own state, which only the player can change"
+            )
         channel, whole = replaced(self.state, path, well_formed_value(value))
         await self._branch_off()
         nodes = await self.context.nodes_before(self.context.line(self._head))
@@ -228,7 +230,7 @@ class Stepper(StepperView):
             BindingError: If there is no such model, or it does not accept the role's parameters.
         """
         if role not in self.context.models:
-            raise SteppingError(f"there is no role {role!r}; there are {', '.join(self.roles)}")
+            raise SteppingError(f"there is no role {role!r}; the roles are {', '.join(self.roles)}")
         check_model(model)
         check_parameters({role: self.context.models[role].model_copy(update={"model": model})})
         self.context.store.give(player_references(model))
@@ -272,9 +274,7 @@ class Stepper(StepperView):
         """
         stop = await self.here()
         if not stop.is_end:
-            raise SteppingError(
-                f"{self.branch} is not at its end, so there is no outcome of it yet; play it to its end first"
-            )
+            raise SteppingError(f"{self.branch} is not at its end, so it has no outcome yet; play it to its end first")
         if self.branch == self.outcome_branch == MAIN and not self.context.is_pending:
             return await self.outcome()  # `main` is already the outcome, and later judgements refer to it
         await index_main(self.context)
@@ -293,7 +293,7 @@ class Stepper(StepperView):
         if meant:
             return meant[0]
         if who not in (*self.roles, *self.nodes):
-            raise SteppingError(f"there is no such role as {who!r}; there are {', '.join(self.roles)}")
+            raise SteppingError(f"there is no such role as {who!r}; the roles are {', '.join(self.roles)}")
         await self._ensure_more()
         roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "no role"
         raise SteppingError(
@@ -305,7 +305,7 @@ class Stepper(StepperView):
 
     async def _ensure_more(self) -> None:
         if not await self.context.nodes_after(self.context.points()[self._head]):
-            raise SteppingError(f"{self.branch} is at its end; go back first")
+            raise SteppingError(f"{self.branch} has no further steps; go back first")
 
     async def _played_already(self) -> Point | None:
         """Return the next checkpoint if this branch has already played the step in the same way; else `None`."""

@@ -88,7 +88,9 @@ def _check(nodes: Sequence[TreeNode]) -> None:
     last: int | None = None
     for node in nodes:
         if last is not None and node.number <= last:
-            raise ValueError(f"checkpoint {node.number} stands after {last}; give each once, in the order of numbers")
+            raise ValueError(
+                f"checkpoint {node.number} follows {last}; give each checkpoint once, in the order of their numbers"
+            )
         if node.parent is not None and node.parent >= node.number:
             raise ValueError(f"checkpoint {node.number} cannot have come from {node.parent}, which is not before it")
         last = node.number
@@ -181,9 +183,9 @@ async def fork_branch(
         SteppingError: If the name is taken or invalid, or a player cannot be restored to its state at the checkpoint.
     """
     if not _NAME.fullmatch(name):
-        raise SteppingError(f"{name!r} is not a name for a branch; letters, digits, '-' and '_' are")
+        raise SteppingError(f"{name!r} is not a valid name for a branch; use letters, digits, '-' and '_'")
     if any(each.name == name for each in context.branches()):
-        raise SteppingError(f"there is a branch {name!r} already; switch to it, or give another name")
+        raise SteppingError(f"a branch {name!r} exists already; switch to it, or give another name")
     await _ensure_restorable(context, branch, head, exchanged)
     await index_main(context)
     thread = f"{context.work.thread}~{name}"

@@ -129,7 +129,7 @@ def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
     known = old if isinstance(old, BaseMessage) else None
     if not _is_message(new, known):
         raise PathError(
-            f"{where} is a message, so {short_text(new)} cannot stand there; give "
+            f"{where} is a message, so {short_text(new)} cannot replace it; give "
             '{"role": "user", "content": "..."}' + (f" or exchange {where}.content" if known else "")
         )
     if known is not None and _changes_only_content(new, plain(known)):
@@ -219,7 +219,9 @@ def replaced(state: Mapping[str, Any], path: str, value: Any) -> tuple[str, Any]
     """
     pieces = _pieces(path)
     if not pieces:
-        raise PathError(f"an empty path is the whole state; name what is to be exchanged: {', '.join(state)}")
+        raise PathError(
+            f"an empty path means the whole state; give the path of a channel to replace: {', '.join(state)}"
+        )
     channel: str = _key(state, pieces[0], path, "")
     return channel, copy.deepcopy(_replaced_at(state[channel], pieces[1:], value, path, extended_path("", channel)))
 
@@ -235,7 +237,7 @@ def _pieces(path: str) -> list[Piece]:
     while position < len(path):
         found = _PIECE.match(path, position)
         if found is None or (found["name"] and bool(found["dot"]) != bool(position)):
-            raise PathError(f"the path {path!r} cannot be read from {path[position:]!r} on; write it like {_EXAMPLES}")
+            raise PathError(f"the path {path!r} is invalid from {path[position:]!r} on; write it like {_EXAMPLES}")
         if found["index"]:
             pieces.append(int(found["index"]))
         elif (quoted := found["quoted"]) is not None:
@@ -290,5 +292,5 @@ def _message_with(old: BaseMessage, key: str, rest: Sequence[Piece], value: Any,
     if key == "content":
         return old.model_copy(update={"content": _replaced_at(old.content, rest, value, path, here)})
     if key != "role" or rest or not isinstance(value, str) or not value:
-        raise PathError(f"{path}: of a message, its content can be exchanged and, for another text, its name")
+        raise PathError(f"{path}: only a message's content and (by another text) its name can be replaced")
     return old.model_copy(update={"name": value})

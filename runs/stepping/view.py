@@ -121,7 +121,7 @@ def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bo
     """Return a function that tests an expression; raise `TemplateError` if it is invalid or does not use the state."""
     value, names = compile_expression(text)
     if not names:
-        raise TemplateError("it names nothing of the state")
+        raise TemplateError("it uses no channel of the state")
     if unknown := sorted(names.difference(channels)) if channels else []:
         raise TemplateError(f"there is no {unknown[0]!r}; the state has {', '.join(channels)}")
 
@@ -132,7 +132,9 @@ def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bo
         except NotYetError:
             return False
         except Exception as error:  # any error is caused by the expression
-            raise ConditionError(f"{text!r} cannot be told: {error}; the state has {', '.join(at.state)}") from error
+            raise ConditionError(
+                f"{text!r} cannot be evaluated: {error}; the state has {', '.join(at.state)}"
+            ) from error
 
     return holds
 
@@ -285,7 +287,7 @@ class StepperView:
                 return stop
         counts = "".join(f", {word} {count}" for word, count in stop.counts.items())
         raise SteppingError(
-            f"nowhere on {self.branch} is {condition} met; its last checkpoint is {stop.number}{counts}"
+            f"{condition} is not met anywhere on {self.branch}; its last checkpoint is {stop.number}{counts}"
         )
 
     async def _stop(self, line: Sequence[Point]) -> Stop:

@@ -171,7 +171,7 @@ class BatchQueue:
 
     def _ensure_open(self) -> None:
         if self._is_closed:
-            raise RuntimeError("the file is closed: nothing can be written any more")
+            raise RuntimeError("the file is closed and can no longer be written")
 
     def _hand_over_orphans(self) -> None:
         """Queue the jobs of event loops that were closed with an incomplete batch, so that they precede later jobs."""
@@ -214,5 +214,5 @@ class BatchQueue:
                 self.batches.put(batch)
                 return
         for job in batch.jobs:
-            job.error = RuntimeError("the file was closed before this was written")
+            job.error = RuntimeError("the file was closed before the data was written")
         batch.tell()

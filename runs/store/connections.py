@@ -31,11 +31,13 @@ def ensure_file(path: Path) -> None:
         StoreError: If the path does not exist, is not a regular file, or is an empty file.
     """
     if not path.exists():
-        raise StoreError(f"there is no run file {path}", advice=Advice("run", "make a run", {"path": path}))
+        raise StoreError(f"there is no run file {path}", advice=Advice("run", "start a run", {"path": path}))
     if not path.is_file():
         raise StoreError(f"{path} is {'a folder' if path.is_dir() else 'a pipe or a device'}; a run is one file")
     if path.stat().st_size == 0:
-        raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
+        raise StoreError(
+            f"{path} is empty: its run was stopped before planning; remove the file and start the run again"
+        )
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
@@ -84,8 +86,8 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
         log = path.with_name(path.name + "-wal")
         if log.exists() and log.stat().st_size:  # `immutable` would ignore the log silently
             raise StoreError(
-                f"{path} lies where nothing can be written, with work in {log.name} that cannot be read there; copy "
-                "both files to a folder that can be written, and look at the copy"
+                f"{path} is in a read-only folder, where the data in {log.name} cannot be read; copy both files to a "
+                f"writable folder, and open the copy"
             ) from None
         connection = _connect(uri + "?mode=ro&immutable=1")
     connection.execute("PRAGMA query_only = ON")
@@ -112,8 +114,8 @@ def _check_layout(path: Path, connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
         raise StoreError(
-            f"{path} has run-file layout {version}, this dialoom reads layout {SCHEMA_VERSION}; "
-            "use the dialoom that made it, or play the run again"
+            f"{path} has run-file layout {version}, but this version of dialoom reads layout {SCHEMA_VERSION}; use "
+            f"the version that created it, or play the run again"
         )
     for kind, name, definition in connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
         if name in VIEWS and definition == VIEWS[name]:
@@ -121,7 +123,7 @@ def _check_layout(path: Path, connection: sqlite3.Connection) -> None:
         is_other = kind == "view" or "VIRTUAL" in str(definition or "")[:30].upper()
         if kind == "trigger" or name in VIEWS or (is_other and name in TABLES):
             raise StoreError(
-                f"{path} is not a run as dialoom makes it: it holds {kind} {name!r:.80}, so it is not used"
+                f"{path} was not created by dialoom alone: it contains {kind} {name!r:.80}, so it is not opened"
             )
 
 
@@ -137,7 +139,9 @@ def create_atomically(path: Path, content: bytes) -> None:
         OSError: If the disk is full.
     """
     if str(path) == ":memory:" or str(path).startswith("file:"):
-        raise StoreError(f"path {str(path)!r} is SQLite's word for something else; give a file's path", setting="path")
+        raise StoreError(
+            f"path {str(path)!r} has a special meaning for SQLite; give the path of a file", setting="path"
+        )
     if os.path.lexists(path):
         raise _exists(path)
     try:
@@ -145,7 +149,7 @@ def create_atomically(path: Path, content: bytes) -> None:
     except FileExistsError as error:
         raise _exists(path) from error
     except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-        raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+        raise StoreError(f"{path} cannot be created: {error.strerror}") from error
 
 
 def copy_run(source: Path, target: Path) -> None:
@@ -204,7 +208,7 @@ def _give_name(beside: Path, path: Path) -> None:
 
 
 def _exists(path: Path) -> StoreError:
-    text = f"go on with dialoom.resume({str(path)!r}), or give another path"
+    text = f"continue it with dialoom.resume({str(path)!r}), or give another path"
     advice = Advice("resume_or_new_path", text, {"path": path})
     return StoreError(f"{path} exists", advice=advice)
 
@@ -291,7 +295,7 @@ def _opened(path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise StoreError(
-            f"{path} cannot be written ({error.strerror}); copy it to a folder that can, and go on with the copy"
+            f"{path} cannot be written ({error.strerror}); copy it to a writable folder, and continue with the copy"
         ) from error
 
 
@@ -300,7 +304,7 @@ def _is_taken(path: Path, writer: str, instead: str | None) -> StoreError:
     if instead is not None:
         return StoreError(f"{message}; {instead}")
     return StoreError(
-        f"{message}; it can be read all the same. To write it, wait for that one or stop it",
+        f"{message}; it can still be read. To write it, wait for the other process to end, or stop it",
         advice=Advice("resume", "then resume the run", {"path": path}),
     )
 

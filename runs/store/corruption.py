@@ -76,12 +76,14 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
     found = _looked_through(path)
     if recipe is not None and found is None:
         return DamagedRunError(
-            f"{path}: the recipe {recipe!r} cannot read what is kept there: {_cause(error)}. Rows are damaged or of "
-            "somebody's making, or the recipe is another one than made them"
+            f"{path}: the recipe {recipe!r} cannot read its content: {_cause(error)}. Rows are damaged or were "
+            f"changed, or this is not the recipe that wrote them"
         )
     return DamagedRunError(
         f"{path} is damaged: {found or _cause(error)}",
-        advice=Advice("recover", f"SQLite's shell gets out what is whole: sqlite3 {path} .recover", {"path": path}),
+        advice=Advice(
+            "recover", f"recover the undamaged part with SQLite's shell: sqlite3 {path} .recover", {"path": path}
+        ),
     )
 
 
@@ -96,7 +98,8 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
     """
     if (row := connection.execute(_WITHOUT_SET).fetchone()) is not None:
         raise DamagedRunError(
-            f"{path} is damaged: it holds judgements of the set {row[0]!r:.80}, which the table judgement_sets lacks",
+            f"{path} is damaged: it contains judgements of the set {row[0]!r:.80}, which is missing in the table "
+            f"judgement_sets",
             advice=Advice(
                 "add_judgement_set", "add its row, with empty JSON objects as models and prompts, to read them"
             ),
@@ -156,7 +159,7 @@ def _looked_through(path: Path) -> str | None:
                     f"SELECT {name} FROM {table} WHERE {which} AND {column} IS NOT NULL AND NOT json_valid({column})"
                 )
                 if (row := connection.execute(f"{query} LIMIT 1").fetchone()) is not None:
-                    return f"the column {column} of the table {table} holds no JSON in the row of {row[0]!r:.80}"
+                    return f"the column {column} of the table {table} has invalid JSON in the row of {row[0]!r:.80}"
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return None if "interrupted" in str(error) else str(error)
     return None

@@ -249,7 +249,7 @@ def _key(sort: str, judging: str) -> tuple[str, list[str]]:
         case "facet":
             return "(facets ->> ('$.' || json_quote(?)))", [name]
     known = ", ".join((*_PLAIN_KEYS, "score:METRIC", "count:NAME", "facet:NAME"))
-    raise StoreError(f"sort {sort!r:.80}: there are {known}", setting="sort")
+    raise StoreError(f"sort must be one of {known}, got {sort!r:.80}", setting="sort")
 
 
 def _ordered(query: ScenarioQuery, judging: str) -> tuple[str, list[str], str]:
@@ -271,7 +271,7 @@ class _Conditions:
         """Return the WHERE clause of a query."""
         if query.state:
             if query.state not in STATES:
-                raise StoreError(f"state {query.state!r:.80}: there are {', '.join(STATES)}", setting="state")
+                raise StoreError(f"state must be one of {', '.join(STATES)}, got {query.state!r:.80}", setting="state")
             self._add("state = ?", query.state)
         if query.ended_by:
             self._add("ended_by = ?", query.ended_by)

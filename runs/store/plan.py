@@ -58,13 +58,17 @@ def insert_plan(
             after = before, number + 1
         if users:
             if USER_MODEL in facets:
-                raise StoreError(f"the recipe has a facet {USER_MODEL!r}, so its runs can have one user model only")
+                raise StoreError(
+                    f"the recipe has a facet {USER_MODEL!r}, a reserved name, so its runs can have only one user model"
+                )
             facets = {**facets, USER_MODEL: users[0]}
         row = (count - 1, id_, canonical(facets), content(), *after)
         try:
             connection.execute(insert, row)
         except sqlite3.IntegrityError:
-            raise StoreError(f"scenario {scenario.id!r} is planned twice; make scenarios differ in a field") from None
+            raise StoreError(
+                f"scenario {scenario.id!r} is planned twice; scenarios must differ in at least one field"
+            ) from None
     for number, user in enumerate(users[1:], start=2):
         connection.execute(
             f"INSERT INTO scenarios ({columns}) SELECT position + ?1, id || ?2, "
@@ -220,7 +224,7 @@ class ScenarioTable:
             return int(rows[0]["position"])
         if rows:
             some = ", ".join(row["id"] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
-            raise StoreError(f"{name!r} is the beginning of several scenarios: {some}; give more of the id")
+            raise StoreError(f"{name!r} is the prefix of several scenarios' ids: {some}; give a longer prefix")
         raise StoreError(
             f"{self._path} has no scenario {name!r}; it has {self._count():,}, numbered from 1",
             advice=Advice("list", "list its scenarios", {"path": self._path}),
@@ -424,7 +428,7 @@ class WorkQueue:
             scenario = self._scenarios.scenario(recipe, row["content"])
             thread = f"{thread_of(row['id'], row['take'])}#{name}#{sample}"
             episode = read_episode(self._reader, (name,), position)
-            assert episode is not None, "what is judged again is done"
+            assert episode is not None, "a scenario that is judged again is finished"
             parsed = tuple(each for each in episode.outcome.judgements if each.status != "unparsed")
             outcome = episode.outcome.model_copy(update={"judgements": parsed})
             yield RejudgeWork(position, row["id"], scenario, thread, name, sample, outcome)

@@ -32,7 +32,7 @@ ReadText: TypeAlias = "Callable[[int], str]"
 
 def no_text(id_: int) -> str:
     """Raise an error, as the reader of texts for JSON outside run files, which must not contain references."""
-    raise LookupError(f"there is no text {id_} outside a run's file")
+    raise LookupError(f"text {id_} cannot be read outside a run's file")
 
 
 def referring(value: Json, find: FindText) -> Json:

@@ -487,7 +487,10 @@ class RunFile:
     def _value(self, key: str) -> str:
         value = self._find(key)
         if value is None:
-            raise StoreError(f"{self.path} was stopped before its run was written; remove it and start it again")
+            raise StoreError(
+                f"{self.path} was left incomplete by a run that was stopped at its start; remove the "
+                f"file and start the run again"
+            )
         return value
 
     def _find(self, key: str) -> str | None:

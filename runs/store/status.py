@@ -56,7 +56,7 @@ class Usage:
             "refused": self.refused,
             "filtered": self.filtered,
             "empty": self.empty,
-            "nothing but thoughts": self.only_thought,
+            "reasoning without an answer": self.only_thought,
         }
         return {name: count for name, count in found.items() if count}
 

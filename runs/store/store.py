@@ -170,7 +170,7 @@ class RunStore(RunFile):
         def until_over() -> Iterator[Scenario]:
             for scenario in scenarios:
                 if is_over.is_set():
-                    raise StoreError("planning was given up")
+                    raise StoreError("planning was cancelled")
                 yield scenario
 
         def write(connection: sqlite3.Connection) -> int:

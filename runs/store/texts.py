@@ -230,7 +230,7 @@ def reading(connection: sqlite3.Connection) -> ReadText:
     def read(id_: int) -> str:
         row = connection.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()
         if row is None or row[0] is None:
-            raise LookupError(f"the text {id_} is not there, or lacks a part")
+            raise LookupError(f"the text {id_} is missing, or one of its parts is")
         return str(row[0])
 
     return read

@@ -123,12 +123,12 @@ class StartingClock:
         asked = time.monotonic()
         await asyncio.wait([self._reference], timeout=self._since + _NO_PROCESS - asked)
         if self._seconds is None:
-            return f"Ray has started no process: {_NO_PROCESS:.0f} s"
+            return f"Ray started no process within {_NO_PROCESS:.0f} s"
         while True:
             bound = self.stretched(_NO_PLACE)
             left = max(asked, self._last) + bound - time.monotonic()
             if left <= 0:
-                return f"no machine had a place for it, or it did not begin: {bound:.0f} s"
+                return f"no machine had room for it, or it did not start within {bound:.0f} s"
             await asyncio.sleep(left)
 
     def _note_start(self, reference: asyncio.Future[Any]) -> None:
@@ -174,13 +174,13 @@ class WorkerHandle:
     async def lease(self, begun: Begun, transfers: list[Transfer]) -> None:
         """Lease scenarios to the worker; see `Worker.lease`."""
         if not await self._again(begun, lambda: self._actor.lease.remote(begun.path, transfers)):
-            raise WorkerDiedError("it was started anew")
+            raise WorkerDiedError("it was restarted")
 
     async def report(self, begun: Begun, heard: int) -> Delivery:
         """Return the worker's next report; see `Worker.report`."""
         delivery: Delivery | None = await self._again(begun, lambda: self._actor.report.remote(begun.path, heard))
         if delivery is None:
-            raise WorkerDiedError("it was started anew")
+            raise WorkerDiedError("it was restarted")
         return delivery
 
     async def _again(self, begun: Begun, ask: Callable[[], Awaitable[Any]]) -> Any:
@@ -306,7 +306,7 @@ async def _said(actor: Any, name: str, *values: Any) -> Any:
     try:
         return await _answer(getattr(actor, name).remote(*values))
     except WorkerDiedError as error:
-        raise StoreError(f"the process that counts for all workers is gone: {error}") from error
+        raise StoreError(f"the process with the workers' shared state has ended: {error}") from error
 
 
 def check_ray() -> None:

@@ -174,8 +174,8 @@ def take_leftovers(store: RunStore) -> int:
             if not _is_held(error):
                 raise
             raise StoreError(
-                f"{path} is still written by a worker of this run, maybe on another machine; wait until that process "
-                "has ended or end it",
+                f"{path} is still being written by a worker of this run, maybe on another machine; wait for that "
+                f"process to end, or stop it",
                 advice=Advice("resume", "then resume the run", {"path": store.path}),
             ) from error
         with its:

@@ -251,7 +251,7 @@ class WorkerPool:
                     break
         self._given_up += 1
         if self._given_up == len(self._members) and not self._is_over():
-            raise StoreError(f"no worker is left (the last one: {why:.200}); Ray's logs say what became of them")
+            raise StoreError(f"no worker is left (the last one: {why:.200}); see Ray's logs for the causes")
 
     async def _work_with(self, member: _Member) -> None:
         member.heard = 0
@@ -398,7 +398,7 @@ class WorkerPool:
         if deaths < _DEATHS:
             (self._suspects if deaths >= _SUSPECT else self._again).append(work)
             return
-        text = f"{deaths} workers died while they had it under way; the last one: {error.splitlines()[0]:.200}"
+        text = f"{deaths} workers died while they played it; the last one: {error.splitlines()[0]:.200}"
         await self._store.results.fail(work, str(Fault.BUG), text, Outcome(messages=(), ended_by="error"))
         self._hear(ScenarioFailed(work.position + 1, work.id, Fault.BUG, text))
         self._end_work(work)
@@ -419,7 +419,7 @@ class WorkerPool:
 
 
 def _there(member: _Member) -> Begun:
-    assert member.begun is not None, "who has scenarios has begun"
+    assert member.begun is not None, "a worker with scenarios has begun"
     return member.begun
 
 
@@ -447,4 +447,4 @@ def _result(transfer: Transfer, work: Work) -> ScenarioDone | ScenarioFailed:
     if row["state"] == "done":
         return ScenarioDone(work.position + 1, work.id)
     fault = row.get("fault") or Fault.BUG
-    return ScenarioFailed(work.position + 1, work.id, Fault(str(fault)), str(row.get("error") or "it failed"))
+    return ScenarioFailed(work.position + 1, work.id, Fault(str(fault)), str(row.get("error") or "the scenario failed"))

@@ -211,7 +211,7 @@ class LeasedAccount(Account):
         if self._refused is not None:
             raise BudgetError(str(self._refused), setting=self._refused.setting)
         if any(getattr(expected, name) > self._left(name) + _ROUNDING for name in self._bounded):
-            raise BudgetError("the part of the budget that this gateway has is used up")
+            raise BudgetError("this gateway's share of the budget is used up")
         self.reserved += expected
 
     def settle(self, expected: Spend, taken: Spend) -> None:

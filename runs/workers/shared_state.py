@@ -347,7 +347,7 @@ class _SharedRate:
         try:
             await asyncio.wait([asking, drained], return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
-                raise DrainedError("given up while it had to wait, as the work is to stop")
+                raise DrainedError("cancelled while waiting for the rate limit, because the work stops")
         except BaseException:
             asking.add_done_callback(lambda task: self._take_back(task, units))
             raise

@@ -189,7 +189,7 @@ class Worker:
         if self._order.action == "play":
             return graph_of(recipe, self._store.config.options)
         graph = WithJudging.of(recipe).judging()
-        assert graph is not None, "looked at before any worker was ordered"
+        assert graph is not None, "checked before any worker was started"
         return graph
 
     def _work_of(self, position: int) -> Work:

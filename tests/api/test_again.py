@@ -113,7 +113,7 @@ def test_judgement_sets_are_named_and_continued_by_their_judge(release: Path, tm
     taken = run.status().usage.calls
     assert taken == calls + 2 * 6 * 6
     assert run.judge("offline/generic", name="second").status().usage.calls == taken, "nothing is left to do"
-    for name, message in (("second", "the judgements of that name were made by offline/generic"), ("run", "'run'")):
+    for name, message in (("second", "the existing set with that name was made by offline/generic"), ("run", "'run'")):
         with pytest.raises(dialoom.DialoomError, match=message) as error:
             run.judge("offline/attentive", name=name)
         assert error.value.setting == "name"
@@ -155,5 +155,5 @@ def test_judge_given_by_position_and_report_of_several_runs(release: Path, tmp_p
     other = dialoom.play("personalens", path=tmp_path / "b.db", **told(release, options={"limit": 1}))
     assert str(dialoom.report([run, other.path])) == str(dialoom.report(run.path, other))
     assert str(dialoom.report([run])) == str(run.report())
-    with pytest.raises(dialoom.DialoomError, match="give at least one"):
+    with pytest.raises(dialoom.DialoomError, match="give at least one run"):
         dialoom.report([])

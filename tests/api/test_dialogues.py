@@ -56,7 +56,7 @@ def test_unparsable_judgement_is_retried_then_kept_as_unparsed(one: Path, tmp_pa
     assert list(frame["role"]).count("judge") == 12
     report = str(run.report())
     assert "| base | single-domain | 1 | – | – | – | – | – | – |" in report
-    assert "they count in no mean. Over all scenarios: Coh. assistant 1," in report
+    assert "they are excluded from all means. Over all scenarios: Coh. assistant 1," in report
 
 
 def test_turn_limit_ends_a_dialogue(one: Path, tmp_path: Path) -> None:
@@ -102,13 +102,13 @@ def test_truncated_reply_is_shown_counted_and_exported(
     with serving(lambda _body, number: answers.get(number, completion("That is done."))) as server:
         _played(tmp_path / "run.db", server.url)
     shown = dialoom("show", "run.db", "1").stdout
-    assert "I will set it for\n(cut off, as it was too long)" in shown
+    assert "I will set it for\n(cut off at the token limit)" in shown
     assert "I will not say that.\n(refused)" in shown
-    told = "1 cut off, 1 refused, 1 nothing but thoughts"
+    told = "1 cut off, 1 refused, 1 reasoning without an answer"
     assert f"replies of assistant: {told}" in dialoom("status", "run.db").stdout
     counted = json.loads(dialoom("status", "run.db", "--json").stdout)["roles"]["assistant"]["broken_off"]
-    assert counted == {"cut off": 1, "refused": 1, "nothing but thoughts": 1}
-    assert f"Replies that broke off: assistant {told}" in " ".join(dialoom("report", "run.db").stdout.split())
+    assert counted == {"cut off": 1, "refused": 1, "reasoning without an answer": 1}
+    assert f"Incomplete replies: assistant {told}" in " ".join(dialoom("report", "run.db").stdout.split())
     dialoom("export", "run.db", "-o", "lines.jsonl")
     lines: list[dict[str, Any]] = json.loads((tmp_path / "lines.jsonl").read_text().splitlines()[0])["messages"]
     assert "cut_line" in dialoom("show", "run.db", "1").stdout, "it is a fault of its speaker"
@@ -233,7 +233,7 @@ def test_frames_of_a_recipe_without_judges(tmp_path: Path) -> None:
 
 def test_unknown_frame_or_missing_library_is_an_error(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
-        dialoom.DialoomError, match="kind 'turns': there are episodes, lines, judgements, faults, calls"
+        dialoom.DialoomError, match="kind must be one of episodes, lines, judgements, faults, calls"
     ) as error:
         run.frame("turns")  # type: ignore[arg-type]
     assert error.value.setting == "kind"

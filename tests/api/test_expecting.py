@@ -111,7 +111,7 @@ def test_wrong_usage_fails_with_one_message(folder: Path) -> None:
         "unknown metric 'resolve'; the run has",
         "concurrency must be at least 1, got 0",
         "unknown role 'clerk'",
-        f"No module named 'no_such_shop'; it is neither in the working folder {folder} nor in Python's path\n",
+        f"No module named 'no_such_shop'; it is neither in the working folder {folder} nor on Python's path\n",
         "broken.case.json:6: not JSON",
         '>       dialoom_run("shop.toml", model="offline/placeholder", concurrency=0)',
     ):
@@ -128,7 +128,7 @@ def test_expectation_that_is_not_met_shows_the_worst_conversation(folder: Path) 
         expected.pass_k(2).at_least(0.5)
     with pytest.raises(AssertionError, match="offline"):
         api.expect(run).metric("resolved").at_least(0)
-    with pytest.raises(api.DialoomError, match="a share is from 0 to 1"):
+    with pytest.raises(api.DialoomError, match="a share must be from 0 to 1"):
         expected.at_least(80)
     with pytest.raises(api.DialoomError, match="name a metric first"):
         api.expect(run).at_least(1)

@@ -78,14 +78,14 @@ def test_player_object_must_be_given_again_to_resume(release: Path, tmp_path: Pa
     assert run.status().pending > 0
     more = dialoom.Budget(max_calls=None)
     with pytest.raises(
-        dialoom.DialoomError, match="'assistant' was played by 'mine', which was given as an obj"
+        dialoom.DialoomError, match="'assistant' was played by 'mine', which was passed as an obj"
     ) as wrong:
         dialoom.resume(path, budget=more)
     assert wrong.value.setting == "models"
-    assert str(wrong.value).endswith("""; give it again, as models={"assistant": ...}""")
+    assert str(wrong.value).endswith("""; pass it again, as models={"assistant": ...}""")
     refused = command_in(tmp_path)("resume", path, code=2).stderr
-    assert refused.endswith("; go on in Python: dialoom.resume(RUN, models={'assistant': ...})\n")
-    with pytest.raises(DialoomError, match="which a run keeps to its end"):
+    assert refused.endswith("; continue in Python: dialoom.resume(RUN, models={'assistant': ...})\n")
+    with pytest.raises(DialoomError, match="which cannot change during a run"):
         dialoom.resume(path, models={"assistant": mine, "judge": clerk}, budget=more)
     assert talk(dialoom.resume(path, models={"assistant": mine}, budget=more)) == talk(whole)
 
@@ -109,7 +109,7 @@ async def test_handle_keeps_the_player_objects_of_its_run(release: Path, tmp_pat
     planned = dialoom.plan("personalens", path=tmp_path / "planned.db", **told(release, models={"assistant": mine}))
     assert planned.ended is None
     assert [event async for event in planned.stream()][-1] == dialoom.Ended(planned.path, 6, 0, True)
-    with pytest.raises(DialoomError, match="in no file"):
+    with pytest.raises(DialoomError, match="is not stored in the run"):
         dialoom.open_run(planned.path).resume()
 
 
@@ -370,7 +370,7 @@ class Unshown(ValueError):
 
 
 BAD: Mapping[str, tuple[Any, str]] = {
-    "None": (returning(None), "mine returned None; a text, a dictionary with 'content' and perhaps 'tool_calls', or"),
+    "None": (returning(None), "mine returned None; it must return a text, a dictionary with 'content'"),
     "yields pieces of several kinds": (
         named(mixed),
         "mine yielded 2 pieces (dict, str); only texts or AIMessageChunks are",
@@ -400,18 +400,18 @@ BAD: Mapping[str, tuple[Any, str]] = {
     "exits": (named(lambda _: sys.exit(3)), "mine raised SystemExit: 3"),
     "exits in the event loop": (returning(SystemExit(3)), "mine raised SystemExit: 3"),
     "is cancelled": (returning(asyncio.CancelledError()), "mine raised CancelledError"),
-    "too long": (returning("x" * 1_000_001), "mine: the reply has 1,000,001 letters; 1,000,000 are the most"),
+    "too long": (returning("x" * 1_000_001), "mine: the reply has 1,000,001 characters; the maximum is 1,000,000"),
     "only calls": (
         returning(AIMessage("", tool_calls=[CALL])),
-        "mine returned only tool calls (search), and no tools were offered; text is needed",
+        "mine returned only tool calls (search), but no tools were offered; it must return text",
     ),
     "graph that ends with calls": (
         graph(lambda _: {"messages": [AIMessage("", tool_calls=[CALL])]}),
-        "mine returned only tool calls (search), and no tools were offered; text is needed",
+        "mine returned only tool calls (search), but no tools were offered; it must return text",
     ),
     "graph that adds nothing": (
         graph(lambda _: {"messages": []}),
-        "mine returned no new message: its final state ends with the message that it was given last",
+        "mine returned no new message: its final state ends with the last message that it was given",
     ),
     "graph that forgets": (
         graph(lambda state: {"messages": [RemoveMessage(each.id or "") for each in state["messages"]]}),
@@ -556,7 +556,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
     "maker of nothing": (lambda tools: None, "returned a NoneType; a function of `tools` must return a compiled"),  # noqa: ARG005
     "not callable": (
         7,
-        "models: int cannot play a role: 7 must be a function or object that is called with `messages`",
+        "models: int cannot play a role: 7 must be a callable that takes `messages`",
     ),
     "class": (dict, "models: dict is a class: give an object of it, or declare it stateful"),
     "not compiled": (OUTER, "models: StateGraph cannot play a role: <langgraph.graph.state.StateGraph"),

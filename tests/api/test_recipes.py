@@ -44,13 +44,13 @@ def test_recipe_class_without_a_file_is_played_and_read(is_class: bool, tmp_path
     assert other.status().done == 1, "what needs no recipe needs none"
     for needing in (lambda: other.recipe, other.report, lambda: other.scenario(1), other.resume):
         with pytest.raises(
-            dialoom.DialoomError, match="recipe 'counting' was given as an object and is in no"
+            dialoom.DialoomError, match="recipe 'counting' was passed as an object and cannot be"
         ) as error:
             needing()
         assert error.value.setting == "recipe"
-        assert error.value.message.endswith("is in no file")
+        assert error.value.message.endswith("cannot be loaded from a file")
         assert worded(error.value).endswith(f"; open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)")
-    with pytest.raises(dialoom.DialoomError, match=r"; give it again, as recipe=\.\.\."):
+    with pytest.raises(dialoom.DialoomError, match=r"; pass the object again, as recipe=\.\.\."):
         dialoom.resume(path, models={"speaker": speaker})
 
     again: dict[str, Any] = {"models": {"speaker": speaker}, "budget": dialoom.Budget(max_calls=None)}
@@ -80,7 +80,7 @@ def test_recipe_other_than_the_runs_own_is_refused(tmp_path: Path) -> None:
     path = dialoom.plan(counting(tmp_path), path=tmp_path / "run.db", models={"speaker": speaker}).path
     for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
         with pytest.raises(
-            dialoom.DialoomError, match=r"^recipe: this run was made by 'counting', 'personalens' was given"
+            dialoom.DialoomError, match=r"^recipe: this run was created with 'counting', but 'personalens' was given"
         ) as error:
             action(path, recipe="personalens")
         assert error.value.setting == "recipe"
@@ -129,11 +129,11 @@ def test_recipe_that_needs_more_than_its_file_is_kept_as_object(
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        ("personallens", "unknown recipe 'personallens'; there are aloe"),
+        ("personallens", "unknown recipe 'personallens'; the registered recipes are aloe"),
         (f"{EXAMPLE}:RECEIPT", "has no 'RECEIPT'"),
         ("nowhere.py:RECIPE", "there is no file"),
-        (7, "recipe '7' is int; an instance of"),
-        (dict, "is type; an instance of"),
+        (7, "recipe '7' is int; it must be an instance of"),
+        (dict, "is type; it must be an instance of"),
     ],
 )
 def test_object_that_is_no_recipe_is_refused(recipe: Any, message: str, tmp_path: Path) -> None:
@@ -169,19 +169,28 @@ def _with(**values: Any) -> Callable[[type[Recipe]], Any]:
         (_without("summary"), "Counting needs `summary`"),
         (_without("scenario_type"), "Counting needs `scenario_type`"),
         (lambda kind: type("Bare", (Recipe,), {"initial": kind.initial}), "Bare needs `graph`, `outcome`, `scenarios`"),
-        (_with(__init__=lambda _self, _words: None), "Other is not made without arguments; give an instance of it"),
-        (_with(roles=("speaker",)), "`roles` of Other is ('speaker',); a temperature by role is needed"),
-        (_with(prompts="counting/speaker"), "`prompts` of Other is 'counting/speaker'; a tuple of ids is needed"),
-        (_with(scenario_type=dict), "`scenario_type` of Other is <class 'dict'>; a subclass of Scenario is needed"),
+        (
+            _with(__init__=lambda _self, _words: None),
+            "Other cannot be created without arguments; give an instance of it",
+        ),
+        (
+            _with(roles=("speaker",)),
+            "`roles` of Other is ('speaker',); it must be a mapping from roles to temperatures",
+        ),
+        (
+            _with(prompts="counting/speaker"),
+            "`prompts` of Other is 'counting/speaker'; it must be a tuple of prompt ids",
+        ),
+        (_with(scenario_type=dict), "`scenario_type` of Other is <class 'dict'>; it must be a subclass of Scenario"),
         (_with(formats={}), "Other defines `formats` and must inherit WithExports"),
         (_with(scenario_type=Called), "`label` of Called is not a property; write @property above it"),
         (
             _with(graph=lambda _self, _options: None),
-            "`graph` of Other gives NoneType; a StateGraph that is not compiled",
+            "`graph` of Other returns NoneType; it must return a StateGraph that is not compiled",
         ),
         (
             lambda kind: _with(graph=lambda self, options: kind.graph(self, options).compile())(kind),
-            "`graph` of Other gives CompiledStateGraph; a StateGraph that is not compiled is needed; leave out `.comp",
+            "`graph` of Other returns CompiledStateGraph; it must return a StateGraph that is not compiled; leave out",
         ),
     ],
 )
@@ -201,7 +210,7 @@ def test_missing_or_wrong_recipe_part_is_named_with_its_class(
         ({"modles": {"user": "x"}}, "modles", r"modles is not a setting; did you mean models\?"),
         ({"max_cost": 0.01}, "max_cost", r"part of the budget: budget=dialoom.Budget\(max_cost=...\)"),
         ({"limit": 2}, "limit", "limit is an option of the recipe; give it as options={'limit': ...}"),
-        ({"options": {"limits": 3}}, "options", "personalens has no option 'limits'; there are profiles, users"),
+        ({"options": {"limits": 3}}, "options", "personalens has no option 'limits'; its options are profiles, users"),
         ({"options": {"limit": 0}}, "limit", "limit must be at least 1, got 0"),
         ({"options": {"limit": "some"}}, "limit", "limit must be a whole number, got 'some'"),
         ({"options": {"setting": ["base", "E"]}}, None, "E"),
@@ -223,7 +232,7 @@ def test_missing_or_wrong_recipe_part_is_named_with_its_class(
         (
             {"budget": {"max_call": 1}},
             "budget",
-            "budget must have no bounds but max_calls, .*, got 'max_call'",
+            "budget can only have the bounds max_calls, .*, got 'max_call'",
         ),
         ({"budget": {"max_calls": -1}}, "max_calls", "max_calls must be at least 0, got -1"),
         ({"rpm": 0}, "rpm", "rpm must be at least 1, got 0"),
@@ -278,7 +287,7 @@ def test_setting_for_a_model_that_plays_no_role_is_noted(release: Path, tmp_path
     run = dialoom.plan("personalens", path=tmp_path / "run.db", **settings)
     notes = [event.text for event in heard if isinstance(event, dialoom.Notice)]
     assert [note for note in notes if "no role" in note] == [
-        f"{setting}: no role is played by {name}, so it changes nothing; there are {', '.join(played)}"
+        f"{setting}: no role is played by {name}, so the setting has no effect; the models are {', '.join(played)}"
         for setting, name in (("context", "gpt-5-mimi"), ("rpm", "other"))
     ]
     heard.clear()
@@ -297,7 +306,7 @@ def test_existing_file_is_not_overwritten(release: Path, tmp_path: Path) -> None
     path = tmp_path / "run.db"
     path.write_text("a diary")
     with pytest.raises(
-        dialoom.DialoomError, match=r"exists; go on with dialoom\.resume\('.*run\.db'\), or give"
+        dialoom.DialoomError, match=r"exists; continue it with dialoom\.resume\('.*run\.db'\), or give"
     ) as error:
         dialoom.play("personalens", path=path, **told(release))
     assert error.value.advice is not None and error.value.advice.action == "resume_or_new_path"

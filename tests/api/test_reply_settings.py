@@ -76,7 +76,7 @@ def test_reply_limits_of_the_paper_are_defaults(release: Path, tmp_path: Path) -
         )
         assert limits_of(server) == {"judge": {(70, 0.2)}}
         assert judged.judgement_sets[1].models["judge"].params == {"top_p": 0.2}
-    with pytest.raises(dialoom.DialoomError, match=r"judge.seed would be left out"):
+    with pytest.raises(dialoom.DialoomError, match=r"judge.seed would not be sent"):
         dialoom.judge(run.path, "anthropic/claude-sonnet-4-5", params={"judge": {"seed": 1}}, name="third")
     assert len(run.judgement_sets) == 2, "nothing was begun"
 
@@ -94,7 +94,7 @@ async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path,
         )
         async with run.step(1) as stepper:
             await stepper.goto(2)
-            with pytest.raises(dialoom.DialoomError, match=r"assistant.frequency_penalty would be left out"):
+            with pytest.raises(dialoom.DialoomError, match=r"assistant.frequency_penalty would not be sent"):
                 await stepper.exchange("assistant", "anthropic/claude-sonnet-4-5")
             await stepper.exchange("assistant", "openai/other")
             with pytest.MonkeyPatch.context() as patch:

@@ -82,7 +82,7 @@ def test_same_call_continues_an_interrupted_simulation(tmp_path: Path) -> None:
 
 def test_other_rows_are_not_continued_in_the_same_file(tmp_path: Path) -> None:
     simulated(tmp_path)
-    with pytest.raises(DialoomError, match="holds another run: other rows, prompts, turns, judges or checks"):
+    with pytest.raises(DialoomError, match="contains a run with other rows, prompts, turns, judges or checks"):
         simulated(tmp_path, people=PEOPLE[:1])
 
 
@@ -91,13 +91,13 @@ def test_another_seed_or_assistant_is_refused_for_an_existing_file(tmp_path: Pat
         return "Something else."
 
     simulated(tmp_path)
-    with pytest.raises(DialoomError, match=r"seed 5: .* holds a run with seed 0; give another path"):
+    with pytest.raises(DialoomError, match=r"seed 5: .* contains a run with seed 0; give another path"):
         simulated(tmp_path, seed=5)
-    with pytest.raises(DialoomError, match=r"holds a run whose assistant is '.*', another function"):
+    with pytest.raises(DialoomError, match=r"contains a run whose assistant is '.*', another function"):
         simulated(tmp_path, assistant=newer)
-    with pytest.raises(DialoomError, match=r"on_user_fault retry 2: .* holds a run with on_user_fault flag;"):
+    with pytest.raises(DialoomError, match=r"on_user_fault retry 2: .* contains a run with on_user_fault flag;"):
         simulated(tmp_path, on_user_fault="retry 2")
-    with pytest.raises(DialoomError, match=r"holds a run whose user models are object:player;"):
+    with pytest.raises(DialoomError, match=r"contains a run whose user models are object:player;"):
         simulated(tmp_path, user=["offline/attentive", "offline/generic"])
 
 
@@ -107,7 +107,7 @@ def test_run_with_several_models_of_a_role_is_continued_with_the_same_ones_only(
     assert simulated(tmp_path, **models, budget=dialoom.Budget(max_calls=1000)).status().pending == 0
     for role, (first, second) in models.items():
         for changed in (first, [first, second, "offline/attentive"], [first, "offline/attentive"]):
-            with pytest.raises(DialoomError, match=f"holds a run whose {role} models are .*, .*; give another path"):
+            with pytest.raises(DialoomError, match=f"contains a run whose {role} models are .*, .*; give another path"):
                 simulated(tmp_path, **{**models, role: changed})
 
 
@@ -189,7 +189,7 @@ def test_a_run_without_its_functions_is_read_and_not_resumed(tmp_path: Path) -> 
     simulated(tmp_path, checks=checks, concurrency=1, budget=dialoom.Budget(max_calls=8))
     run = dialoom.open_run(tmp_path / "run.db")
     assert "check-1 %" in str(run.report())
-    with pytest.raises(DialoomError, match=r"functions that were given as Python objects: check-1; call dialoom.simu"):
+    with pytest.raises(DialoomError, match=r"functions that were passed as Python objects: check-1; call dialoom.simu"):
         dialoom.resume(tmp_path / "run.db", models={"assistant": AGENT, "user": USER, "judge": judge})
     whole = simulated(tmp_path, checks=checks, budget=dialoom.Budget(max_calls=100))
     assert whole.status().done == 4

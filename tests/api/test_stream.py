@@ -148,7 +148,7 @@ def test_control_stops_from_another_thread(way: str, release: Path, tmp_path: Pa
 def test_control_used_before_planning_is_an_error_without_a_file(release: Path, tmp_path: Path) -> None:
     control = Control()
     control.drain()
-    with pytest.raises(dialoom.DialoomError, match="stopped while the run was planned; nothing was written"):
+    with pytest.raises(dialoom.DialoomError, match="stopped during planning; nothing was written"):
         dialoom.play("personalens", path=tmp_path / "run.db", **told(release, control=control))
     assert not list(tmp_path.glob("run.db*"))
     run = dialoom.plan("personalens", path=tmp_path / "run.db", **told(release))

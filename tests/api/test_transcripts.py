@@ -143,7 +143,7 @@ def test_a_judging_that_failed_at_once_does_not_reserve_its_name(tmp_path: Path)
 def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:
     study = _judges(tmp_path)
     run = dialoom.play("personalens-people", path=tmp_path / "run.db", options={"people": 1})
-    with pytest.raises(dialoom.DialoomError, match="only imported conversations"):
+    with pytest.raises(dialoom.DialoomError, match="only runs of imported conversations"):
         dialoom.judge(run.path, "offline/placeholder", judges=study)
     with pytest.raises(dialoom.DialoomError, match="is a run of"):
         dialoom.import_transcripts(_written(tmp_path / "t.jsonl", KETTLE), path=run.path)
@@ -157,9 +157,12 @@ def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:
         ({"messages": []}, "at least one message"),
         ({"messages": [{"content": "x"}]}, r"messages\[1\] has no role"),
         ({"messages": [{"role": "user"}]}, r"messages\[1\] has no text"),
-        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "c9"}]}, "'c9', which no message calls"),
+        (
+            {"messages": [{"role": "tool", "content": "x", "tool_call_id": "c9"}]},
+            "'c9', which is not the id of any tool call",
+        ),
         ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "without name or arguments"),
-        ({"messages": [{"user": "x", "assistant": {"a": "y"}}]}, "no assistant's text that was chosen"),
+        ({"messages": [{"user": "x", "assistant": {"a": "y"}}]}, "no chosen assistant's reply"),
         ({"messages": [{"role": "user", "content": "x"}], "tools": ["x"]}, "'tools' must be a list of objects"),
     ],
 )
@@ -235,7 +238,7 @@ async def test_a_continued_conversation_is_a_case_whose_later_lines_can_be_answe
     ]
     assert (await dialoom.areplay(begun_anew, trust=True)).is_same
     assert begun_anew.outcome.messages[0].content == "I open."  # which asks nobody
-    with pytest.raises(dialoom.DialoomError, match="imported lines only"):
+    with pytest.raises(dialoom.DialoomError, match="only imported lines"):
         await dialoom.areplay(imported, live=["assistant"], trust=True)
 
 
@@ -295,9 +298,9 @@ def test_of_the_spans_of_a_conversation_the_longest_is_imported(tmp_path: Path) 
 
 def test_a_span_without_messages_is_broken(tmp_path: Path) -> None:
     empty = _span("a", [], "x", **{"gen_ai.output.messages": "[]"})
-    with pytest.raises(dialoom.DialoomError, match=r"holds no gen_ai.input.messages"):
+    with pytest.raises(dialoom.DialoomError, match=r"has no gen_ai.input.messages"):
         _imported(tmp_path, empty)
-    with pytest.raises(dialoom.DialoomError, match="no span of OpenTelemetry"):
+    with pytest.raises(dialoom.DialoomError, match="not a span of OpenTelemetry"):
         _imported(tmp_path, {"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": [{"value": 1}]}]}]}]})
 
 

@@ -136,7 +136,7 @@ def test_judges_of_a_recipe_are_tried_on_a_run(tmp_path: Path, dialoom: Command)
     tried = open_run(tmp_path / "tried.db")
     assert sum(bool(each.outcome.judgements) for each in tried.episodes(tried.judgement_sets[-1].name)) == 5
     refused = dialoom("judge", "--try", "run.db", "--model", "judge=python:cast:one", "-o", "no/tried.db", code=2)
-    assert refused.stderr.startswith("dialoom: no/tried.db cannot be made (No such file or directory)")
+    assert refused.stderr.startswith("dialoom: no/tried.db cannot be created (No such file or directory)")
 
 
 def test_failed_trial_says_what_is_kept_and_is_retried(folder: Path, dialoom: Command) -> None:
@@ -144,8 +144,8 @@ def test_failed_trial_says_what_is_kept_and_is_retried(folder: Path, dialoom: Co
     cast = folder / "cast.py"
     cast.write_text(CAST.replace("def failing", "def mended"))
     lost = dialoom(*tried, code=2)
-    assert "nothing is kept without -o RUN" in lost.stdout and "Go on with" not in lost.stdout
-    assert "judged no conversation, so there is nothing to compare with the labels" in lost.stderr
+    assert "without -o RUN nothing is saved" in lost.stdout and "Continue with" not in lost.stdout
+    assert "judged no labelled conversation, so there is nothing to compare" in lost.stderr
     kept = dialoom(*tried, "-o", "tried.db", code=2)
     assert "--retry-failed" in kept.stdout and "nothing is kept" not in kept.stdout
     cast.write_text(CAST.replace("def one", "def mended"))
@@ -156,10 +156,10 @@ def test_failed_trial_says_what_is_kept_and_is_retried(folder: Path, dialoom: Co
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--try", "talks.jsonl", "--model", "judge=python:cast:one"), "name the study whose judges are tried"),
+        (("--try", "talks.jsonl", "--model", "judge=python:cast:one"), "give the study whose judges are to be tried"),
         (("--try", "talks.jsonl", "--judges", "judges.toml"), "--model is missing"),
         (("--try", "none.jsonl", "--judges", "judges.toml", "--model", "offline/placeholder"), "none.jsonl"),
-        (("--try", "talks.jsonl", "--name", "x", "--model", "offline/placeholder"), "does not go with --name"),
+        (("--try", "talks.jsonl", "--name", "x", "--model", "offline/placeholder"), "cannot be combined with --name"),
         (("--model", "offline/placeholder"), "give RUN, or --try FILE"),
     ],
 )

@@ -95,7 +95,7 @@ def _as_label(score: Any) -> str:
 def test_sample_is_blind_balanced_and_reproducible(dialoom: Command, run: Path, tmp_path: Path) -> None:
     said = dialoom("agree", run, "--sample", 35, "-o", "s.csv", "--annotators", "anna, ben").stdout
     assert "35 judgements to label written to s.csv" in said
-    assert "judgements have no score and were not drawn from" in said
+    assert "judgements have no score and were excluded from the draw" in said
     rows = _rows(tmp_path / "s.csv")
     columns = ["item", "scenario", "metric", "target", "turn", "scale", "digest", "about", "conversation"]
     assert list(rows[0]) == [*columns, "label:anna", "label:ben"]
@@ -133,7 +133,7 @@ def test_sample_can_be_whole_and_never_overwrites_a_file(dialoom: Command, run: 
     assert f"{24 - len(scored)} judgements have no score" in said
     assert sorted(row["item"] for row in _rows(tmp_path / "s.csv")) == sorted(scored)
     before = (tmp_path / "s.csv").read_bytes()
-    assert "may hold people's labels" in dialoom("agree", run, "--sample", 5, "-o", "s.csv", code=2).stderr
+    assert "may contain people's labels" in dialoom("agree", run, "--sample", 5, "-o", "s.csv", code=2).stderr
     assert (tmp_path / "s.csv").read_bytes() == before
     assert "there is no folder no" in dialoom("agree", run, "--sample", 5, "-o", "no/s.csv", code=2).stderr
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".partial")]
@@ -208,7 +208,7 @@ def test_labels_give_kappas(dialoom: Command, run: Path, tmp_path: Path) -> None
     text = dialoom("agree", run, "--labels", "filled.csv", "--metric", "personalization").stdout
     assert "judge, annotators (mean)" in text
     assert "annotators (Fleiss)" in text
-    assert "personalization (assistant): cells without a label, left out: cleo 1." in text
+    assert "personalization (assistant): items without a label, left out: cleo 1." in text
     assert "task_completion" not in text
     assert "offline" not in text
     one = dialoom("agree", run, "--labels", "filled.csv", "--annotators", "ben").stdout
@@ -228,7 +228,7 @@ def test_undefined_kappa_is_a_dash_with_its_reason(dialoom: Command, players: li
 
     _fill(tmp_path / "s.csv", tmp_path / "f.csv", fill)
     text = dialoom("agree", "run.db", "--labels", "f.csv").stdout
-    assert "a rater gave one value only" in " ".join(text.split())
+    assert "a rater used only one value" in " ".join(text.split())
     assert "0.00" not in text
     assert "nan" not in text
     verdicts = json.loads(dialoom("agree", "run.db", "--labels", "f.csv", "--json").stdout)["agreement"][0]
@@ -274,7 +274,7 @@ def test_tables_made_with_an_offline_model_say_so(dialoom: Command, tmp_path: Pa
     dialoom("run", "personalens", "--limit", 2, "-o", "run.db")
     dialoom("agree", "run.db", "--sample", 2, "-o", "s.csv", "--metric", "task_completion")
     _fill(tmp_path / "s.csv", tmp_path / "f.csv", lambda _, number: {"annotator_1": str(number)})
-    assert "no evidence about any model" in dialoom("agree", "run.db", "--labels", "f.csv").stdout
+    assert "not evidence about any model" in dialoom("agree", "run.db", "--labels", "f.csv").stdout
 
 
 def test_labels_that_do_not_fit_the_run_are_refused_by_line(dialoom: Command, run: Path, tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_labels_that_do_not_fit_the_run_are_refused_by_line(dialoom: Command, ru
                 file.agreement(path=path)
             assert f"{path}:3: {message}" in str(caught.value)
         path.write_text(f"item,label:anna\n{items['coherence']},3\n")
-        with pytest.raises(DialoomError, match=r"metrics .naturalness.: the items of .* are of coherence"):
+        with pytest.raises(DialoomError, match=r"metrics .naturalness.: the items of .* belong to coherence"):
             file.agreement(path=path, metrics=["naturalness"])
         with pytest.raises(DialoomError, match="not a whole number from 9 to 10"):
             file.agreement(path=path, scales=["coherence=9-10"])
@@ -308,9 +308,9 @@ def test_labels_that_do_not_fit_the_run_are_refused_by_line(dialoom: Command, ru
         ([], "give --sample N -o FILE"),
         (["--sample", 5, "--labels", "f.csv"], "give --sample N -o FILE"),
         (["--sample", 5], "-o FILE is missing"),
-        (["--sample", 5, "-o", "s.csv", "--json"], "--json is for --labels"),
-        (["--labels", "f.csv", "-o", "s.csv"], "-o is for --sample"),
-        (["--labels", "f.csv", "--seed", 2], "--seed is for --sample"),
+        (["--sample", 5, "-o", "s.csv", "--json"], "--json needs --labels"),
+        (["--labels", "f.csv", "-o", "s.csv"], "-o needs --sample"),
+        (["--labels", "f.csv", "--seed", 2], "--seed needs --sample"),
         (["--sample", 5, "-o", "s.csv", "--annotators", "anna,anna"], "different names, separated by commas"),
         (["--sample", 5, "-o", "s.csv"], "there is no run file"),
     ],

@@ -144,7 +144,7 @@ def test_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path, 
     again = dialoom("judge", run, "--model", "judge=python:strict:judge", "--name", "strict")
     assert "0 done, 0 failed" in again.stdout
     refused = dialoom("judge", run, "--model", "judge=python:players:judge", "--name", "strict", code=2)
-    assert "--name 'strict': the judgements of that name were made by python:strict:judge" in refused.stderr
+    assert "--name 'strict': the existing set with that name was made by python:strict:judge" in refused.stderr
 
 
 def test_failing_assistant_fails_its_scenario_only(dialoom: Command, players: list[str], tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_failing_assistant_fails_its_scenario_only(dialoom: Command, players: li
     assert len(lines[0]["messages"]) == 5, "what the conversation had come to is kept"
     dialoom("resume", "r.db", code=1)
     (tmp_path / "calm").touch()
-    assert "2 failed scenarios are tried again" in dialoom("resume", "r.db", "--retry-failed").stdout
+    assert "2 failed scenarios are retried" in dialoom("resume", "r.db", "--retry-failed").stdout
     dialoom("export", "r.db", "-o", "r.jsonl")
     assert [line["ended_by"] for line in lines_of(tmp_path / "r.jsonl")] == ["user_terminated"] * 2
 
@@ -247,13 +247,13 @@ def test_existing_run_is_not_overwritten(dialoom: Command, run: Path, players: l
 def test_unknown_names_are_refused_with_the_known_ones(dialoom: Command, run: Path) -> None:
     assert "personalens" in dialoom("run", "persona", "-o", "x.db", code=2).stderr
     assert "has no scenario 'nobody'" in dialoom("show", run, "nobody", code=2).stderr
-    assert "beginning of several" in dialoom("show", run, "user7", code=2).stderr
+    assert "prefix of several" in dialoom("show", run, "user7", code=2).stderr
     assert (
-        "there are dialogues, personalens, evaluations, sharegpt, sft"
+        "the formats are dialogues, personalens, evaluations, sharegpt, sft"
         in dialoom("export", run, "--format", "x", "-o", "x", code=2).stderr
     )
     assert "no judgements named 'x'" in dialoom("report", run, "--judging", "x", code=2).stderr
-    assert "there are scores, domains" in dialoom("report", run, "--table", "x", code=2).stderr
+    assert "--table must be among scores, domains" in dialoom("report", run, "--table", "x", code=2).stderr
 
 
 def test_full_disk_is_one_message(players: list[str], tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_unfinished_dialogue_is_shown_as_far_as_it_is(dialoom: Command, tmp_path
     dialoom("run", "personalens", "--limit", 2, "--concurrency", 1, "--max-calls", 4, "-o", "run.db", code=3)
     shown = dialoom("show", "run.db", 1).stdout
     assert shown.count("\nuser\n") == 2
-    assert "is not finished yet, this is how far it is; go on with: dialoom resume run.db" in shown
+    assert "is not finished yet; shown is its current state; continue with: dialoom resume run.db" in shown
     line = json.loads(dialoom("show", "run.db", 1, "--json").stdout)
     assert (line["state"], line["ended_by"], len(line["messages"])) == ("pending", "", 4)
     assert "is not begun yet" in dialoom("show", "run.db", 2).stdout
@@ -338,7 +338,7 @@ def test_table_keeps_its_name_after_a_second_judging(tmp_path: Path) -> None:
         "scores-panel",
     ]
     assert [table.name for table in run.report(tables=["scores-second"]).tables] == ["scores-second"]
-    with pytest.raises(DialoomError, match="tables 'score': there are"):
+    with pytest.raises(DialoomError, match="tables must be among"):
         run.report(tables=["score"])
 
 

@@ -210,10 +210,10 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
             ["--format", "dpo", "--round-range", "9-3"],
             "--round-range: must be a range of rounds from 1, such as 3-10, got '9-3'",
         ),
-        (["--format", "dpo", "--round-range", "9-10"], "round_range=9-10 leaves no row of 12 finished scenarios"),
-        (["--format", "dpo", "--test-share", "1"], "a share lies between 0 and 1"),
-        (["--format", "dpo", "--test-share", "0.1", "--round-range", "9"], "split has no row with round_range=9"),
-        (["--format", "cpo"], "there are dialogues, aloe, sft, dpo, kto, reward, tree"),
+        (["--format", "dpo", "--round-range", "9-10"], "round_range=9-10 selects no row of 12 finished scenarios"),
+        (["--format", "dpo", "--test-share", "1"], "a share must be between 0 and 1"),
+        (["--format", "dpo", "--test-share", "0.1", "--round-range", "9"], "split has no rows with round_range=9"),
+        (["--format", "cpo"], "the formats are dialogues, aloe, sft, dpo, kto, reward, tree"),
     ],
 )
 def test_impossible_export_is_one_line_and_writes_nothing(
@@ -247,7 +247,7 @@ def test_formats_of_other_recipes_are_split_and_encoded(dialoom: Command, player
     with open_run(tmp_path / "r.db") as run:
         wanted: list[dict[str, Any]] = [{"encoding": "parquet"}, {"test_share": 0.5}]
         for arguments in wanted:
-            with pytest.raises(DialoomError, match="is a folder of files of its own"):
+            with pytest.raises(DialoomError, match="writes a folder of its own files"):
                 run.export("personalens", tmp_path / "out", **arguments)
         run.export("sft", tmp_path / "set", test_share=0.5)
         run.export("dialogues", tmp_path / "d.parquet", encoding="parquet")
@@ -318,7 +318,7 @@ def test_existing_folder_is_left_alone(dialoom: Command, trees: Path, tmp_path: 
     for _ in range(2):
         dialoom(*arguments)
     (tmp_path / "set" / "train.jsonl").write_text("{}")
-    assert "set/train.jsonl is there with other content" in dialoom(*arguments, code=2).stderr
+    assert "set/train.jsonl exists with other content" in dialoom(*arguments, code=2).stderr
 
 
 def test_own_recipe_has_its_own_formats_and_flags(dialoom: Command, tmp_path: Path) -> None:
@@ -344,6 +344,6 @@ def test_parquet_type_fits_all_rows(dialoom: Command, tmp_path: Path, monkeypatc
         assert pyarrow.parquet.ParquetFile(tmp_path / "n.parquet").num_row_groups == 2
         with pytest.raises(DialoomError, match="'value' of a row is text and whole number in different rows"):
             run.export("mixed", tmp_path / "x.parquet", encoding="parquet")
-        with pytest.raises(DialoomError, match="names nothing by which its rows could be split"):
+        with pytest.raises(DialoomError, match="states no facet by which its rows can be split"):
             run.export("rows", tmp_path / "x", test_share=0.5)
     assert not [path for path in tmp_path.iterdir() if "x" in path.name]

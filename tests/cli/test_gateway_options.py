@@ -93,7 +93,7 @@ def test_environment_wins_over_env_file(dialoom: Command, plan: list[object], tm
         (f"A=1\n{KEY}\n", "line 2: "),
         (f"OPENAI_API_KEY: {KEY}\n", "line 1: "),
         (f"\nOPENAI_API_KEY='{KEY}\n", "line 2: not of the form NAME=VALUE"),
-        ("OPENAI_API_KEY=\n", "line 1: OPENAI_API_KEY has no value; NAME=VALUE is needed"),
+        ("OPENAI_API_KEY=\n", "line 1: OPENAI_API_KEY has no value; write NAME=VALUE"),
         (None, "keys.env: there is no such file"),
     ],
 )
@@ -209,7 +209,7 @@ def test_flags_win_over_a_file_and_printed_settings_give_the_same_run(
         (["--param", "judge.top_q=1"], "--param: judge.top_q is unknown; did you mean top_p?"),
         (["--param", "referee.top_p=1"], "--param: unknown role 'referee'; the roles are user, assistant, judge"),
         (["--param", "judge.seed=1", "--param", "judge.seed=2"], "judge.seed is given twice, as 1 and 2"),
-        (["--param", "judge.model=x"], "--param: judge.model cannot be given so"),
+        (["--param", "judge.model=x"], "--param: judge.model cannot be set here"),
         (["--param", "judge.top_p"], "--param must be [ROLE.]KEY=VALUE, got 'judge.top_p'"),
         (["--param", "judge.stop=[END"], "--param must have a value in JSON or YAML, got 'judge.stop=[END'"),
         (["--max-reply", "judge=many"], "--max-reply of judge must be a whole number, got 'many'"),
@@ -266,7 +266,7 @@ def test_doctor_asks_with_the_settings_of_a_run(dialoom: Command) -> None:
         assert [(body["max_tokens"], body["stop"]) for body in server.requests] == [(60, ["END"])] * 3
     told = ["--model", "anthropic/claude-sonnet-4-5", "--param", "seed=3"]
     done = dialoom("doctor", *told, code=1, variables={"ANTHROPIC_API_KEY": "sk-test"})
-    assert "seed would be left out" in done.stdout
+    assert "seed would not be sent" in done.stdout
     for wrong in (["--param", "judge.seed=3"], ["--param", "sead=3"], ["--timeout", -1]):
         assert f"{wrong[0]}" in dialoom("doctor", "--model", "openai/house", *wrong, code=2).stderr
 

@@ -33,7 +33,7 @@ def test_commands_are_listed_in_order_of_use(dialoom: Command) -> None:
     places = [text.index(f"\n  {name} ") for name in LISTED]
     assert places == sorted(places)
     assert "More commands" not in text
-    assert "..." not in text.partition("Get ready")[2]
+    assert "..." not in text.partition("Set up")[2]
 
 
 def test_named_command_is_built_alone() -> None:
@@ -44,7 +44,7 @@ def test_named_command_is_built_alone() -> None:
 def test_help_of_run_explains_recipes(dialoom: Command) -> None:
     text = " ".join(dialoom("run", "--help").stdout.split())
     assert "personalens Task-oriented dialogues of simulated users" in text
-    assert "FILE.py:RECIPE One of your own" in text
+    assert "FILE.py:RECIPE Your own recipe" in text
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_doctor_prints_one_line_a_check(dialoom: Command) -> None:
     said = dialoom("doctor", "--model", "offline/attentive").stdout
     assert "ok       model offline/attentive" in said
     assert "ok       structured output offline/attentive" in said
-    assert "\neverything required is in place\n" in said
+    assert "\nall required checks passed\n" in said
 
 
 def test_doctor_lists_missing_extras_by_purpose(dialoom: Command) -> None:
@@ -163,7 +163,7 @@ def test_doctor_lists_missing_extras_by_purpose(dialoom: Command) -> None:
     above, _, optional = said.partition(
         "optional, not installed; some commands need them (pip install 'dialoom[NAME]'):\n"
     )
-    assert above.endswith("everything required is in place\n"), "nothing below the list denies it"
+    assert above.endswith("all required checks passed\n"), "nothing below the list denies it"
     shown = {name for line in optional.splitlines() for name in line.partition(": ")[2].split(", ")}
     assert shown == {name for name, state in found.items() if state == "missing"}
     assert {"frames", "datasets", "plots", "studio", "training"} <= found.keys()
@@ -254,7 +254,7 @@ def test_estimate_calls_no_model_and_leaves_no_file(dialoom: Command, tmp_path: 
     assert rows["all"][-1] == "unknown", "a sum with an unknown part is unknown"
     assert "8 of the scenarios" in done.stdout
     assert "--price python:never:reply=IN,OUT" in done.stdout
-    assert "--max-calls 7 would be used up" in done.stdout
+    assert "--max-calls 7 would be exceeded" in done.stdout
 
 
 def test_estimate_of_offline_models_is_exact(dialoom: Command, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_both_pools_are_built_and_combined(dialoom: Command, tmp_path: Path) -> 
     assert len({person.id for person in people}) == 3310
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
     refused = dialoom("personas", "combine", "profiles.jsonl", "personalities.jsonl", "-n", 21001, "-o", "x", code=2)
-    assert "give 21,000 pairs; give a number from 1 to that" in refused.stderr
+    assert "give 21,000 pairs; give a number from 1 to 21,000" in refused.stderr
 
 
 def test_killed_pool_continues_to_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
@@ -96,9 +96,9 @@ def test_edited_finished_pool_is_left_alone(dialoom: Command, tmp_path: Path) ->
     assert pool.read_text() == content
     assert calls(dialoom, "pool.run.db") == 1
     pool.write_text(content.replace("She is", "She was", 1))
-    assert "no longer what its run made" in dialoom(*build, code=2).stderr
+    assert "differs from the pool that its run made" in dialoom(*build, code=2).stderr
     (tmp_path / "pool.run.db").unlink()
-    assert "pool.jsonl exists, and no run of it" in dialoom(*build, code=2).stderr
+    assert "pool.jsonl exists, but its run" in dialoom(*build, code=2).stderr
 
 
 def words(body: dict[str, Any], _number: int) -> Answer:
@@ -162,7 +162,7 @@ def test_failed_writer_is_asked_again_by_the_same_command(dialoom: Command, tmp_
         (["--embedder", "litellm:nobody/knows"], "unknown model 'nobody/knows'"),
         (["--model", "offline/poet"], "unknown model 'offline/poet'"),
         (["--seeds", "none.jsonl"], "there is no such file"),
-        (["--seeds", "empty.jsonl"], "the pool is empty"),
+        (["--seeds", "empty.jsonl"], "the pool contains no texts"),
         (["--seeds", "broken.jsonl"], "broken.jsonl:2: not JSON"),
         (["--prompts", "none"], "no such folder"),
     ],
@@ -187,9 +187,9 @@ def test_pool_check_shows_counts_twins_and_neighbours(dialoom: Command, tmp_path
     )
     shown = dialoom("personas", "check", "pool.jsonl").stdout
     assert "3 texts, 2 of them seeds, 2 rounds" in shown
-    assert "1 pairs of neighbours are more similar than 0.6" in shown
+    assert "1 pairs of nearest neighbours have a similarity above 0.6" in shown
     assert "lexical similarity is about the share of content words" in shown
-    assert "line 5 is the same text as line 2" in shown
+    assert "line 5 has the same text as line 2" in shown
     assert "1.00  line 1: He carves spoons" in shown
     found = json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)
     assert found["nearest"][0]["lines"] == [1, 3]
@@ -205,7 +205,10 @@ def test_threshold_is_suggested_from_the_pool(dialoom: Command, tmp_path: Path) 
     found = json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)
     assert (found["passing"], found["suggested_threshold"]) == (19, 0.5)
     shown = dialoom("personas", "check", "pool.jsonl", "--threshold", 0.4).stdout
-    assert "a filter of 0.4 would keep 10 of them, read in this order; one of 0.5 at least 95 %" in shown
+    assert (
+        "the threshold 0.4 would keep 10 of them, read in this order; "
+        "for more texts like these, 0.5 would keep at least 95 %"
+    ) in shown
     (tmp_path / "pool.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
     assert json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)["suggested_threshold"] is None
 
@@ -219,7 +222,10 @@ def test_pool_file_of_a_release_is_imported(dialoom: Command, tmp_path: Path) ->
     assert "exists" in dialoom("personas", "import", "profile.jsonl", "-o", "pool.jsonl", code=2).stderr
     (tmp_path / "profile.jsonl").write_text('"She rows."\n{"name": "x"}\n')
     broken = dialoom("personas", "import", "profile.jsonl", "-o", "other.jsonl", code=2)
-    assert "profile.jsonl:2: holds an object with 'name'; a text or an object with a 'text' is needed" in broken.stderr
+    assert (
+        "profile.jsonl:2: holds an object with 'name'; a line must be a text or an object with a 'text'"
+        in broken.stderr
+    )
 
 
 def test_budget_stops_a_pool_and_a_higher_one_continues(dialoom: Command, tmp_path: Path) -> None:
@@ -227,6 +233,6 @@ def test_budget_stops_a_pool_and_a_higher_one_continues(dialoom: Command, tmp_pa
     build = [*BUILD, "--target", 100]
     dialoom(*build, "-o", "whole.jsonl")
     stopped = dialoom(*build, "-o", "pool.jsonl", "--max-calls", 2, code=3)
-    assert "pool.jsonl is not written yet: the same 'dialoom personas build' goes on" in stopped.stdout
+    assert "pool.jsonl is not written yet; the same 'dialoom personas build' command continues" in stopped.stdout
     dialoom(*build, "-o", "pool.jsonl", "--max-calls", "none")
     assert (tmp_path / "pool.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()

@@ -158,7 +158,7 @@ def test_report_replaces_only_an_earlier_report(dialoom: Command, runs: Path) ->
     (runs / "kept" / "notes.txt").write_text("mine")
     before = (runs / "kept" / "report.md").stat().st_mtime_ns
     told = dialoom(*one, code=2).stderr
-    assert "kept holds notes.txt, which is not a file of this report; give another folder" in told
+    assert "kept contains notes.txt, which is not a file of this report; give another folder" in told
     assert (runs / "kept" / "report.md").stat().st_mtime_ns == before
 
 
@@ -214,7 +214,7 @@ def test_only_different_runs_of_one_recipe_are_compared(dialoom: Command, runs: 
         dialoom("run", "personalens", "--profiles", "release", *cast)
     refused = dialoom("report", "one.db", "steady.db", code=2).stderr
     assert "one.db of 'personalens'" in refused and "of 'aloe-eval'" in refused
-    assert "one.db is named twice" in dialoom("report", "one.db", "two.db", runs / "one.db", code=2).stderr
+    assert "one.db is given twice" in dialoom("report", "one.db", "two.db", runs / "one.db", code=2).stderr
     assert "no run file" in dialoom("report", "one.db", "three.db", code=2).stderr
     dialoom("report", "one.db", "two.db", "-o", "out")
     rows = _rows(runs / "out" / "scores.csv")
@@ -237,8 +237,8 @@ def test_differences_between_runs_are_paired_and_tested(dialoom: Command, tmp_pa
     text = " ".join(dialoom("report", "plain.db", "kind.db", "--table", "differences").stdout.split())
     higher = "personalization (assistant) is higher in python:cast:kind than in python:cast:plain: by 1.00 (95 %"
     assert higher in text
-    assert "No difference is shown in task_completion (assistant), naturalness (assistant)," in text
-    assert "An interval half as wide would take about four times as many scenarios: some 18 more" in text
+    assert "No significant difference in task_completion (assistant), naturalness (assistant)," in text
+    assert "An interval half as wide would take about four times as many scenarios: about 18 more" in text
     dialoom("report", "plain.db", "kind.db", "told.db", "-o", "out")
     rows = {(row["run"], row["metric"]): row for row in _rows(tmp_path / "out" / "differences.csv")}
     kind, told = (rows[f"python:cast:{name}", "personalization (assistant)"] for name in ("kind", "told"))
@@ -274,8 +274,8 @@ def test_failed_scenarios_are_counted_below_the_first_table_of_scores(dialoom: C
     cast += ["--model=assistant=python:cast:failing", "--setting", "base", "--concurrency=1", "-o", "failing.db"]
     dialoom("run", "personalens", "--profiles", "release", *cast, code=1)
     text = dialoom("report", "failing.db").stdout
-    assert text.count("Failed: 2 of 6 scenarios, which count in no mean or share.") == 1
-    assert "with all scores of each drawn together, because they are not independent" in " ".join(text.split())
+    assert text.count("Failed: 2 of 6 scenarios, which are excluded from all means and shares.") == 1
+    assert "drawing all scores of a unit together, because they are not independent" in " ".join(text.split())
     assert "Failed:" not in dialoom("report", "failing.db", "--where", "state == 'done'").stdout
 
 

@@ -72,7 +72,7 @@ FAILED = {
     "low": ("kind", "personalization > 3", "3.00 [3.00, 3.00] n=12: the value is too low; constant: all scores are eq"),
     "high": ("kind", "task_completion < 100%", "the value is too high"),
     "offline": ("offline", "task_completion >= 1%", "n=12: offline: assistant played by a scripted model"),
-    "missing": ("mute", "personalization > 1", "no score: nothing was scored; missing: 12 without a score"),
+    "missing": ("mute", "personalization > 1", "no score: there are no scores; missing: 12 without a score"),
     "trials": ("kind", "pass^2(task_completion) >= 1%", "no scenario has 2 trials with a verdict"),
 }
 
@@ -105,7 +105,7 @@ def test_requirement_that_cannot_be_checked_is_refused(command: Command, words: 
 
 def test_run_that_is_worse_than_another_fails(command: Command, folder: Path) -> None:
     worse = command("require", "plain.db", "--not-worse-than", "kind.db", code=1).stdout.splitlines()
-    pairs = "n=12 pairs (0 of the baseline and 0 of this run left out)"
+    pairs = "n=12 pairs (without a pair: 0 of the baseline, 0 of this run)"
     assert worse[0] == f"met: no significant loss of task_completion (assistant): 0.0 % [0.0 %, 0.0 %] {pairs}"
     assert worse[1].startswith(
         f"NOT MET: no significant loss of personalization (assistant): -1.00 [-1.00, -1.00] {pairs}: low"
@@ -127,7 +127,7 @@ def test_conversations_without_a_pair_are_counted_on_both_sides(dialoom: Command
         dialoom("run", "study.toml", "--model", "offline/placeholder", "-o", f"{file}.db")
     files = ("--junit", "junit.xml", "--summary", "summary.md")
     done = dialoom("require", "now.db", "--not-worse-than", "before.db", "--allow", "offline", *files)
-    counted = "n=2 pairs (1 of the baseline and 3 of this run left out)"
+    counted = "n=2 pairs (without a pair: 1 of the baseline, 3 of this run)"
     for text in (done.stdout, *((tmp_path / file).read_text() for file in ("junit.xml", "summary.md"))):
         assert counted in text
     differences = dialoom("report", "before.db", "now.db", "--table", "differences").stdout

@@ -199,7 +199,7 @@ def test_second_writer_is_refused_while_readers_work(dialoom: Command, tmp_path:
         process.kill()
         process.communicate()
         assert process.returncode == -signal.SIGKILL, "the writer was at work all the while"
-    assert "go on with: dialoom resume run.db\n" in dialoom("status", "run.db").stdout
+    assert "continue with: dialoom resume run.db\n" in dialoom("status", "run.db").stdout
 
 
 _PLANS = """
@@ -237,7 +237,7 @@ def test_planning_can_be_interrupted_and_recipes_may_exit(dialoom: Command, tmp_
         process.send_signal(signal.SIGINT)
         _, told = process.communicate()
         assert process.returncode == 130
-        assert told.endswith("dialoom: stopped while the run was planned; nothing was written\n")
+        assert told.endswith("dialoom: stopped during planning; nothing was written\n")
     assert not list(tmp_path.glob("run.db*"))
 
 

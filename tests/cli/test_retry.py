@@ -41,7 +41,7 @@ def test_failed_scenarios_resume_from_the_failed_step(dialoom: Command, players:
     dialoom("run", "personalens", "--profiles", "release", *cast, "-o", "run.db", code=1)
     answered = status_of(dialoom)["calls"] - status_of(dialoom)["failed_calls"]
     (tmp_path / "calm").touch()
-    assert "2 failed scenarios are tried again" in dialoom("retry", "run.db").stdout
+    assert "2 failed scenarios are retried" in dialoom("retry", "run.db").stdout
     status = status_of(dialoom)
     assert status["scenarios"]["done"] == 2
     assert status["calls"] - status["failed_calls"] == 24, "as many as if nothing had failed"
@@ -85,7 +85,7 @@ async def judge(messages):
     assert all(unparsed)
     said = dialoom("retry", "run.db", "--unparsed").stdout
     assert "scenarios with unparsed judgements in 'run': 2;" in said
-    assert "are unparsed still" in said, "the judge is as vague as before"
+    assert "are still unparsed" in said, "the judge is as vague as before"
     (tmp_path / "mended").touch()
     dialoom("retry", "run.db", "--unparsed")
     after = [line["judgements"] for line in exported(dialoom, tmp_path)]
@@ -167,7 +167,7 @@ def test_scenario_is_replayed_with_new_replies(dialoom: Command, players: list[s
     before, calls = exported(dialoom, tmp_path), status_of(dialoom)["calls"]
     (tmp_path / "again").touch()
     said = dialoom("retry", "run.db", "--scenario", 1, "--max-calls", calls + 4, code=3)
-    assert "scenarios played anew: 1;" in said.stdout
+    assert "scenarios to be played again: 1;" in said.stdout
     dialoom("resume", "run.db", "--max-calls", "none")
     after = exported(dialoom, tmp_path)
     assert {message["content"] for message in after[0]["messages"][1::2]} == {"second time"}
@@ -255,9 +255,15 @@ def test_two_judges_form_a_panel_with_medians_and_ties(dialoom: Command, made_on
     text = " ".join(dialoom("report", "r.db", "--table", "scores", "--table", "judgements").stdout.split())
     assert text.count("(judgements 'panel')") == 2 and "setting metric ok unparsed error tied" in text
     for command, told in (
-        (("judge", "r.db", "--model", "offline/generic", "--name", "panel"), "--name 'panel' is kept for what several"),
-        (("retry", "r.db", "--unparsed", "--judging", "panel"), "--judging 'panel': a panel says what its judges say"),
-        (("agree", "r.db", "--sample", 2, "-o", "s.csv", "--judging", "panel"), "people agree with judges"),
+        (
+            ("judge", "r.db", "--model", "offline/generic", "--name", "panel"),
+            "--name 'panel' is reserved for the panel",
+        ),
+        (("retry", "r.db", "--unparsed", "--judging", "panel"), "'panel': a panel only combines its judges' sets"),
+        (
+            ("agree", "r.db", "--sample", 2, "-o", "s.csv", "--judging", "panel"),
+            "agreement is computed with a single judge",
+        ),
     ):
         assert told in dialoom(*command, code=2).stderr
     assert [each.name for each in door.open_run(folder / "r.db").judgement_sets] == ["run", "python:jury:mild"]
@@ -289,8 +295,8 @@ def test_run_with_several_judges_from_its_beginning(dialoom: Command, made_once:
     unknown = ["--model", "judge=python:jury:mild", "--model", "judge=python:jury:nobody"]
     assert "nobody" in dialoom("run", "personalens", *unknown, "-o", "x.db", code=2).stderr
     for recipe, role, told in (
-        ("personalens", "assistant", "one model plays 'assistant'"),
-        ("persona-pool", "writer", "has no judging"),
+        ("personalens", "assistant", "only one model can play 'assistant'"),
+        ("persona-pool", "writer", "does not judge"),
     ):
         with pytest.raises(door.DialoomError, match=told):
             door.plan(recipe, path=folder / "x.db", models={role: ["offline/generic", "offline/attentive"]})
@@ -328,7 +334,7 @@ def test_judge_of_its_own_words_is_warned_of_on_every_table(dialoom: Command, tm
     roles = [f"--model={role}=python:jury:anyone" for role in ("assistant", "judge")]
     dialoom("run", "personalens", "--limit", 1, "--turn-limit", 1, *roles, "-o", "own.db")
     tables = door.open_run(tmp_path / "own.db").report().tables
-    warning = "python:jury:anyone judges its own words: models are known to favour what they wrote themselves."
+    warning = "python:jury:anyone judges text that it wrote itself, and models are known to favour their own text."
     assert tables and all(any(note.startswith(warning) for note in table.notes) for table in tables)
 
 

@@ -134,7 +134,7 @@ def test_scorecard_page_is_self_contained(card: Path) -> None:
     assert latex.count("\\toprule") == latex.count("\\bottomrule") == len(_json(card / "card")["tables"])
     charts = sorted(path.name for path in (card / "card").glob("*.pdf"))
     assert charts == ["personalens.pdf", "rounds.pdf"], "a file for each chart of the page"
-    assert "are not to be averaged" in page and "Two systems with people of our own." in page
+    assert "must not be averaged" in page and "Two systems with people of our own." in page
     assert told.count("| python:cast:kind |") >= 4 and "worth" not in told
 
 
@@ -145,9 +145,9 @@ def test_interrupted_scorecard_continues_without_paying_twice(card: Path, dialoo
     """
     one = [*BOTH[:2], *BOTH[4:]]
     told = dialoom("scorecard", *one, "-o", "again", "--max-calls", 40, code=3)
-    assert "Go on with: dialoom scorecard" in told.stdout
+    assert "Continue with: dialoom scorecard" in told.stdout
     assert _json(card / "again")["scenarios"]["pending"] > 0
-    assert "still to be played" in (card / "again" / "index.html").read_text()
+    assert "are pending" in (card / "again" / "index.html").read_text()
     assert 30 <= _calls(card / "again") <= 40
     (card / "again" / "index.html").unlink()
     with Started(card, "scorecard", *one, "-o", "again", "--max-calls", "none") as process:
@@ -178,9 +178,9 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
     assert twins == [f"python:cast:plain ({card / 'one'})", f"python:cast:plain ({card / 'card'})", "python:cast:kind"]
     record["suite"]["version"] = 4
     (card / "two" / "record.json").write_text(json.dumps(record))
-    assert "only figures of one suite and size" in dialoom("scorecard", "one", "two", code=2).stderr
-    assert "release holds no scorecard" in dialoom("scorecard", "one", "release", code=2).stderr
-    assert "leave out the options for playing" in dialoom("scorecard", "one", "--full", code=2).stderr
+    assert "only scorecards of the same suite and size" in dialoom("scorecard", "one", "two", code=2).stderr
+    assert "release contains no scorecard" in dialoom("scorecard", "one", "release", code=2).stderr
+    assert "options for playing do not apply" in dialoom("scorecard", "one", "--full", code=2).stderr
 
 
 def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command) -> None:
@@ -195,16 +195,20 @@ def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command)
 @pytest.mark.parametrize(
     ("was", "is_now", "told"),
     [
-        ("recipe: aloe-eval", "recipe: aloha", "--suite 'ours', rounds: unknown recipe 'aloha'; there are"),
-        ("rounds: 2", "round: 2", "--suite 'ours', rounds: options: aloe-eval has no option 'round'; there are"),
+        (
+            "recipe: aloe-eval",
+            "recipe: aloha",
+            "--suite 'ours', rounds: unknown recipe 'aloha'; the registered recipes are",
+        ),
+        ("rounds: 2", "round: 2", "--suite 'ours', rounds: options: aloe-eval has no option 'round'; its options are"),
         ("rounds: 2", "rounds: 0", "--suite 'ours', rounds: rounds must be at least 1, got 0"),
         ("people.jsonl", "nobody.jsonl", "--suite 'ours', rounds: "),
-        ("metric: alignment", "metric: charm", "no metric 'charm'; there are alignment"),
+        ("metric: alignment", "metric: charm", "unknown metric 'charm'; the metrics are alignment"),
         ("metric: personalization", "metric: personalization, where: sitting == 1", "--suite 'ours', personalens: "),
         ("contrasts:", "contrast:", "--suite ours.yaml: system personalens: contrast: Extra inputs are not permitted"),
         ("name: TCR %", "name: TCR", "--suite ours.yaml: system personalens: headlines: 1: name 'TCR' and column"),
-        ("name: rounds", "name: personalens", "'personalens' is there twice"),
-        ("recipe: aloe-eval", "recipe: aloe", "--suite 'ours', rounds: recipe 'aloe' evaluates no role"),
+        ("name: rounds", "name: personalens", "'personalens' is listed twice"),
+        ("recipe: aloe-eval", "recipe: aloe", "--suite 'ours', rounds: recipe 'aloe' has no role under evaluation"),
         ("suite: ours", "- a", "ours.yaml:3: not YAML"),
         ("user: ", "usher: ", "--suite 'ours': models: unknown role 'usher'; the roles are user, assistant, judge"),
     ],

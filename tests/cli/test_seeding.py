@@ -213,7 +213,7 @@ def test_a_killed_inference_goes_on_and_asks_nothing_twice(dialoom: Command, fol
 
 def test_a_budget_stops_it_and_another_goes_on(dialoom: Command, folder: Path) -> None:
     told = dialoom(*NEW, "--max-calls", 2, "--concurrency", 1, code=3)
-    assert "shop is not written yet: the same 'dialoom new study' goes on" in told.stdout
+    assert "shop is not written yet; the same 'dialoom new study' command continues" in told.stdout
     assert not (folder / "shop").exists()
     other = dialoom(*NEW[:-1], "others.jsonl", code=2)
     assert "made with another configuration" in other.stderr and "others.jsonl" in other.stderr
@@ -226,7 +226,7 @@ def test_what_cannot_be_used_is_named_with_its_line(dialoom: Command, folder: Pa
     broken = '{"messages": [{"role": "agent", "content": "Hello"}]}\n{"a": 1}\nno JSON\n'
     (folder / "talks.jsonl").write_text(broken + "".join(TALKS) + TALKS[1])
     told = dialoom(*NEW, code=2).stderr
-    assert "talks.jsonl:1: has no line of the role 'user'; there are lines of agent" in told
+    assert "talks.jsonl:1: has no line of the role 'user'; its roles are agent" in told
     assert "talks.jsonl:2: there is no conversation" in told and "talks.jsonl:3: not JSON" in told
     assert "3 conversations cannot be used; nothing was sent" in told
     assert [path.name for path in folder.iterdir()] == ["talks.jsonl"]
@@ -243,15 +243,15 @@ def test_what_cannot_be_used_is_named_with_its_line(dialoom: Command, folder: Pa
 @pytest.mark.parametrize("content", ["", "\n"])
 def test_a_file_without_conversations_is_refused(dialoom: Command, tmp_path: Path, content: str) -> None:
     (tmp_path / "talks.jsonl").write_text(content)
-    assert "talks.jsonl: holds no conversation that can be used; give at least one" in dialoom(*NEW, code=2).stderr
+    assert "talks.jsonl: contains no usable conversation; give at least one" in dialoom(*NEW, code=2).stderr
     assert not (tmp_path / "shop.run.db").exists()
 
 
 def test_options_that_do_not_belong_together_are_refused(dialoom: Command, folder: Path) -> None:
     assert "there is no such file" in dialoom(*NEW[:-1], "none.jsonl", code=2).stderr
     assert "not both" in dialoom(*NEW, "--from", "talks.jsonl", code=2).stderr
-    assert "--model is for --from-transcripts" in dialoom("new", "study", "x", "--model", "a/b", code=2).stderr
-    assert "nothing was sent, nothing is written" in dialoom(*NEW, "--dry-run").stdout
+    assert "--model needs --from-transcripts" in dialoom("new", "study", "x", "--model", "a/b", code=2).stderr
+    assert "nothing was sent or written" in dialoom(*NEW, "--dry-run").stdout
     assert [path.name for path in folder.iterdir()] == ["talks.jsonl"]
 
 
@@ -280,8 +280,8 @@ def test_a_given_first_line_is_said_as_it_is(dialoom: Command, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("opening", "told"),
     [
-        ("{{ task.last }}", "there is no column 'last', which [user] opening names"),
-        ("{{ taks.first }}", "study.toml:10: [user] opening names 'taks'; there are 'person' and 'task'"),
+        ("{{ task.last }}", "there is no column 'last', which [user] opening uses"),
+        ("{{ taks.first }}", "study.toml:10: [user] opening uses 'taks'; it can use 'person' and 'task'"),
         ("{{ task.first", "study.toml:10: [user] opening is not a template"),
     ],
 )

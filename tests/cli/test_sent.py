@@ -115,7 +115,7 @@ def test_strict_refuses_a_change_that_is_found_during_the_run(dialoom: Command, 
         refused = dialoom(*plan, *flags, variables={"OPENAI_API_KEY": "k"}, code=1)
         sent = [body["response_format"] for body in server.requests if "response_format" in body]
     change = "structured 'schema' sent as 'JSON mode with a schema' (the server refuses a JSON schema alone)"
-    assert f"strict_params: {change}; configure what is sent" in refused.stderr
+    assert f"strict_params: {change}; change the configuration to what is sent" in refused.stderr
     assert {each["type"] for each in sent} == {"json_schema"}
 
 
@@ -136,7 +136,10 @@ def test_what_litellm_leaves_out_of_the_request_itself_is_shown_everywhere_and_r
     with serving(verdicts) as server:
         flags = [*told, "--api-base", server.url]
         refused = dialoom(*plan, *flags, "-o", "strict.db", "--strict-params", variables=variables, code=1)
-        assert f"strict_params: {change}; configure what is sent" in refused.stderr and not server.requests
+        assert (
+            f"strict_params: {change}; change the configuration to what is sent" in refused.stderr
+            and not server.requests
+        )
         checks = dialoom("doctor", *flags, "--json", variables=variables, code=None)
         assert change in next(
             each["detail"] for each in json.loads(checks.stdout)["checks"] if each["state"] == "changed"

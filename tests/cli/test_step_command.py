@@ -66,7 +66,7 @@ EVERY = [
     ("transcript", "user: Line 1 of mine."),
     ("calls", "user: <instruction>"),
     ("state messages[0].content", "Line 0 of mine."),
-    ("prompt", "assistant is asked by assistant"),
+    ("prompt", "assistant is called by assistant"),
     ("next", " · turn 2 · assistant ran"),
     ("set messages[-1].content Of course!", '"Reply to: Line 1 of mine." -> "Of course!"'),
     ("say user Rather by train.", "user: Rather by train."),
@@ -76,16 +76,16 @@ EVERY = [
     ("continue", "next: judge_"),
     ("clear 1", "cleared: judge"),
     ("model judge offline/attentive", "judge is played by offline/attentive from here on, on b1"),
-    ("continue", "the end: nothing comes next"),
-    ("promote", "is that of b1 now with 6 judgements"),
+    ("continue", "the end: no further steps"),
+    ("promote", "now comes from b1 with 6 judgements"),
     ("fork other", "other "),
-    ("resample", "on other: from here on replies are asked for anew"),
+    ("resample", "on other: from here on, new replies are requested"),
     ("switch main", "main 8 · turn 3"),
     ("forks", "b1 (the outcome)"),
     ("diff b1", "in common"),
-    ("save case.json", "'dialoom replay case.json' plays them again"),
+    ("save case.json", "'dialoom replay case.json' replays them"),
     ("full on", "stops show everything"),
-    ("help say", "put words into the mouth"),
+    ("help say", "play the next step with this text"),
     ("quit", ""),
 ]
 KEYS = {
@@ -140,42 +140,45 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
     ("line", "complaint"),
     [
         ("leap", "there is no command 'leap'; 'help' lists them"),
-        ("rewind 2", "there is no command 'rewind'; 'back' does that, and 'help' lists them"),
-        ("next", "main is at its end; go back first"),
+        ("rewind 2", "there is no command 'rewind'; did you mean 'back'? 'help' lists them"),
+        ("next", "main has no further steps; go back first"),
         ("next some", "'some' is not a number of steps from 1"),
-        ("back 99", "there are 8 steps before this one; give a number from 1 to that"),
+        ("back 99", "there are 8 steps before this one; give a number from 1 to 8"),
         ("goto 99", "there is no checkpoint '99'; the history has 0 to 8"),
-        ("goto", "where to? a checkpoint's number ('history' shows them), or what 'until' takes"),
+        ("goto", "goto takes a checkpoint's number ('history' shows them), or a condition as for 'until'"),
         ("goto rounds > 3", "there is no 'rounds'; the state has messages, judgements, ended_by"),
-        ("goto messages|length > 30", "nowhere on main is messages|length > 30 met; its last checkpoint is 8, turn 3"),
-        ("set ended_by", "set takes a place and a value"),
+        (
+            "goto messages|length > 30",
+            "messages|length > 30 is not met anywhere on main; its last checkpoint is 8, turn 3",
+        ),
+        ("set ended_by", "set takes a path and a value"),
         ("set ended_by 3", "ended_by is a text"),
         ("set tunrs 3", "the state has no 'tunrs'"),
         ("state messages[99]", "messages"),
-        ("say user", "say takes a role and its words"),
-        ("say user Hello", "main is at its end; go back first"),
-        ("say usher Hello", "there is no such role as 'usher'; there are user, assistant, judge"),
+        ("say user", "say takes a role and its text"),
+        ("say user Hello", "main has no further steps; go back first"),
+        ("say usher Hello", "there is no such role as 'usher'; the roles are user, assistant, judge"),
         ("prompt edit", "the next step calls no role"),
-        ("prompt edit user now", "prompt takes 'edit', and a role or a node"),
+        ("prompt edit user now", "prompt takes 'edit' and a role or a node"),
         ("model assistant", "model takes a role and a model"),
-        ("model usher offline/generic", "there is no role 'usher'; there are user, assistant, judge"),
+        ("model usher offline/generic", "there is no role 'usher'; the roles are user, assistant, judge"),
         ("model user generic", "unknown model 'generic'"),
         ("fork", "fork takes a name for the new branch"),
-        ("fork by/train", "'by/train' is not a name for a branch"),
-        ("fork main", "there is a branch 'main' already"),
+        ("fork by/train", "'by/train' is not a valid name for a branch"),
+        ("fork main", "a branch 'main' exists already"),
         ("switch", "switch takes the name of a branch"),
-        ("switch b7", "there is no branch 'b7'; there are main"),
-        ("diff b7", "there is no branch 'b7'; there are main"),
+        ("switch b7", "there is no branch 'b7'; the branches are main"),
+        ("diff b7", "there is no branch 'b7'; the branches are main"),
         ("diff a b c", "diff takes two branches"),
         ("promote b7", "there is no branch 'b7'"),
         ("save", "save takes a file"),
-        ("save lines.txt", "lines.txt is what this is made from"),
+        ("save lines.txt", "lines.txt is an input of this command"),
         ("save players.py", "players.py exists and is not a saved case, so it is not replaced; give another file"),
         ("save missing/case.json", "missing/case.json cannot be written: there is no folder missing; create it first"),
         ("break", "is not a condition"),
         ("clear 3", "there is no breakpoint 3; 'breaks' lists them"),
-        ("full maybe", "full takes on or off, not 'maybe'"),
-        ("resample 3", "resample takes nothing more, so not '3'"),
+        ("full maybe", "full takes on or off, got 'maybe'"),
+        ("resample 3", "resample takes no further argument, got '3'"),
         ("help leap", "there is no command 'leap'"),
     ],
 )
@@ -192,7 +195,7 @@ def test_steps_before_a_failing_line_are_kept(stepped: Stepped, run: Command) ->
     assert stepped(*lines, code=2).startswith("lines.txt, line 4 (leap): ")
     told = answers(run("step", "run.db", 1, "--script", "lines.txt", "--json", code=2).stdout)
     assert told[-1] == {"line": "fork mine", "ok": False, "error": told[-1]["error"]}
-    assert "there is a branch 'mine' already" in told[-1]["error"]
+    assert "a branch 'mine' exists already" in told[-1]["error"]
     assert "assistant: As you like." in stepped("continue", "transcript", arguments=("run.db", 1, "--branch", "mine"))
 
 
@@ -260,7 +263,7 @@ def test_escape_sequences_of_a_model_are_not_obeyed(stepped: Stepped, tmp_path: 
         (("nowhere.db",), "there is no run file nowhere.db"),
         (("players.py",), "players.py is not a run of dialoom"),
         (("run.db", 99), "run.db has no scenario '99'"),
-        (("run.db", 1, "--branch", "b7"), "there is no branch 'b7'; there are main"),
+        (("run.db", 1, "--branch", "b7"), "there is no branch 'b7'; the branches are main"),
         (("run.db", 1, "--max-calls", "few"), "few"),
         (("run.db", 1, "--script", "missing.txt"), "missing.txt: there is no such file"),
     ],
@@ -289,7 +292,7 @@ def test_step_that_fails_at_its_provider_exits_with_one(stepped: Stepped, tmp_pa
     assert told.count("\n") == 1
     mended = stepped("model assistant offline/generic", "continue", arguments=("run.db", 1, "--branch", "b1"))
     assert "b1> continue" in mended
-    assert "the end: nothing comes next" in mended
+    assert "the end: no further steps" in mended
 
 
 def test_bug_in_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
@@ -315,7 +318,7 @@ def test_used_up_budget_stops_the_script_with_three(stepped: Stepped, tmp_path: 
     assert "max-calls" in told
     assert calls_in(tmp_path / "run.db") == made + 2
     done = stepped("continue", arguments=("run.db", 1, "--branch", "b1", "--max-calls", "none"))
-    assert "the end: nothing comes next" in done
+    assert "the end: no further steps" in done
     assert calls_in(tmp_path / "run.db") == made + 9
 
 
@@ -355,7 +358,7 @@ def test_long_answer_is_cut_at_a_stop_and_whole_in_calls(stepped: Stepped, tmp_p
 def test_replay_only_makes_no_call(stepped: Stepped, tmp_path: Path) -> None:
     made = calls_in(tmp_path / "run.db")
     only = ("run.db", 1, "--replay-only")
-    assert "the end: nothing comes next" in stepped("goto turn 1", "continue", arguments=only)
+    assert "the end: no further steps" in stepped("goto turn 1", "continue", arguments=only)
     told = stepped("goto turn 1", "resample", "continue", arguments=only, code=2)
     assert told.startswith("lines.txt, line 3 (continue): ")
     assert calls_in(tmp_path / "run.db") == made
@@ -405,15 +408,15 @@ def test_case_is_saved_over_an_earlier_one_only_with_notice(stepped: Stepped, ca
     first = stepped("save other.json", arguments=("run.db", 1, "--branch", "b1"))
     assert f"{steps} steps of b1 saved in other.json; 'dialoom replay" in first
     second = stepped("goto turn 1", "save other.json")
-    assert "1 steps of main saved in other.json, in place of the case that was there; 'dialoom replay" in second
+    assert "1 steps of main saved in other.json, replacing an earlier case; 'dialoom replay" in second
 
 
 def test_case_of_an_unfinished_conversation_is_saved_with_notice(run: Command) -> None:
     shown = run("step", "run.db", 1, input="goto turn 2\nsave cut.json\ncontinue\nsave whole.json\n").stdout
     cut, whole = " ".join(shown.split()).partition("saved in whole.json")[::2]
-    notice = "The conversation is unfinished here: for all of main, 'continue' to its end and save again"
-    assert "saved in cut.json; 'dialoom replay cut.json' plays them again. " + notice in cut
-    assert "'dialoom replay whole.json' plays them again" in whole
+    notice = "The conversation is unfinished; to save all of main, 'continue' to its end and save again"
+    assert "saved in cut.json; 'dialoom replay cut.json' replays them. " + notice in cut
+    assert "'dialoom replay whole.json' replays them" in whole
     assert notice not in whole
     told = run("step", "run.db", 1, "--json", input="goto turn 2\nsave other.json\ncontinue\nsave all.json\n").stdout
     assert [each["is_end"] for each in answers(told) if "file" in each] == [False, True]
@@ -423,7 +426,7 @@ def test_run_in_place_of_a_case_is_recognized(run: Command) -> None:
     told = run("replay", "run.db", code=2).stderr
     assert told == (
         "dialoom: run.db is a run, not a saved case; "
-        "'save FILE' in 'dialoom step run.db' saves a conversation of it as a case\n"
+        "'save FILE' in 'dialoom step run.db' saves one of its conversations as a case\n"
     )
 
 
@@ -441,7 +444,7 @@ def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
     case.write_text(json.dumps(held))
     *departures, last = run("replay", "case.json", code=1).stdout.splitlines()
     assert len(departures) == 2
-    assert departures[0] == "step 1: user asked user something else than what was recorded"
+    assert departures[0] == "step 1: user sent user a request that differs from the recorded one"
     assert departures[1].startswith("the outcome: ended_by")
     assert last.startswith("case.json: not the same path, ")
     (told,) = answers(run("replay", "case.json", "--json", code=1).stdout)
@@ -467,7 +470,7 @@ def test_file_that_is_no_case_is_refused(dialoom: Command, tmp_path: Path, conte
 
 def test_step_help_lists_exit_codes(dialoom: Command) -> None:
     assert "3 stopped early (budget, Ctrl-C)" in " ".join(dialoom("step", "--help").stdout.split())
-    assert "1 not so" in " ".join(dialoom("replay", "--help").stdout.split())
+    assert "1 otherwise" in " ".join(dialoom("replay", "--help").stdout.split())
     of_recipe = " ".join(dialoom("step", "personalens", "--help").stdout.split())
     assert "--script" in of_recipe
     assert "--setting" in of_recipe

@@ -136,7 +136,7 @@ def test_finished_dialogue_is_rewound_changed_compared_and_promoted(
     run: Command, sit: Sit, tmp_path: Path, columns: int
 ) -> None:
     at = sit("run.db", 1, columns=columns)
-    assert "the end: nothing comes next" in at.shown("main")
+    assert "the end: no further steps" in at.shown("main")
     assert "\x1b[" in at.raw
     stop = at.tell("goto turn 1", "main")
     assert "main 2 · turn 1 · user ran" in stop
@@ -147,22 +147,22 @@ def test_finished_dialogue_is_rewound_changed_compared_and_promoted(
     assert "user (said): nothing was sent" in stop
     assert "user: Wake me at 6:15, please." in stop
     end = at.tell("c", "b1")
-    assert "the end: nothing comes next" in end
+    assert "the end: no further steps" in end
     beside = at.tell("diff", "b1")
-    assert "... 2 lines alike" in beside
+    assert "... 2 lines equal" in beside
     assert re.search(r"│ user: Wake me at 6:15, please\. *\n", beside)
-    assert "since they parted" in beside
+    assert "since the fork" in beside
     history = at.tell("h", "b1")
     assert "(main)" in history
     assert "(b1, here)" in history
     for answer in (stop, end, beside, history):
         assert max(len(line) for line in answer.splitlines()) <= columns
-    assert "is that of b1 now with 6" in at.tell("promote", "b1")
+    assert "now comes from b1 with 6" in at.tell("promote", "b1")
     at.child.sendline("q")
     assert at.left() == 0
     shown = run("show", "run.db", 1).stdout
     assert "user\nWake me at 6:15, please." in shown
-    assert "branch: b1, made step by step (1 said by a person)" in shown
+    assert "branch: b1, made in the step debugger (1 said by a person)" in shown
     run("export", "run.db", "-o", "run.jsonl")
     (dialogue,) = lines_of(tmp_path / "run.jsonl")
     assert dialogue["branch"] == {"name": "b1", "models": {}, "edits": 0, "said": 1, "prompts": 0}
@@ -183,8 +183,8 @@ def test_failed_dialogue_is_finished_by_another_model(dialoom: Command, sit: Sit
     assert "main 4 · turn 2 · user ran" in begun
     assert "b1 4 · turn 2" in at.tell("next", "b1") + at.tell("where", "b1")
     at.tell("model assistant offline/attentive", "b1")
-    assert "the end: nothing comes next" in at.tell("continue", "b1")
-    assert "is that of b1 now" in at.tell("promote", "b1")
+    assert "the end: no further steps" in at.tell("continue", "b1")
+    assert "now comes from b1" in at.tell("promote", "b1")
     at.child.sendline("q")
     assert at.left() == 0
     assert '"done": 1, "failed": 0' in dialoom("status", "run.db", "--json").stdout
@@ -192,14 +192,14 @@ def test_failed_dialogue_is_finished_by_another_model(dialoom: Command, sit: Sit
 
 def test_tree_is_forked_and_both_branches_go_on(dialoom: Command, sit: Sit) -> None:
     at = sit("aloe", "--limit", 1, "--rounds", 2, "--branching", 1, "--seed", 3)
-    assert "next: user (the conversation begins with it)" in at.shown("main")
+    assert "next: user (the conversation begins with this node)" in at.shown("main")
     assert "user ran" in at.tell("next", "main")
     assert "other 2" in at.tell("fork other", "other")
     assert "next: preferred" in at.tell("until preferred", "other")
     assert "preferred (said): nothing was sent" in at.tell("say preferred I see.", "other")
     assert "round 2" in at.tell("continue", "other")
     assert "main 2" in at.tell("switch main", "main")
-    assert "the end: nothing comes next" in at.tell("continue", "main")
+    assert "the end: no further steps" in at.tell("continue", "main")
     forks = [line.split() for line in at.tell("forks", "main").splitlines()]
     assert ["@", "main", "(the", "outcome)"] in [row[:4] for row in forks]
     assert ["other", "main"] in [row[:2] for row in forks]
@@ -272,7 +272,7 @@ def test_mistake_at_the_prompt_is_reported_in_a_line(sit: Sit) -> None:
     assert at.tell("leap", "main").splitlines() == ["leap", "there is no command 'leap'; 'help' lists them"]
     assert at.tell("", "main").strip() == ""
     assert at.tell("# thinking", "main").splitlines() == ["# thinking"]
-    assert "there is no branch 'b7'; there are main" in at.tell("switch b7", "main")
+    assert "there is no branch 'b7'; the branches are main" in at.tell("switch b7", "main")
 
 
 @pytest.fixture
@@ -303,11 +303,11 @@ def test_prompt_is_edited_and_played(sit: Sit, editors: Path) -> None:
 @pytest.mark.parametrize(
     ("editor", "told"),
     [
-        ("failing", "ended with 3, so nothing was changed"),
-        ("idle", "the prompt is as it was, so nothing was played"),
-        ("emptying", "there is no message: a line such as '=== user' begins each"),
+        ("failing", "ended with exit code 3, so nothing was changed"),
+        ("idle", "the prompt is unchanged, so nothing was played"),
+        ("emptying", "there is no message; begin each message with a line such as '=== user'"),
         ("missing", "cannot be started: "),
-        ("", "no editor is known: set EDITOR, e.g. EDITOR=nano"),
+        ("", "no editor is set: set the variable EDITOR, e.g. EDITOR=nano"),
     ],
 )
 @pytest.mark.usefixtures("run")
@@ -333,8 +333,8 @@ def test_breakpoints_stop_and_are_cleared(sit: Sit) -> None:
     assert "cleared: assistant" in at.tell("clear 1", "main")
     assert "turn 2 · assistant ran" in at.tell("continue", "main")
     assert "turn 3 · user ran" in at.tell("c", "main")
-    assert "no breakpoint is left" in at.tell("clear", "main")
-    assert "the end: nothing comes next" in at.tell("c", "main")
+    assert "all breakpoints are cleared" in at.tell("clear", "main")
+    assert "the end: no further steps" in at.tell("c", "main")
 
 
 def test_debugger_survives_an_exception_in_a_recipe(sit: Sit, tmp_path: Path) -> None:
@@ -346,4 +346,4 @@ def test_debugger_survives_an_exception_in_a_recipe(sit: Sit, tmp_path: Path) ->
     told = at.tell("next", "main")
     assert "KeyError: 'nothing'" in told
     assert told.endswith("unexpected KeyError: 'nothing'\n")
-    assert "next: clerk (the conversation begins with it)" in at.tell("where", "main")
+    assert "next: clerk (the conversation begins with this node)" in at.tell("where", "main")

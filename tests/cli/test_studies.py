@@ -74,7 +74,8 @@ def test_a_study_is_played_judged_reported_and_exported(dialoom: Command, folder
     report = dialoom("report", "support.db").stdout
     assert "Scores by person" in report and "resolved %" in report and "gave_number %" in report
     assert (
-        "There is no table by style: its groups would be those by person." in report and "Scores by style" not in report
+        "There is no table by style, because its groups would equal those by person." in report
+        and "Scores by style" not in report
     )
     dialoom("export", "support.db", "-o", "rows.jsonl")
     rows = rows_of(folder / "rows.jsonl")
@@ -120,7 +121,7 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
     for name in ("whole", "support"):
         dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
     assert (folder / "support.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
-    assert "the end: nothing comes next" in dialoom("step", "support.db", 1, input="back\nnext\nquit\n").stdout
+    assert "the end: no further steps" in dialoom("step", "support.db", 1, input="back\nnext\nquit\n").stdout
     assert api.open_run(folder / "support.db").status().done == 4
 
 
@@ -141,8 +142,12 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
         ("max_turns = 5", "max_turns = 'x'", "support.toml:11: [dialogue] max_turns must be a whole number, got 'x'"),
         ('[people]\nfile = "people.csv"', "people = ['Ada']", "people must be a table, [people] with its keys below"),
         ("max_turns = 5", "max_turns = [", "support.toml: not TOML: "),
-        ('"user_gives_up"', '"user_quits"', "support.toml:12: [dialogue] ends holds 'user_quits'; there are 'user_sat"),
-        ('"GOODBYE"', '""', "support.toml:12: [dialogue] ends holds {'keyword': ''}; there are"),
+        (
+            '"user_gives_up"',
+            '"user_quits"',
+            "support.toml:12: [dialogue] ends contains 'user_quits'; possible are 'user_sat",
+        ),
+        ('"GOODBYE"', '""', "support.toml:12: [dialogue] ends contains {'keyword': ''}; possible are"),
         (
             "scale = [1, 5]",
             "scale = '1-5'",
@@ -154,23 +159,27 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
             "support.toml:26: [[judge]] scale must be [LOWEST, HIGHEST], two whole numbers, g",
         ),
         ("ends = [", "ends = 'DONE' # [", "support.toml:12: [dialogue] ends must be a list, as in ends = "),
-        ('"GOODBYE" }', '"BYE", by = "agent" }', "the keyword 'BYE' is said by 'agent'; there are user, assistant"),
+        (
+            '"GOODBYE" }',
+            '"BYE", by = "agent" }',
+            "the speaker of the keyword 'BYE' is 'agent', which is not a role; the roles are user, assistant",
+        ),
         (
             "scale = [1, 5]",
             "scale = [1, 5]\ntarget = 'agent'",
-            ":27: [[judge]] 'tone' has the target 'agent'; there are",
+            ":27: [[judge]] 'tone' has the target 'agent', which is not a role; the roles are",
         ),
         (
             "pattern = ",
             "target = 'me'\npattern = ",
-            ":31: [[check]] 'gave_number' has the target 'me'; there are user,",
+            ":31: [[check]] 'gave_number' has the target 'me', which is not a role; the roles are user,",
         ),
         (
             '"tone"\nscale = [1, 5]\nrubric = {',
             '"resolved"\nrubric = "x" # {',
             "two judges or two checks score 'resolved' of a",
         ),
-        ('"gave_number"', '"tone"', "support.toml:30: [[check]] 'tone' has the metric of a judge; rename one"),
+        ('"gave_number"', '"tone"', "support.toml:30: [[check]] 'tone' has the same metric as a judge; rename one"),
         ("scale = [1, 5]\n", "", "support.toml:24: judge 'tone': a rubric with numbered levels needs a scale, e.g. sc"),
         ('5 = "warm', 'warm = "warm', "support.toml:27: [[judge]] rubric: a level of the scale must be a whole number"),
         ('5 = "warm', '7 = "warm', "support.toml:24: judge 'tone': level 7 must be within the scale, 1 to 5"),
@@ -186,23 +195,23 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
         (
             "{{ task.goal }}</task>",
             "{{ task.gaol }}</task>",
-            "tasks:1: there is no column 'gaol', which [user] brief na",
+            "tasks:1: there is no column 'gaol', which [user] brief us",
         ),
-        ("{{ task.goal }}</task>", "{{ goal }}</task>", "asks for 'goal', which SimulatedTalk does not have"),
+        ("{{ task.goal }}</task>", "{{ goal }}</task>", "declares the input 'goal', which SimulatedTalk does not have"),
         ("{{ task.goal }}</task>", "{{ task.goal }</task>", "support/user:"),
         (
             "{{ person.name }}",
             "{{ person.nom }}",
-            "people.csv:2: there is no column 'nom', which the rubric of tone names",
+            "people.csv:2: there is no column 'nom', which the rubric of tone uses",
         ),
-        ("[tasks]", "[tasks]\nper_person = 3", "tasks: per_person = 3 needs as many tasks, got 2"),
+        ("[tasks]", "[tasks]\nper_person = 3", "tasks: per_person = 3 needs at least that many tasks, got 2"),
         ("[tasks]", "[tasks]\nzip = true\nper_person = 1", "support.toml:7: [tasks]: give zip or per_person, not both"),
         (
             "[tasks]",
             "[tasks]\ncross = false",
             "support.toml:7: [tasks]: cross = false needs zip = true or per_person = N",
         ),
-        ("[tasks]", "id = 'email'\n[tasks]", "people.csv:2: there is no column 'email'; there are name, style"),
+        ("[tasks]", "id = 'email'\n[tasks]", "people.csv:2: there is no column 'email'; the columns are name, style"),
     ],
 )
 def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, old: str, new: str, message: str) -> None:
@@ -222,17 +231,21 @@ def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, ol
         (
             "{{ person.home.zip }}",
             2,
-            "people.jsonl:2: there is no value 'zip' in 'person.home', which [user] brief nam",
+            "people.jsonl:2: there is no value 'zip' in 'person.home', which [user] brief use",
         ),
         ('{% if person["home"].zpi %}x{% endif %}', 2, "people.jsonl:1: there is no value 'zpi' in 'person.home', whi"),
         (
             "{{ person.home.street.nmae }}",
             2,
-            "'nmae' in 'person.home.street', which [user] brief names; there are name",
+            "'nmae' in 'person.home.street', which [user] brief uses; the names are name",
         ),
         ("{{ person.home.zip | default('unknown') }}", 0, None),
         ("{% if 'zip' in person.home %}{{ person.home.zip }}{% endif %}", 0, None),
-        ("{% if person.name %}{{ person.home.ctiy }}{% endif %}", 2, "there is no 'ctiy'; there are city, zip, street"),
+        (
+            "{% if person.name %}{{ person.home.ctiy }}{% endif %}",
+            2,
+            "there is no 'ctiy'; the names are city, zip, street",
+        ),
     ],
 )
 def test_a_name_within_a_value_is_checked_with_file_and_line(
@@ -254,11 +267,11 @@ def test_a_name_within_a_value_is_checked_with_file_and_line(
         ("name,style\nAda,\n", None),
         (
             "name,style\n,brief\n",
-            "people.csv:2: 'name' is empty, and the rubric of tone shows it; fill it in, or write",
+            "people.csv:2: 'name' is empty, but the rubric of tone uses it; fill it in, or write",
         ),
         (
             "name,style\n{{ task.goal }},brief\n",
-            "people.csv:2: 'name' holds '{{ task.goal }}', but templates in rows are not filled in; write",
+            "people.csv:2: 'name' contains '{{ task.goal }}', but templates in rows are not filled in; write",
         ),
         ("name,style\nAda {{ x }},brief\n", None),
         ("id,name\n1,Ada\n1,Bo\n", "people.csv:3: the same id '1' as in 2; ids must differ"),
@@ -288,11 +301,14 @@ def test_rows_that_cannot_be_used_are_one_message(
             "people.csv:2: not UTF-8: byte 0xeb; save it as UTF-8 (in Excel",
         ),
         ("name,style\nAda,brief\n".encode("utf-16"), "people.csv:1: is UTF-16; save it as UTF-8 (in Excel"),
-        ("name,style\nAda,brief\n".encode("utf-16-le"), "people.csv:1: not UTF-8 text: it holds a null character"),
-        (b"name,style\rAda,brief\r", "people.csv:1: lines end with a carriage return alone; save it with newlines"),
+        ("name,style\nAda,brief\n".encode("utf-16-le"), "people.csv:1: not UTF-8 text: it contains a null character"),
+        (
+            b"name,style\rAda,brief\r",
+            "people.csv:1: lines end with a carriage return only; save the file with newlines",
+        ),
         (b'name,style\nAda,x\nBo,"open\nCem,y\n', "people.csv:3: a quote is opened in this row and never closed"),
-        (b"name,style\nAda\n", "people.csv:2: 1 cell, but the header names 2; add the missing ones"),
-        (b"name\nAda, who is shy\n", "people.csv:2: 2 cells, but the header names 1; put cells that hold ',' in"),
+        (b"name,style\nAda\n", "people.csv:2: 1 cell, but the header names 2; add the missing cells"),
+        (b"name\nAda, who is shy\n", "people.csv:2: 2 cells, but the header names 1; put cells that contain ',' in"),
     ],
 )
 def test_files_of_spreadsheets_work_or_are_one_message(
@@ -419,7 +435,7 @@ def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Com
     (coded / "checks.py").write_text(CODE.replace('"AB-" in', 'None if True else "AB-" in'))
     dialoom("run", "support.toml", "-o", "silent.db")
     told = dialoom("require", "silent.db", "gave_number >= 50%", "--allow", "offline", code=1).stdout
-    assert told == "NOT MET: gave_number >= 50.0 %: no score: nothing was scored\n"
+    assert told == "NOT MET: gave_number >= 50.0 %: no score: there are no scores\n"
     told = dialoom("require", "silent.db", "--not-worse-than", "before.db", code=2).stderr
     assert "they also differ in code of checks.py:done, code of checks.py:gave_number" in told
 
@@ -429,9 +445,9 @@ def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
     (coded / "checks.py").write_text(CODE + "\n# changed\n")
     for command in (("resume", "support.db"), ("judge", "support.db", "--model", "offline/placeholder")):
         told = dialoom(*command, code=2).stderr
-        assert "checks.py has changed or is missing since support.db was made with it; restore it; or score the" in told
+        assert "checks.py is missing or has changed since support.db was created; restore it; or score the" in told
     (coded / "checks.py").unlink()
-    assert "checks.py has changed or is missing" in dialoom("resume", "support.db", code=2).stderr
+    assert "checks.py is missing or has changed" in dialoom("resume", "support.db", code=2).stderr
     assert "gave_number" in dialoom("report", "support.db").stdout
 
 
@@ -549,7 +565,7 @@ def test_repeated_openings_are_drawn_again_whatever_the_interruptions(dialoom: C
     assert [len(asked), asked.count("Ada")] == [7, 2]
     with sqlite3.connect(folder / "whole.db") as connection:
         notes = [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY id")]
-    assert [note.rpartition(": ")[2] for note in notes if note.startswith("drawn again")] == ["2", "1"]
+    assert [note.rpartition(": ")[2] for note in notes if note.startswith("played again")] == ["2", "1"]
     for name, concurrency in (("one", 1), ("many", 9)):
         dialoom("run", "support.toml", "-o", f"{name}.db", "--concurrency", concurrency)
         dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
@@ -567,7 +583,7 @@ def test_quotas_bound_the_conversations_of_a_value(dialoom: Command, folder: Pat
     assert [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()] == ["Ada", "Ada", "Bo"]
     (folder / "support.toml").write_text(STUDY + "[quotas]\nmood = { good = 1 }\n")
     told = dialoom("run", "support.toml", "-o", "other.db", code=2).stderr
-    assert "support.toml:33: [quotas] names the column 'mood', which neither people nor tasks have" in told
+    assert "support.toml:33: [quotas] has the column 'mood', which neither people nor tasks have" in told
 
 
 def test_a_sample_to_judge_draws_scenarios_with_all_their_trials(dialoom: Command, folder: Path) -> None:
@@ -609,8 +625,8 @@ def test_text_that_shows_no_number_is_named_and_sorting_is_by_number(dialoom: Co
     made_once(ages)
     told = dialoom("export", "ages.db", "-o", "rows.jsonl", "--where", "style > 3", code=2).stderr
     assert (
-        "--where 'style > 3' cannot be told of Ada-" in told
-        and "'brief' is not a number, and is compared with 3" in told
+        "--where 'style > 3' cannot be evaluated for Ada-" in told
+        and "'brief' is not a number, but is compared with 3" in told
     )
     listed = dialoom("show", "ages.db", "--sort", "age").stdout
     assert re.findall("Ada|Bo|Cy|Di", listed) == ["Ada", "Bo", "Cy", "Di"]

@@ -103,7 +103,7 @@ def test_columns_of_people_are_traits(dialoom: Command, tmp_path: Path) -> None:
     [
         ("columns", ", directness = 'high'", "traits of Ada: 'directness' must be a number, got 'high'"),
         ("none.jsonl", "", "none.jsonl: there is no such file; give one, or uncooperative or mistaken"),
-        ("empty.jsonl", "", "empty.jsonl: holds no line of the role 'user'"),
+        ("empty.jsonl", "", "empty.jsonl: contains no line of the role 'user'"),
         ("broken.jsonl", "", "broken.jsonl:2: there is no conversation"),
     ],
 )
@@ -117,7 +117,7 @@ def test_wrong_traits_are_named(dialoom: Command, tmp_path: Path, traits: str, m
 def test_people_without_the_columns_are_refused(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "shop.toml").write_text('[people]\nrows = ["a nurse"]\n[user]\ntraits = "columns"\n')
     told = dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
-    assert "one of the columns length, directness, patience, corrections is needed, got none" in told
+    assert "at least one of the columns length, directness, patience, corrections is needed" in told
 
 
 def test_personalens_reports_by_trait_and_compares_no_other_users(dialoom: Command, tmp_path: Path) -> None:

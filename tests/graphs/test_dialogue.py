@@ -149,8 +149,8 @@ def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: 
     count = len(run)
     assert table.columns[-1] == "errors" and [row[-1] for row in table.rows] == [4 * count]
     assert (
-        "Errors: checks that raised an exception or returned no score; they count in no mean. Over all scenarios: "
-        f"beyond {count}, broken {count}, endless {count}, text {count}."
+        "Errors: checks that raised an exception or returned no score; they are excluded from all means. "
+        f"Over all scenarios: beyond {count}, broken {count}, endless {count}, text {count}."
     ) in table.notes
     assert "unparsed" not in table.columns
 
@@ -158,7 +158,7 @@ def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: 
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: Judge("tone"), "judge 'tone' needs a rubric or the id of a prompt, and not both"),
+        (lambda: Judge("tone"), "judge 'tone' needs either a rubric or the id of a prompt"),
         (lambda: Judge("tone", rubric="x", scale=(5, 1)), "judge 'tone': scale must go from low to high, got (5, 1)"),
         (lambda: Judge("tone", rubric={1: "x"}), "judge 'tone': a rubric with numbered levels needs a scale"),
         (
@@ -181,7 +181,10 @@ def test_rubric_that_names_no_field_is_refused_before_playing(tmp_path: Path) ->
 
         judges = [Judge("resolved", rubric="Reached: {{ gaol }}")]
 
-    with pytest.raises(DialoomError, match="judge 'resolved' asks for 'gaol', which Errand does not have; it has goal"):
+    with pytest.raises(
+        DialoomError,
+        match="judge 'resolved' declares the input 'gaol', which Errand does not have; its fields are goal",
+    ):
         played(tmp_path, Mistaken)
     assert not (tmp_path / "run.db").exists()
 
@@ -192,7 +195,9 @@ def test_field_outside_the_allow_list_is_refused(tmp_path: Path) -> None:
 
         judges = [Judge("resolved", rubric="Reached: {{ goal }}", sees=())]
 
-    with pytest.raises(DialoomError, match="judge 'resolved' asks for 'goal' but sees nothing of the scenario"):
+    with pytest.raises(
+        DialoomError, match="judge 'resolved' declares the input 'goal' but may see nothing of the scenario"
+    ):
         played(tmp_path, Blind)
 
 
@@ -218,7 +223,7 @@ def test_plain_values_become_messages() -> None:
 
 
 def test_message_without_an_id_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"needs an id before it is kept: 'Hello\.'"):
+    with pytest.raises(ValueError, match=r"needs an id before it is added to the state: 'Hello\.'"):
         appended([], [{"role": "user", "content": "Hello."}])
 
 
@@ -358,7 +363,7 @@ def test_paths_are_absolute(options: type[RecipeOptions], name: str, tmp_path: P
 def test_axis_has_each_value_once_and_at_least_one(options: type[RecipeOptions], axis: str) -> None:
     made = options.model_validate({axis: ["reminder", "rag", "reminder"]})
     assert getattr(made, axis) == ("reminder", "rag")
-    with pytest.raises(ValueError, match="give at least one"):
+    with pytest.raises(ValueError, match="give at least one value"):
         options.model_validate({axis: []})
 
 
@@ -366,7 +371,7 @@ def test_names_are_chosen_by_commas() -> None:
     assert chosen("topics", " b, a,b ", "abc") == ["b", "a"]
     assert chosen("topics", "all", "abc") == ["a", "b", "c"]
     for nothing in ("d", "", ","):
-        with pytest.raises(RecipeError, match=rf"topics: there is no '{nothing}'; there are a, b, c"):
+        with pytest.raises(RecipeError, match=rf"topics: there is no '{nothing}'; the names are a, b, c"):
             chosen("topics", nothing, "abc")
 
 

@@ -335,7 +335,7 @@ def test_pivot_notes_how_many_judgements_have_no_score(tmp_path: Path) -> None:
     table = run.report()["endings"]
     notes, row = " ".join(table.notes), dict(zip(table.columns, table.rows[0], strict=True))
     assert row["all"] == len(run) and row["resolved %"] is None
-    assert f"could not be parsed; they count in no mean. Over all scenarios: resolved % {len(run)}." in notes
+    assert f"could not be parsed; they are excluded from all means. Over all scenarios: resolved % {len(run)}." in notes
 
 
 def _is_correct(verdicts: Mapping[str, bool | None]) -> bool:

@@ -100,7 +100,7 @@ def test_damaged_row_is_named(damaged: Path) -> None:
         connection.execute("UPDATE outcomes SET counts = '{' WHERE scenario = 1")
     run = dialoom.open_run(damaged)
     assert run.status().done == 2
-    with pytest.raises(DialoomError, match="counts of the table outcomes holds no JSON in the row of 2"):
+    with pytest.raises(DialoomError, match="counts of the table outcomes has invalid JSON in the row of 2"):
         list(run.episodes())
     assert run.episode(1) is not None
 
@@ -116,8 +116,8 @@ def test_judgements_without_their_set_are_corruption(
         connection.execute("DELETE FROM judgement_sets WHERE name = ?", (name,))
     for command in (("status", "d.db"), ("export", "d.db", "-o", "d.jsonl"), ("resume", "d.db")):
         said = dialoom(*command, code=2).stderr
-        assert f"d.db is damaged: it holds judgements of the set {name!r}" in said
-        assert "which the table judgement_sets lacks; add its row" in said
+        assert f"d.db is damaged: it contains judgements of the set {name!r}" in said
+        assert "which is missing in the table judgement_sets; add its row" in said
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_file_with_triggers_or_foreign_views_is_refused(damaged: Path, craft: st
     assert dialoom.open_run(damaged).status().done == 2
     with sqlite3.connect(damaged) as connection:
         connection.executescript(craft)
-    with pytest.raises(DialoomError, match="is not a run as dialoom makes it"):
+    with pytest.raises(DialoomError, match="was not created by dialoom alone"):
         dialoom.open_run(damaged)
 
 

@@ -218,10 +218,10 @@ def test_draining_ends_every_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 HOSTILE = [
-    ('"a" * 10**8 == user', "'*' is for numbers, not for str"),
-    ("[user] * 10**8", "'*' is for numbers, not for list"),
-    ("'%100000000d' % number == user", "'%' is for numbers"),
-    ("'%100000000d' is odd and user", "for numbers, not for str"),
+    ('"a" * 10**8 == user', "'*' needs numbers, got str"),
+    ("[user] * 10**8", "'*' needs numbers, got list"),
+    ("'%100000000d' % number == user", "'%' needs numbers"),
+    ("'%100000000d' is odd and user", "needs numbers, got str"),
     ("user and 10**(10**8)", "more than 4,096 bits"),
     ("number * 10**1000 * 10**1000 * number", "at most 4,096 bits"),
     ("user.ljust(10**8)", "'ljust' cannot be called"),
@@ -232,7 +232,7 @@ HOSTILE = [
     ("range(10**8) and user", "'range'"),
     ("(" * 400 + "user" + ")" * 400, "nested too deeply"),
     ("not " * 240 + "user", "nested too deeply"),
-    ("user == '" + "a" * 1_000 + "'", "an expression has at most 1,000"),
+    ("user == '" + "a" * 1_000 + "'", "the maximum is 1,000"),
 ]
 
 
@@ -263,11 +263,11 @@ PROMPT = "---\nid: x/y\nversion: 1\nrole: user\ninputs: [words]\n---\n=== user =
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ('{{ "a" * 10**8 }}', "'*' is for numbers"),
+        ('{{ "a" * 10**8 }}', "'*' needs numbers"),
         ("{% for a in range(100000) %}{{ words }}{% endfor %}", "'range'"),
         ("{% set a = words %}{% set a = a ~ a %}{{ a }}", "'if' and 'for'"),
         ("{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}", "'if' and 'for'"),
-        ("{% for a in words %}" * 4 + "{% endfor %}" * 4, "at most 3 'for'"),
+        ("{% for a in words %}" * 4 + "{% endfor %}" * 4, "'for' may be nested at most 3"),
         ("{% for a in words %}{% for b in words %}{{ words }}{% endfor %}{% endfor %}", "more than 20,000,000"),
         ("{{ " + "(" * 500 + "words" + ")" * 500 + " }}", "nested too deeply"),
         ("{{ " + "9" * 5_000 + " }}", "4300 digits"),

@@ -1,4 +1,4 @@
-"""Unusable input files, runs that cannot be made, and media that cannot be written."""
+"""Unusable input files, runs that cannot be created, and media that cannot be written."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_documented_streams_are_read(dialoom: Command) -> None:
     ("text", "said"),
     [
         ("max-calls: 1\nmax-calls: 100000\n", "c.yaml:2: the key 'max-calls' is given twice"),
-        ("max-calls: 1\nmax_calls: 100000\n", "max_calls is given twice, once in another spelling"),
+        ("max-calls: 1\nmax_calls: 100000\n", "max_calls is given twice, in different spellings"),
         ("limit: " + "9" * 10_000, "c.yaml:1: an integer has more than 300 digits"),
         ("limit: 0x" + "f" * 10_000, "c.yaml:1: an integer has more than 300 digits"),
         ("seed: 1\nlimit: " + "[" * 10_000, "c.yaml:2: nested more than 100 deep"),
@@ -119,7 +119,7 @@ def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str
         ("\n" + "[" * 101 + "]" * 101, "2: nested more than 100 deep"),
         ('{"a":' * 100_000, "1: nested more than 100 deep"),
         ("[1,\n2,,]", "2: not JSON: Expecting value at column 3 (',]')"),
-        ("1\n2", "1: not JSON: '2' follows the value; one value is needed"),
+        ("1\n2", "1: not JSON: '2' follows the value; there must be a single value"),
     ],
 )
 def test_hostile_json_is_one_message(text: str, said: str) -> None:
@@ -186,9 +186,9 @@ def test_concurrency_has_bounds(dialoom: Command, tmp_path: Path, number: int) -
 @pytest.mark.parametrize("path", [":memory:", "file:x.db", "file::memory:?cache=shared"])
 def test_special_sqlite_names_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DialoomError, match="give a file's path"):
+    with pytest.raises(DialoomError, match="give the path of a file"):
         dialoom.plan("personalens", path=path, options={"limit": 1})
-    with pytest.raises(DialoomError, match="give a file's path"):
+    with pytest.raises(DialoomError, match="give the path of a file"):
         dialoom.plan("personalens", path="run.db", options={"limit": 1}, cache=path)
     assert not list(tmp_path.iterdir())
 
@@ -243,7 +243,7 @@ def test_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None:
     people = ({"profile": each, "personality": "Calm."} for each in hens)
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
     options: dict[str, Any] = {"personas": str(tmp_path / "people.jsonl")}
-    with little_room(size), pytest.raises(DialoomError, match="nothing is left of it") as caught:
+    with little_room(size), pytest.raises(DialoomError, match="no file was left") as caught:
         dialoom.plan("aloe-eval", path=tmp_path / "run.db", options=options)
     assert "resume" not in str(caught.value)
     assert [each.name for each in tmp_path.iterdir()] == ["people.jsonl"]
@@ -283,7 +283,7 @@ def test_unreadable_wal_file_is_an_error(tmp_path: Path, request: pytest.Fixture
         for suffix in ("", "-wal"):
             shutil.copy(f"{run.path}{suffix}", tmp_path / f"media.db{suffix}")
     request.getfixturevalue("read_only")
-    with pytest.raises(DialoomError, match=r"media\.db-wal that cannot be read there; copy both files"):
+    with pytest.raises(DialoomError, match=r"media\.db-wal cannot be read; copy both files"):
         dialoom.open_run(tmp_path / "media.db").status()
 
 

@@ -69,9 +69,9 @@ def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path
         ["step", run, 1, "--script", "script2"],
     ):
         said = dialoom(*command, code=2).stderr
-        assert "written over" in said or "may hold people's labels" in said
+        assert "overwritten" in said or "may contain people's labels" in said
     assert {path: path.read_bytes() for path in before} == before
-    with pytest.raises(DialoomError, match="written over"):
+    with pytest.raises(DialoomError, match="overwritten"):
         door.open_run(run).export("dialogues", run)
     assert not list(tmp_path.glob("**/*.partial"))
 
@@ -79,7 +79,7 @@ def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path
 def test_wal_file_of_a_run_is_part_of_it(run: Path, tmp_path: Path) -> None:
     log = tmp_path / "run.db-wal"
     log.write_bytes(b"")
-    with pytest.raises(DialoomError, match="written over"):
+    with pytest.raises(DialoomError, match="overwritten"):
         door.open_run(run).export("dialogues", log)
 
 

@@ -113,7 +113,7 @@ def test_trusted_run_is_used_with_a_notice(dialoom: Command, tmp_path: Path) -> 
     lines = dialoom("resume", "r.db", "--trust").stdout
     assert "trusted with the recipe recipe.py:RECIPE" in lines
     assert "trusted with the player python:strange_game:guesser" in lines
-    assert f"{tmp_path}/recipe.py has changed since the run was made" in lines
+    assert f"{tmp_path}/recipe.py has changed since the run was created" in lines
     assert dialoom("report", "r.db", "--trust").stdout
     assert "2 lines" in dialoom("export", "r.db", "-o", "out.jsonl", "--trust").stdout
     dialoom("report", "r.db", code=2)
@@ -125,7 +125,7 @@ def test_own_run_is_trusted_under_any_name(dialoom: Command, tmp_path: Path) -> 
     assert "Code had changed" not in dialoom("report", "moved.db").stdout
     assert imported(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
     done = dialoom("report", "moved.db")
-    assert "recipe.py has changed since the run was made" in done.stderr
+    assert "recipe.py has changed since the run was created" in done.stderr
     assert "trusted with" not in done.stderr
     assert "Code had changed when the run was continued: recipe.py, strange_game.py." in " ".join(done.stdout.split())
 
@@ -160,7 +160,7 @@ def test_trust_list_is_private_to_its_user(dialoom: Command, tmp_path: Path, mon
 
 @pytest.fixture
 def plain(tmp_path: Path) -> Path:
-    """A run of one dialogue that is still to be played, by an installed recipe and the offline model."""
+    """A run of one dialogue that is pending, by an installed recipe and the offline model."""
     return dialoom.plan("personalens", path=tmp_path / "plain.db", options={"limit": 1}).path
 
 

@@ -90,7 +90,7 @@ def test_impossible_request_is_refused_and_the_thread_stays_usable(server: Serve
     for scenario in (0, 9999):
         assert re.search(rf"scenario must be from 1 to \d+ .*personalens.*, got {scenario}", refusal(scenario=scenario))
     assert "unknown role 'narrator'; the roles are user, assistant, judge" in refusal(models={"narrator": "openai/x"})
-    assert "code of this machine is named where the graph is made" in refusal(model="python:os:system")
+    assert "must be given where the graph is created" in refusal(model="python:os:system")
     whole = server.wait(server.thread(), "personalens", {}, context=THIRD)
     assert server.wait(thread, "personalens", {}, context=THIRD) == whole
     again = server.wait(thread, "personalens", {}, context=THIRD)

@@ -66,4 +66,4 @@ def test_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_pa
 def test_doctor_finds_that_the_model_is_held_to_a_shape(served: Server) -> None:
     checks = examine([NAME], api_base=served.model.api_base, max_reply=64)
     (shape,) = [check for check in checks if check.about == "shape"]
-    assert (shape.state, shape.detail) == (State.OK, "held to it, as JSON mode with a schema")
+    assert (shape.state, shape.detail) == (State.OK, "enforced, requested as JSON mode with a schema")

@@ -140,7 +140,7 @@ def test_written_source_is_read_again(tmp_path: Path) -> None:
         assert (tmp_path / "copy" / f"{name}.jsonl").read_bytes() == (FOLDER / f"{name}.jsonl").read_bytes()
     write_source(tmp_path / "copy", replace(SOURCE))
     (tmp_path / "copy" / "users.jsonl").write_text("{}")
-    with pytest.raises(OutputError, match=r"users\.jsonl is there with other content"):
+    with pytest.raises(OutputError, match=r"users\.jsonl exists with other content"):
         write_source(tmp_path / "copy", replace(SOURCE))
 
 

@@ -83,17 +83,17 @@ def test_other_encodings_and_untidy_texts_are_repaired_and_counted(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("", "the pool is empty"),
-        ("\n \n", "the pool is empty"),
+        ("", "the pool contains no texts"),
+        ("\n \n", "the pool contains no texts"),
         ('"fine"\n{"text": "cut o', "pool.jsonl:2: not JSON: Unterminated string"),
         ("She has no quotes.", "pool.jsonl:1: not JSON"),
         ('"fine" and more', "pool.jsonl:1: not JSON: Expecting value at column 8 ('and more')"),
-        ("17", "pool.jsonl:1: holds int 17; a text or an object with a 'text' is needed"),
+        ("17", "pool.jsonl:1: holds int 17; a line must be a text or an object with a 'text'"),
         ('["one", "two"]', "pool.jsonl:1: holds list"),
         ('{"profile": "x"}', "pool.jsonl:1: holds an object with 'profile'"),
         ('{"text": "x", "round": -1}', "pool.jsonl:1: 'round' is -1"),
-        ('{"text": "x", "note": 1}', "pool.jsonl:1: there is no key 'note'; there are id, text"),
-        ('{"text": "x", "id": "a"}\n{"text": "y", "id": "a"}', "pool.jsonl:2: the id 'a' is also that of line 1"),
+        ('{"text": "x", "note": 1}', "pool.jsonl:1: unknown key 'note'; the keys are id, text"),
+        ('{"text": "x", "id": "a"}\n{"text": "y", "id": "a"}', "pool.jsonl:2: the id 'a' is already used on line 1"),
         (b'"\x81"', "pool.jsonl:1: byte 0x81 is neither UTF-8 nor Windows-1252"),
         (b"\xff\xfe\x00", "begins as UTF-16"),
         ("[" * 100_000, "pool.jsonl:1: nested more than 100 deep"),
@@ -108,7 +108,7 @@ def test_unrepairable_line_is_refused_with_its_place(tmp_path: Path, content: by
 def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.jsonl: there is no such file"):
         read_pool(tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match="is a folder; a regular file is needed"):
+    with pytest.raises(DataError, match="is a folder; it must be a regular file"):
         read_pool(tmp_path)
 
 
@@ -142,8 +142,8 @@ def test_personas_are_read_as_they_were_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("", "holds no persona"),
-        ('"a text"', ":1: holds str; an object with profile and personality is needed"),
+        ("", "contains no persona"),
+        ('"a text"', ":1: holds str; each line must be an object with profile and personality"),
         ('{"profile": "x"}', ":1: 'id' is missing"),
         ('{"profile": "x", "personality": 3}', ":1: "),
         ('{"profile": "x", "personality": "y"}\n' * 2, ":2: the id "),
@@ -169,7 +169,7 @@ def test_no_pair_is_drawn_twice(profiles: int, personalities: int, data: st.Data
 
 def test_more_personas_than_pairs_are_refused() -> None:
     pools = [PoolEntry.of("a"), PoolEntry.of("b")], [PoolEntry.of("c")]
-    with pytest.raises(ValueError, match="give 2 pairs; give a number from 1 to that"):
+    with pytest.raises(ValueError, match="give 2 pairs; give a number from 1 to 2"):
         list(combined(*pools, 3, 0))
 
 

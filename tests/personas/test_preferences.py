@@ -65,21 +65,25 @@ def _talk(**changes: Any) -> Callable[[list[dict[str, Any]]], Any]:
 @pytest.mark.parametrize(
     ("file", "change", "told"),
     [
-        ("explicit", _without("preference"), "row 1: 'preference' is missing; a text is needed"),
+        ("explicit", _without("preference"), "row 1: 'preference' is missing; it must be a text"),
         ("explicit", lambda found: [found[0], {**found[1], "question": "  "}], "row 1: 'question' is '  '"),
-        ("explicit", lambda found: [found[0], 7], "row 1 is 7; an object is needed"),
+        ("explicit", lambda found: [found[0], 7], "row 1 is 7; each row must be an object"),
         ("explicit", lambda found: found[:1], "has 2 rows where the topic's other file has 1"),
-        ("choice", _without("conversation"), "row 1: 'conversation' is None; an object is needed for the form choice"),
-        ("choice", _talk(user_selection=None), "row 1: 'user_selection' is None; a text is needed"),
+        (
+            "choice",
+            _without("conversation"),
+            "row 1: 'conversation' is None; it must be an object for the form choice",
+        ),
+        ("choice", _talk(user_selection=None), "row 1: 'user_selection' is None; it must be a text"),
         ("persona", _talk(**{"3": "what"}), "row 1: 'conversation' has no turn '3'; they count from '0'"),
         ("persona", _talk(**{"2": {"user": "A"}}), "row 1, turn 2: 'assistant' is missing"),
         (
             "mcq",
             lambda _: [{"classification_task_options": ["a", "b", "c"]}] * 2,
-            "are 3 options; four texts are needed",
+            "are 3 options; they must be four texts",
         ),
-        ("mcq", lambda _: [{}] * 2, "row 0: 'classification_task_options' are None; four texts are needed"),
-        ("mcq", lambda _: [{"classification_task_options": ["a", "b", "c", ""]}] * 2, "four texts are needed"),
+        ("mcq", lambda _: [{}] * 2, "row 0: 'classification_task_options' are None; they must be four texts"),
+        ("mcq", lambda _: [{"classification_task_options": ["a", "b", "c", ""]}] * 2, "they must be four texts"),
         ("mcq", lambda found: found[:1], "has 1 rows"),
     ],
 )
@@ -112,10 +116,10 @@ def test_folder_without_pairs_is_refused(tmp_path: Path) -> None:
         PreferencePairs(tmp_path)
     with pytest.raises(DataError, match="there is no such folder or file"):
         PreferencePairs(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="holds no pair"):
+    with pytest.raises(DataError, match="contains no pairs"):
         PreferencePairs(write(tmp_path / "own.json", []))
     (tmp_path / "empty" / FOLDERS["explicit"]).mkdir(parents=True)
-    with pytest.raises(DataError, match="holds no topic"):
+    with pytest.raises(DataError, match="contains no topic"):
         PreferencePairs(tmp_path / "empty").topics()
     pairs = write_pairs(tmp_path / "pairs")
     (pairs / FOLDERS["persona"] / "hats.json").unlink()
@@ -126,7 +130,7 @@ def test_folder_without_pairs_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("messages", "told"),
     [
-        ([("user", "A"), ("user", "B")], "chat 0, message 1: 'user' where the assistant speaks"),
+        ([("user", "A"), ("user", "B")], "chat 0, message 1: 'user', but the assistant must speak here"),
         ([("user", "A")], "chat 0: 'conversation' is not a list of messages of user and assistant in turn"),
         ([("user", "A"), ("assistant", "")], "chat 0, message 1: 'content' is ''"),
         ([], "chat 0: 'conversation' is not a list"),

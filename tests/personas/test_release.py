@@ -69,7 +69,7 @@ def test_stray_keys_withheld_values_and_odd_spellings_are_repaired_and_counted(t
         "2 '[Redacted]' or 'N/A' values left out",
         "1 affinity matched without their '(Domain)' suffix",
         "1 affinity that a task names but its domains lack",
-        "kept as they are, nothing needs to be done: 1 device, day or time told in free words, 1 profile with",
+        "kept unchanged, no action needed: 1 device, day or time told in free words, 1 profile with",
     ):
         assert count in release.repairs.summary()
     assert "\n" not in release.repairs.summary()
@@ -103,7 +103,7 @@ def test_domain_names_are_repaired_only_when_the_rest_is_a_domain() -> None:
     ("file", "content", "said"),
     [
         ("profile.json", "{not json", "not JSON"),
-        ("profile.json", "[]", "an object is needed"),
+        ("profile.json", "[]", "it must be an object"),
         ("profile.json", "{}", "'affinities' is missing"),
         ("profile.json", json.dumps({**profile(), "demographics": {"user_id": "user7"}}), "'age' is missing"),
         ("profile.json", json.dumps({**profile(), "affinities": {"Alarm": {"Sound": 4}}}), "'Sound' of 'Alarm' is 4"),
@@ -290,31 +290,34 @@ def test_unusable_demographics_file_is_refused(tmp_path: Path) -> None:
     person = ",".join("abcdefghij")
     refused: list[tuple[Callable[[], Path], str]] = [
         (lambda: tables(tmp_path, leave_out=("age", "religion")), "has no table of 'age', 'religion'"),
-        (lambda: tables(tmp_path, given), "'age' is given before it is drawn"),
+        (lambda: tables(tmp_path, given), "'age' is used in a condition before it is drawn"),
         (
             lambda: tables(tmp_path, '[[draw]]\nkey = "job"\nweights = { "y" = 1 }'),
-            "there is no key 'job'; there are age",
+            "there is no key 'job'; the keys are age",
         ),
         (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { "y" = 0 }'), r"\(age\): all weights are 0"),
         (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { "y" = -1 }'), "'draw.0.weights.y' is -1"),
         (lambda: tables(tmp_path, "draw = 1 2"), "not TOML"),
         (lambda: rows(tmp_path, "a,b", header="age,gender"), "has no column of 'employment_status'"),
         (lambda: rows(tmp_path, "a,,c,d,e,f,g,h,i,j"), "people.csv:2: 'gender' is empty; write 'N/A'"),
-        (lambda: rows(tmp_path), "holds nobody"),
+        (lambda: rows(tmp_path), "contains nobody"),
         (lambda: rows(tmp_path, f"{person},much", header=f"{','.join(KEYS)},weight"), "the weight is 'much'"),
         (lambda: rows(tmp_path, f"{person},Rome"), "people.csv:2: 11 cells, but the header names 10"),
         (lambda: rows(tmp_path, f"{person},k", header=",".join([*KEYS, "age"])), "two columns are named 'age'"),
         (
             lambda: rows(tmp_path, person.replace("a", "a" * 1_001)),
-            "'age' is 1,001 characters long; a value has at most",
+            "'age' is 1,001 characters long; the maximum is",
         ),
         (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { " " = 1 }'), r"\(age\): a value is empty"),
-        (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { x = 1e308, y = 1e308 }'), "add up to no number"),
+        (
+            lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { x = 1e308, y = 1e308 }'),
+            "sum of the weights is not finite",
+        ),
     ]
     for write, message in refused:
         with pytest.raises(DataError, match=message):
             read_demographics(write())
     ends = '[[draw]]\nkey = "age"\nweights = { "x" = 1 }'
     path = tables(tmp_path, ends, given, leave_out=("age", "gender"))
-    with pytest.raises(DataError, match="each table of 'gender' is for some people alone"):
+    with pytest.raises(DataError, match="every table of 'gender' has a condition"):
         read_demographics(path)

@@ -65,7 +65,7 @@ def test_a_cell_may_hold_lines_and_a_row_may_be_a_text(tmp_path: Path) -> None:
         (
             "a.csv",
             b"name,style\nAda,brief,wordy\n",
-            "a.csv:2: 3 cells, but the header names 2; put cells that hold ','",
+            "a.csv:2: 3 cells, but the header names 2; put cells that contain ','",
         ),
         ("a.csv", b"name,name\nAda,Bo\n", "a.csv:1: two columns are named 'name'; rename one"),
         ("a.csv", b"name,\nAda,Bo\n", "a.csv:1: column 2 has no name; name it, or remove it"),
@@ -74,7 +74,7 @@ def test_a_cell_may_hold_lines_and_a_row_may_be_a_text(tmp_path: Path) -> None:
         ("a.csv", b'name\n"Ada\n', "a.csv:2: a quote is opened in this row and never closed"),
         ("a.jsonl", b'{"name": "Ada"}\n[1]\n', "a.jsonl:2: a row must be a mapping or a text, got list"),
         ("a.jsonl", b'{"name": "Ada"}\n{name}\n', "a.jsonl:2: not JSON"),
-        ("a.json", b'{"name": "Ada"}', "a.json: a list of rows is needed, got dict"),
+        ("a.json", b'{"name": "Ada"}', "a.json: the file must contain a list of rows, got dict"),
         ("a.parquet", b"PAR1", "a.parquet: not a readable Parquet file"),
         ("a.xlsx", b"PK", "a.xlsx: the format '.xlsx' is not known; give .csv, .tsv, .jsonl"),
         ("a/b.txt", b"", "the folder must hold one .jsonl file, got none; name the file instead"),

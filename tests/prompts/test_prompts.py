@@ -154,10 +154,10 @@ def test_calls_are_tool_messages_to_their_caller_and_words_to_others() -> None:
 @pytest.mark.parametrize(
     ("place", "inputs", "message"),
     [
-        ("t/x", {"topic": 1, "nmae": 2}, "prompt 't/x' needs the inputs name, history; given were nmae, topic"),
-        ("t/x", {"history": [], "nmae": 2}, "prompt 't/x' needs the input name; given were history, nmae"),
-        ("x.md", {"history": []}, "x.md: prompt 't/x' needs the input name; given were history"),
-        ("x.md", {}, "x.md: prompt 't/x' needs the inputs name, history; given were none"),
+        ("t/x", {"topic": 1, "nmae": 2}, "prompt 't/x' needs the inputs name, history, but got nmae, topic"),
+        ("t/x", {"history": [], "nmae": 2}, "prompt 't/x' needs the input name, but got history, nmae"),
+        ("x.md", {"history": []}, "x.md: prompt 't/x' needs the input name, but got history"),
+        ("x.md", {}, "x.md: prompt 't/x' needs the inputs name, history, but got none"),
     ],
 )
 def test_missing_inputs_are_named_with_the_given_ones(place: str, inputs: dict[str, object], message: str) -> None:

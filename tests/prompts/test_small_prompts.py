@@ -110,7 +110,7 @@ def test_folder_named_small_is_written_with_its_path(tmp_path: Path, dialoom: Co
     ("name", "text", "said"),
     [
         ("", "", "tiny: no such folder of prompts; the shipped sets are small"),
-        ("opening.md.txt", "", "replaces no shipped text; there are judge-score.txt"),
+        ("opening.md.txt", "", "replaces no shipped text; the shipped texts are judge-score.txt"),
         ("judge-score.txt", "=== user ===\n%CRITERION% %TARGET% %LOW%", "lacks %HIGH%"),
     ],
 )

@@ -164,7 +164,7 @@ def test_worker_without_a_place_is_not_waited_for(
     assert ray.get(occupant.is_there.remote())
     monkeypatch.setattr(cluster_module, "_NO_PLACE", 2.0)
     monkeypatch.setattr(cluster_module, "_TIMES", 1.0)
-    with pytest.raises(DialoomError, match=r"no worker is left .*no machine had a place"):
+    with pytest.raises(DialoomError, match=r"no worker is left .*no machine had room"):
         door.play(RECIPE, path=tmp_path / "other.db", options=OPTIONS, workers=2, **told)
     ray.kill(occupant)
     monkeypatch.undo()

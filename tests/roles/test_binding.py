@@ -56,7 +56,7 @@ def test_models_are_bound_by_role_or_to_all_roles() -> None:
         ({"model": "a", "temperature": {"judge": 3.0}}, "temperature of judge must be at most 2, got 3.0"),
         ({"model": "a", "temperature": True}, "got True"),
         ({"model": " "}, "a name is empty"),
-        ({"model": 7}, "int cannot play a role: 7 must be a function or object that is called with `messages`"),
+        ({"model": 7}, "int cannot play a role: 7 must be a callable that takes `messages`"),
     ],
 )
 def test_wrong_binding_is_refused(given: Mapping[str, Any], said: str) -> None:
@@ -84,11 +84,11 @@ def test_address_is_bound_by_role_or_to_all_that_have_one() -> None:
         ("user", "a.test/v1", "is not an address"),
         ("user", "ftp://a.test/v1", "is not an address"),
         ("user", "http://", "is not an address"),
-        ("user", "http://me:hidden@a.test/v1", "a.test holds a login"),
-        ("", "https://hidden@a.test/v1", "a.test holds a login"),
-        ("user", "http://a.test/v1?key=hidden", "a.test holds a login or a query"),
-        ("user", "//me:hidden@a.test", "holds a login"),
-        ("user", "http://me:hidden@[a/v1", "holds a login"),
+        ("user", "http://me:hidden@a.test/v1", "a.test contains a login"),
+        ("", "https://hidden@a.test/v1", "a.test contains a login"),
+        ("user", "http://a.test/v1?key=hidden", "a.test contains a login or a query"),
+        ("user", "//me:hidden@a.test", "contains a login"),
+        ("user", "http://me:hidden@[a/v1", "contains a login"),
         ("judge", "http://me:hidden@a.test/v1", "it is played by offline/generic"),
     ],
 )
@@ -162,12 +162,15 @@ def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
     [
         ({"params": {"clerk": {"top_p": 1}}}, "params: unknown role 'clerk'; the roles are user, judge"),
         ({"params": {"user": {"top_q": 1}}}, "params: user.top_q is unknown; did you mean top_p"),
-        ({"params": {"user": {"wings": 2}}}, "params: user.wings is unknown; there are deployment, extra_body, "),
-        ({"params": {"": {"temperature": 1}}}, "params: temperature cannot be given so: it is a separate option"),
-        ({"params": {"judge": {"max_tokens": 1}}}, "judge.max_tokens cannot be given so: .* max_reply"),
+        (
+            {"params": {"user": {"wings": 2}}},
+            "params: user.wings is unknown; the parameters are deployment, extra_body, ",
+        ),
+        ({"params": {"": {"temperature": 1}}}, "params: temperature cannot be set here: it is a separate option"),
+        ({"params": {"judge": {"max_tokens": 1}}}, "judge.max_tokens cannot be set here: .* max_reply"),
         ({"params": {"judge": {"base_url": "http://elsewhere"}}}, "a separate option, api_base"),
-        ({"params": {"judge": {"api_key": "sk"}}}, "keys come by the environment"),
-        ({"params": {"judge": {"extra_body": {"stream": True}}}}, "judge.extra_body.stream cannot be given so"),
+        ({"params": {"judge": {"api_key": "sk"}}}, "keys belong in environment variables"),
+        ({"params": {"judge": {"extra_body": {"stream": True}}}}, "judge.extra_body.stream cannot be set here"),
         ({"params": {"judge": {"top_p": "hot"}}}, "judge.top_p 'hot' is not a number"),
         ({"params": {"judge": {"top_p": float("nan")}}}, "judge.top_p nan is not a number"),
         ({"params": {"judge": {"seed": True}}}, "judge.seed True is not a whole number"),
@@ -188,7 +191,7 @@ def test_wrong_parameter_is_refused(given: dict[str, Any], said: str) -> None:
 
 
 def test_stored_parameters_cannot_redirect_calls() -> None:
-    with pytest.raises(ValidationError, match="base_url cannot be given so"):
+    with pytest.raises(ValidationError, match="base_url cannot be set here"):
         ModelBinding.model_validate({"model": "openai/a", "temperature": 0, "params": {"base_url": "http://evil.test"}})
 
 
@@ -223,7 +226,7 @@ async def test_limit_and_parameters_reach_the_provider_by_its_names(
 def test_parameter_that_litellm_would_drop_is_refused() -> None:
     params = {"frequency_penalty": 0.5}
     claude = ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=0, params=params)
-    with pytest.raises(BindingError, match=r"judge.frequency_penalty would be left out.* it takes .*, top_p"):
+    with pytest.raises(BindingError, match=r"judge.frequency_penalty would not be sent.* it accepts .*, top_p"):
         check_parameters({"judge": claude})
     taking = ("openai/gpt-4o-mini", "offline/attentive", "python:a:b", "object:mine")
     check_parameters({model: claude.model_copy(update={"model": model}) for model in taking})
@@ -297,4 +300,4 @@ def test_missing_key_is_reported_before_planning(dialoom: Command, players: list
     assert len(said.splitlines()) == 1
     assert not (tmp_path / "r.db").exists()
     shared = dialoom(*plan, "--cache", "shared.db", code=1, env=environment).stderr
-    assert "a key is needed in OPENAI_API_KEY" in shared
+    assert "set OPENAI_API_KEY" in shared

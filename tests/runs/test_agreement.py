@@ -255,15 +255,15 @@ def test_long_conversation_fits_in_a_cell(tmp_path: Path) -> None:
     [
         ("", "the file is empty"),
         ("name,label:anna\na/1,3\n", ":1: no column 'item' in the header"),
-        ("item,anna\na/1,3\n", ":1: no annotator's column"),
-        ("item,label:\na/1,3\n", ":1: the column 'label:' names no annotator"),
-        ("item,label:anna,label:anna\na/1,3,3\n", ":1: two columns are called label:anna"),
-        ('item,text,label:anna\na/1,"x\ny",3\na/2,z,3\na/1,x,4\n', ":5: item 'a/1' stands on line 2 already"),
-        ("item,label:anna\n,3\n", ":2: no 'item' in this row"),
+        ("item,anna\na/1,3\n", ":1: there is no annotator's column"),
+        ("item,label:\na/1,3\n", ":1: the column 'label:' has no annotator's name"),
+        ("item,label:anna,label:anna\na/1,3,3\n", ":1: two columns are named label:anna"),
+        ('item,text,label:anna\na/1,"x\ny",3\na/2,z,3\na/1,x,4\n', ":5: item 'a/1' is already on line 2"),
+        ("item,label:anna\n,3\n", ":2: this row has no 'item'"),
         ("item,label:anna\na/1,3,4\n", ":2: 3 cells under 2 columns"),
-        ("item,label:anna\na/1,\na/2, \n", "no label is filled in, in label:anna"),
-        ('item,label:anna\na/1,3\na/2,"4\n', ":3: no CSV: unexpected end of data"),
-        ("item,label:anna\na/1,3\0\n", ":2: no text file"),
+        ("item,label:anna\na/1,\na/2, \n", "there is no label in label:anna"),
+        ('item,label:anna\na/1,3\na/2,"4\n', ":3: not a valid CSV file: unexpected end of data"),
+        ("item,label:anna\na/1,3\0\n", ":2: not a text file"),
     ],
 )
 def test_wrong_labels_file_is_refused_by_line(text: str, message: str, tmp_path: Path) -> None:
@@ -327,8 +327,8 @@ def test_sample_is_filled_in_place(made_once: MadeOnce, dialoom: Command, tmp_pa
 @pytest.mark.parametrize(
     ("item", "annotator", "label", "message"),
     [
-        ("no/such/item", "anna", "1", "no such judgement"),
-        (None, " ", "1", "name of whoever labels"),
+        ("no/such/item", "anna", "1", "no judgement with this id"),
+        (None, " ", "1", "name of the person who labels"),
         (None, "anna", "6", "'6' is not a whole number from 1 to 5"),
         (None, "anna", "=1", "'=1' is not a whole number"),
     ],

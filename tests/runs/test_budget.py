@@ -62,7 +62,7 @@ def test_calls_never_exceed_the_budget_and_a_higher_one_continues(dialoom: Comma
         status = status_of(dialoom, "run.db")
         assert (status["calls"], status["unanswered_calls"], status["scenarios"]["failed"]) == (11, 0, 0)
         assert status["limits"]["max_calls"] == 11
-        assert "go on with: dialoom resume run.db --max-calls MORE\n" in dialoom("status", "run.db").stdout
+        assert "continue with: dialoom resume run.db --max-calls MORE\n" in dialoom("status", "run.db").stdout
         dialoom("resume", "run.db", code=3, variables=KEY)
         assert len(server.requests) == 11, "resume keeps to the budget that was given last"
         dialoom("resume", "run.db", "--max-calls", "none", variables=KEY)
@@ -266,7 +266,7 @@ def test_unknown_tokens_and_cost_stay_unknown(dialoom: Command, players: list[st
 def test_cost_is_printed_and_written_as_csv(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "-o", "r.db")
     said = dialoom("report", "r.db", "--cost").stdout
-    assert "Calls and what they took" in said
+    assert "Usage and cost of calls" in said
     assert "scripted stand-ins" in said
     dialoom("report", "r.db", "--cost", "-o", "out")
     with (tmp_path / "out" / "cost.csv").open() as file:

@@ -246,7 +246,7 @@ def test_lenient_judge_is_corrected_in_reports_and_frames(tmp_path: Path, dialoo
     )
     assert "--calibrated" in dialoom("report", "run.db", "--labels", "own.csv", code=2).stderr
     told = dialoom("report", "run.db", "--trust", "--calibrated", code=2).stderr
-    assert "--labels must name the file of people's labels, since there is no run.labels.csv" in told
+    assert "--labels must be the path of a file of people's labels, as there is no run.labels.csv" in told
 
 
 def test_differences_between_runs_use_the_same_labelled_items_if_there_are_enough(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_common_calls_are_made_and_booked_once(tmp_path: Path) -> None:
 def test_show_and_step_list_common_calls(dialoom: Command, tmp_path: Path) -> None:
     run = played(tmp_path / "run.db")
     assert (
-        "common call: assistant, recalling/reply (asked once, used by 4 scenarios)"
+        "common call: assistant, recalling/reply (requested once, used by 4 scenarios)"
         in dialoom("show", "run.db", 2).stdout
     )
     shown = json.loads(dialoom("show", "run.db", 2, "--json").stdout)

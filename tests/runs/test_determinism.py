@@ -173,12 +173,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
 def test_report_names_outcomes_changed_by_people_and_can_leave_them_out(run: dialoom.Run) -> None:
     changed = run.scenario(2).id
     for table in run.report().tables:
-        assert any(f"1 outcome was changed by a person in the step debugger and counted here: {changed} "
+        assert any(f"1 outcome was changed by a person in the step debugger and included here: {changed} "
                    "(branch b1: 1 said by a person)" in note for note in table.notes)  # fmt: skip
     without = run.report(where="not changed")
     assert sum(row[2] for row in without["dialogues"].rows) == 5  # type: ignore[misc]
     assert not any("changed by a person" in note for table in without.tables for note in table.notes)
-    assert all("Only scenarios of which this holds: not changed" in table.notes for table in without.tables)
+    assert all("Only scenarios that match: not changed" in table.notes for table in without.tables)
 
 
 def test_expressions_know_facets_counts_scores_and_endings(run: dialoom.Run) -> None:
@@ -220,9 +220,9 @@ def test_unjudged_scenarios_fit_no_comparison(tmp_path: Path) -> None:
     [
         ("personalisation >= 3", "there is no 'personalisation'; did you mean personalization? There are number, id, "),
         ("setting ==", "is not an expression"),
-        ("1 == 1", "names nothing"),
-        ("setting >= 3", "cannot be told of"),
-        ("setting.__class__.__mro__", "cannot be told of"),
+        ("1 == 1", "uses no name of the scenarios"),
+        ("setting >= 3", "cannot be evaluated for"),
+        ("setting.__class__.__mro__", "cannot be evaluated for"),
     ],
 )
 def test_wrong_expression_is_refused(run: dialoom.Run, where: str, said: str) -> None:
@@ -234,7 +234,7 @@ def test_wrong_expression_is_refused(run: dialoom.Run, where: str, said: str) ->
 
 def test_report_takes_an_expression(dialoom: Command, run: dialoom.Run) -> None:
     said = dialoom("report", run.path, "--table", "dialogues", "--where", "setting == 'I' and not changed").stdout
-    assert "Only scenarios of which this holds" in said
+    assert "Only scenarios that match:" in said
     assert "--where: there is no 'nothing'" in dialoom("report", run.path, "--where", "nothing > 1", code=2).stderr
 
 
@@ -251,8 +251,8 @@ def test_exports_frames_and_lists_take_an_expression(dialoom: Command, run: dial
     assert set(run.frame("calls", where=where)["id"]) == set(wanted)
     dialoom("export", run.path, "--format", "sft", "--where", where, "-o", "plain.jsonl")
     assert [list(row) for row in lines_of(tmp_path / "plain.jsonl")] == [["id", "messages"]] * len(wanted)
-    assert "leaves no row" in dialoom("export", run.path, "--where", "turns > 99", "-o", "none.jsonl", code=2).stderr
-    with pytest.raises(DialoomError, match="include 'colour': there are facets, scores"):
+    assert "selects no row" in dialoom("export", run.path, "--where", "turns > 99", "-o", "none.jsonl", code=2).stderr
+    with pytest.raises(DialoomError, match="include must be among facets, scores"):
         run.export("sft", tmp_path / "sft.jsonl", include=["colour"])
 
 

@@ -41,7 +41,10 @@ def test_run_that_only_fails_is_stopped(
     plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 2, "-o", "run.db"]
     stopped = dialoom(*plan, "--fail-on-error", bound, code=1)
     assert f"--fail-on-error {bound}" in stopped.stdout
-    assert "Go on with: dialoom resume run.db --concurrency 2 (what failed: dialoom retry run.db)" in stopped.stdout
+    assert (
+        "Continue with: dialoom resume run.db --concurrency 2 (to retry what failed: dialoom retry run.db)"
+        in stopped.stdout
+    )
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
     assert least <= scenarios["failed"] <= most, "no more than what was under way"
     assert scenarios["pending"] == scenarios["total"] - scenarios["failed"]
@@ -121,8 +124,8 @@ def test_resume_and_retry_name_each_other(dialoom: Command, players: list[str], 
     cast = [*players[:2], *players[4:], "--model", "assistant=python:sad:assistant", "--limit", 3]
     dialoom("run", "personalens", *cast, "--fail-on-error", 1, "--concurrency", 1, "-o", "run.db", code=1)
     said = dialoom("retry", "run.db", "--scenario", 1, code=1).stdout
-    assert "2 scenarios pending still; play what is pending with: dialoom resume run.db" in said
+    assert "2 scenarios still pending; play the rest with: dialoom resume run.db" in said
     dialoom("resume", "run.db", code=1)
     said = dialoom("resume", "run.db", code=1).stdout
     assert "0 done, 0 failed" in said
-    assert "3 scenarios failed before; try again with: dialoom retry run.db" in said
+    assert "3 scenarios failed earlier; retry with: dialoom retry run.db" in said

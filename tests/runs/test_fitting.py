@@ -66,8 +66,8 @@ def test_run_that_does_not_fit_its_model_is_refused(model: str, reports: Any, tm
             play(tmp_path, people=1, assistant=at(server.url, model))
         assert server.requests == []
     said = str(caught.value)
-    assert said.startswith("models: assistant is asked with requests of ")
-    assert f"{model} reads 10 by what its server says: serve it with a longer context" in said
+    assert said.startswith("models: assistant gets requests of ")
+    assert f"the context window of {model} is 10 tokens according to its server: serve it with a longer context" in said
     assert not (tmp_path / "run.db").exists()
 
 
@@ -93,7 +93,7 @@ def test_stated_window_is_checked_for_each_request(dialoom: Command, tmp_path: P
         where = ["--model", "assistant=openai/m", "--api-base", f"assistant={server.url}", "-o", "run.db"]
         plan = ["run", "aloe-eval", "--personas", "people.jsonl", "--rounds", 1, *where]
         refused = dialoom(*plan, code=2)
-        assert "--model: assistant is asked with requests of " in refused.stderr
+        assert "--model: assistant gets requests of " in refused.stderr
         failed = dialoom(*plan, "--context", f"openai/m={SMALL}", code=1)
     assert "fault=context" in failed.stderr
 
@@ -112,7 +112,7 @@ def test_long_requests_of_apollo_are_not_sent_to_a_short_window(dialoom: Command
             told = json.loads(dialoom("doctor", *asked, code=None).stdout)["checks"]
         checks[size] = next(each for each in told if each["about"] == "context")
     assert checks[4096]["state"] == "failed"
-    assert "assistant is asked with requests of " in checks[4096]["detail"]
+    assert "assistant gets requests of " in checks[4096]["detail"]
     assert checks[LARGE]["state"] == "ok"
     assert "reads 100,000 tokens; the recipe's largest request has " in checks[LARGE]["detail"]
 

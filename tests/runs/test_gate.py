@@ -130,7 +130,7 @@ def test_ledger_names_faults_at_the_call_of_the_line(dialoom: Command, run: dial
     assert shown[shown.index(OFFER) + 1] == "fault of the user's, 90% sure: swapped_role: how can i help"
     rows = [json.loads(line) for line in dialoom("show", run.path, "1", "--calls", "--json").stdout.splitlines()]
     assert [[fault["kind"] for fault in row["faults"]] for row in rows if row["reply"] == OFFER] == [["swapped_role"]]
-    assert "say which" in dialoom("show", run.path, "--calls", code=2).stderr
+    assert "select one" in dialoom("show", run.path, "--calls", code=2).stderr
 
 
 def test_report_counts_faults_and_has_scores_without_them(run: dialoom.Run) -> None:
@@ -159,7 +159,7 @@ def test_exports_leave_out_faulty_conversations_and_say_so(dialoom: Command, run
     assert "filters of the export: `without swapped_role`" in card
     assert "left out because of faults that the gate found (or did not look for): 1 dialogues" in card
     assert "* In languages with reduced coverage: 0 of 2." in card
-    assert "only sound leaves no row" in dialoom("export", run.path, "--only", "sound", "-o", "x.jsonl", code=2).stderr
+    assert "only sound selects no row" in dialoom("export", run.path, "--only", "sound", "-o", "x.jsonl", code=2).stderr
     assert "--without 'ekko'" in dialoom("export", run.path, "--without", "ekko", "-o", "x.jsonl", code=2).stderr
 
 
@@ -174,7 +174,7 @@ def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Pat
     assert list(rejected["ask"]) == [1] and set(calls[calls["role"] == "user"]["ask"]) == {1, 3}
     shown = command_in(tmp_path)("show", run.path, "1", "--calls").stdout
     assert shown.count(", rejected") == 1 and "swapped_role: how can i help" in shown
-    assert any("rejected and asked for again: 1." in note for note in run.report()["faults"].notes)
+    assert any("rejected and requested again: 1." in note for note in run.report()["faults"].notes)
     assert run.config.on_user_fault == "retry 2"
     with pytest.raises(dialoom.DialoomError, match=r"on_user_fault must be .*, got 'thrice'") as error:
         dialoom.play("personalens", path=tmp_path / "x.db", on_user_fault="thrice")
@@ -232,7 +232,7 @@ def test_written_texts_pass_the_gate_too(dialoom: Command, tmp_path: Path) -> No
         ["writer", kind] for kind in ("cut_line", "other_language", "prompt_leak")
     ]
     assert (run.status().gated, run.status().faulty, run.status().faults) == (1, 1, 3)
-    assert "faults: 3 in 1 of 1 that the gate has checked" in dialoom("status", run.path).stdout
+    assert "faults: 3 in 1 of 1 conversations checked by the gate" in dialoom("status", run.path).stdout
     assert "fault of the writer's (at text 4), 90% sure: cut_line" in dialoom("show", run.path, "1").stdout
     assert list(run.frame("calls")["faults"]) == ["prompt_leak, cut_line, other_language"]
 
@@ -280,7 +280,10 @@ async def keeper(messages):
     dialoom("run", recipe, "--questions", "3", *players, "-o", "words.db")
     told = "In languages with reduced coverage: ja 1 (33.3%; not found: echo, repetition,"
     status = " ".join(dialoom("status", "words.db").stdout.split())
-    assert told in status and "pl 1 (33.3%; not found: swapped_role, claimed_action, no_end; found less well:" in status
+    assert (
+        told in status
+        and "pl 1 (33.3%; not found: swapped_role, claimed_action, no_end; detected less reliably:" in status
+    )
     languages = json.loads(dialoom("status", "words.db", "--json").stdout)["faults"]["languages"]
     assert languages["en"] == {"gated": 1, "is_reduced": False} and languages["ja"]["is_reduced"]
     for shown in (

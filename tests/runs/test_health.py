@@ -138,7 +138,7 @@ async def first(messages):
     [
         (("prefeval", "--limit", 8, "--turns", 2), "accuracy", "4 turns %", "copied from the prompt or the scenario"),
         (("aloe-eval", "--limit", 5, "--rounds", 2), "improvement", "IR", "contradict the score"),
-        (("aloe", "--limit", 5, "--rounds", 2, "--verify-pairs"), "rounds", "verified %", "decided by the order"),
+        (("aloe", "--limit", 5, "--rounds", 2, "--verify-pairs"), "rounds", "verified %", "depend on the order"),
     ],
 )
 def test_own_tables_of_recipes_are_marked(
@@ -179,7 +179,7 @@ def test_differences_and_comparisons_are_marked_if_either_judge_fails(tmp_path: 
 
 def test_judge_of_its_own_words_is_marked(tmp_path: Path) -> None:
     text = str(_judged(tmp_path, "sound", is_own=True).report())
-    assert "50.0‡" in text and "fails a check: judges its own words" in text
+    assert "50.0‡" in text and "fails a check: judges text that it wrote itself" in text
 
 
 @pytest.mark.parametrize(

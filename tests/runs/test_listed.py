@@ -150,7 +150,7 @@ def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> 
             run.scenarios(on_progress=gone, **more)  # type: ignore[arg-type]
         assert run.scenarios(**more).total == 6  # type: ignore[arg-type]
         assert run.scenarios(on_progress=gone, **more).total == 6  # type: ignore[arg-type]
-    assert told == ["looking at scenarios", "reading conversations"]
+    assert told == ["reading scenarios", "reading conversations"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_only_the_user_can_read_the_index(run: dialoom.Run, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("query", "search", "message"),
     [
-        (ScenarioQuery(state="begun"), None, "there are pending, done, failed"),
+        (ScenarioQuery(state="begun"), None, "state must be one of pending, done, failed"),
         (ScenarioQuery(sort="beauty"), None, "score:METRIC"),
         (ScenarioQuery(judging="nobody"), None, "no judgements named 'nobody'"),
         (ScenarioQuery(), " *", "search must contain a word"),

@@ -74,7 +74,10 @@ def test_repeated_permanent_error_stops_the_run_with_a_remedy(dialoom: Command, 
     assert "5 scenarios in a row failed with the same permanent error: openai/m: " in line
     assert "'temperature' does not support 0.7 with this model" in line
     assert line.endswith("give the role assistant another temperature, or 'none' to send none")
-    assert "Go on with: dialoom resume run.db --concurrency 2 (what failed: dialoom retry run.db)" in stopped.stdout
+    assert (
+        "Continue with: dialoom resume run.db --concurrency 2 (to retry what failed: dialoom retry run.db)"
+        in stopped.stdout
+    )
     assert f"{PEOPLE} done" in done.stdout
     assert "temperature:\n  user: 0.8\n  assistant: none\n" in dialoom("status", "other.db", "--config").stdout
 

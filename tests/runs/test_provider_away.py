@@ -163,7 +163,7 @@ def test_run_stops_when_patience_ends_and_can_be_resumed(
     assert f"openai at {provider.url}" in line
     assert "5m" in line
     assert "connection refused" in line
-    assert "Go on with: dialoom resume run.db\n" in stopped.stdout
+    assert "Continue with: dialoom resume run.db\n" in stopped.stdout
     assert stopped.stderr.count("cannot be reached") == 1, "however many calls met it"
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
     assert (scenarios["failed"], scenarios["pending"]) == (0, 2 * USERS)
@@ -197,7 +197,7 @@ def test_without_patience_scenarios_fail_with_one_message(
     failed = dialoom(*plan, "-o", "run.db", code=1)
     cause = f"openai/m: cannot connect to {provider.url}: connection refused"
     assert failed.stderr.count(cause) == 1
-    assert f"the same {2 * USERS - 1} times more: {cause}" in failed.stdout
+    assert f"the same error {2 * USERS - 1} more times: {cause}" in failed.stdout
     with sqlite3.connect(tmp_path / "run.db") as connection:
         ((raw,),) = connection.execute("SELECT DISTINCT error FROM attempts WHERE number = 1").fetchall()
     assert "(500)" in raw, "which is LiteLLM's"

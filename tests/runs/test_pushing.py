@@ -112,7 +112,7 @@ def test_card_has_the_figures_once_and_still_loads(exported: Path, dialoom: Comm
     for _ in range(2):
         dialoom("describe", exported, "--card")
     card = (exported / "README.md").read_text()
-    assert card.count("## What is in it\n") == 1 and card.count("### How long dialogues are") == 1
+    assert card.count("## What is in it\n") == 1 and card.count("### Lengths of dialogues") == 1
     assert "| lines | 4 |" in card and card.split("---")[1] == front
     assert pushed(exported, "me/talks").files[0] == Path("README.md")
 
@@ -144,7 +144,7 @@ def test_without_a_network_the_export_stays(exported: Path, dialoom: Command, mo
         endpoint = f"http://127.0.0.1:{unheard.getsockname()[1]}"
         before = {path: path.read_bytes() for path in exported.iterdir()}
         told = dialoom("push", exported, "me/talks", "--yes", "--endpoint", endpoint, code=2).stderr
-    assert "me/talks: the hub took nothing: " in told and "stays as it is" in told
+    assert "me/talks: the upload failed: " in told and "is unchanged" in told
     assert len(told.splitlines()) == 1
     assert {path: path.read_bytes() for path in exported.iterdir()} == before
 
@@ -153,7 +153,7 @@ def test_unsendable_folder_is_one_line(exported: Path, hub: Hub) -> None:
     with pytest.raises(DialoomError, match="OWNER/NAME"):
         pushed(exported, "talks")
     hub.refuses = True
-    with pytest.raises(DialoomError, match="the hub took nothing: "):
+    with pytest.raises(DialoomError, match="the upload failed: "):
         pushed(exported, "me/talks", is_sent=True, endpoint=hub.url)
     card = exported / "README.md"
     card.write_text(card.read_text().replace("path: train.jsonl", "path: ../run.db"))
@@ -189,7 +189,7 @@ def test_run_that_ends_early_writes_drafts(tmp_path: Path) -> None:
 
 
 def test_folder_that_cannot_be_written_is_refused_before_playing(tmp_path: Path) -> None:
-    with pytest.raises(door.DialoomError, match="folder 'made': personalens is not made for one"):
+    with pytest.raises(door.DialoomError, match="folder 'made': personalens generates no data for a folder"):
         door.play("personalens", path=tmp_path / "run.db", folder="made")
     with pytest.raises(door.DialoomError, match="exists and is not an empty folder"):
         door.play("apollo-build", path=tmp_path / "run.db", options=BUILD, folder=tmp_path.parent)
@@ -199,5 +199,7 @@ def test_folder_that_cannot_be_written_is_refused_before_playing(tmp_path: Path)
 def test_stopped_run_writes_no_folder(tmp_path: Path, dialoom: Command) -> None:
     flags = ("--users", "1", "--until", "users", "-o", "run.db", "--folder", "made")
     said = dialoom("run", "apollo-write", *flags, "--max-calls", "1", code=3).stdout
-    assert "made is not written; when all is done: dialoom export run.db --format drafts -o made" in said
+    assert (
+        "made is not written; when all scenarios are done, run: dialoom export run.db --format drafts -o made" in said
+    )
     assert not (tmp_path / "made").exists()

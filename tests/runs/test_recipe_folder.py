@@ -101,33 +101,33 @@ ENDLESS = """
 """
 MISTAKES = {
     '    prompts = {"user": "You call. {{ gaol }}", "assistant": "You answer."}': (
-        "prompt 'support/user' asks for 'gaol', which Errand does not have; it has goal"
+        "prompt 'support/user' declares the input 'gaol', which Errand does not have; its fields are goal"
     ),
     '    judges = [Judge("resolved", rubric="Reached: {{ gaol }}")]': (
-        "judge 'resolved' asks for 'gaol', which Errand does not have; it has goal"
+        "judge 'resolved' declares the input 'gaol', which Errand does not have; its fields are goal"
     ),
     '    judges = [Judge("tone", rubric={1: "rude", 5: "warm"})]': (
         "recipe 'support.py:RECIPE': support.py cannot be imported: JudgeError: judge 'tone': a rubric with numbered "
         "levels needs a scale, e.g. scale=(1, 5)"
     ),
     '    judges = [Judge("polite", rubric="It is polite", target="asistant")]': (
-        "judge 'polite' has the target 'asistant', which is not a role; there are user, assistant"
+        "judge 'polite' has the target 'asistant', which is not a role; the roles are user, assistant"
     ),
     '    def scenarios(self, options, draw, note):\n        return [Errand(goal="buy tea")] * 2': (
-        "scenario 'buy-tea-2d53015842' is planned twice; make scenarios differ in a field"
+        "scenario 'buy-tea-2d53015842' is planned twice; scenarios must differ in at least one field"
     ),
-    ENDLESS: "recipe: `graph` of Mistaken has no end: no edge leads from START to END; lead one there",
+    ENDLESS: "recipe: `graph` of Mistaken never ends: no path of edges leads from START to END; add an edge to END",
     '    pivots = [Pivot("scores", "Scores", ["gaol"], [score("resolved")])]': (
         "recipe: pivot 'scores' of Mistaken names the facet 'gaol', which no scenario has; they have goal"
     ),
     '    pivots = [Pivot("scores", "Scores", ["goal"], [score("tone")])]': (
-        "recipe: pivot 'scores' of Mistaken has a column of the metric 'tone'; there are resolved"
+        "recipe: pivot 'scores' of Mistaken has a column of the metric 'tone'; it may use resolved"
     ),
     '    pivots = [Pivot("scores", "Scores", ["goal"], [score("resolved")], charted=["tone"])]': (
-        "recipe: pivot 'scores' of Mistaken charts the column 'tone'; there are resolved"
+        "recipe: pivot 'scores' of Mistaken charts the column 'tone'; it may use resolved"
     ),
     '    turns = Turns(("user", "agent"))': (
-        "turns name the role 'agent', which has no prompt; there are user, assistant"
+        "turns name the role 'agent', which has no prompt; the roles with prompts are user, assistant"
     ),
     '    turns = Turns(max_turns="rounds")': (
         "max_turns names the field 'rounds', which Errand does not have; it has goal"

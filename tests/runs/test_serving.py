@@ -36,7 +36,9 @@ async def test_scenario_can_be_given_whole() -> None:
     final = await graph.ainvoke({}, context={"scenario": whole})
     assert "bees" in final["rounds"][0]["user"] + final["rounds"][1]["user"]
     del whole["personality"]
-    with pytest.raises(RequestError, match="scenario: personality: Field required; it must be a whole aloe scenario"):
+    with pytest.raises(
+        RequestError, match="scenario: personality: Field required; it must be a complete aloe scenario"
+    ):
         await graph.ainvoke({}, context={"scenario": whole})
 
 
@@ -63,7 +65,7 @@ async def test_context_names_a_model_for_every_role() -> None:
         ({"scenario": 21}, r"scenario must be from 1 to 20 .*, got 21"),
         ({"models": {"narrator": "openai/x"}}, r"models: unknown role 'narrator'; the roles are user, induction"),
         ({"model": "offline/nobody"}, r"unknown model 'offline/nobody'"),
-        ({"models": {"user": "graph:any/file.py:name"}}, r"code of this machine is named where the graph is made"),
+        ({"models": {"user": "graph:any/file.py:name"}}, r"must be given where the graph is created"),
     ],
 )
 async def test_impossible_request_is_refused(context: dict[str, Any], message: str) -> None:
@@ -79,7 +81,7 @@ async def test_thread_keeps_its_context() -> None:
 
     forgetful = kept(serve("personalens"), store=False)
     await forgetful.ainvoke({}, THREAD, context={"scenario": 3, "seed": 5}, interrupt_after=["assistant"])
-    with pytest.raises(RequestError, match="say in the context which scenario it holds"):
+    with pytest.raises(RequestError, match="state its scenario in the context"):
         await forgetful.ainvoke(None, THREAD, context={})
     assert await forgetful.ainvoke(None, THREAD, context={"scenario": 3, "seed": 5}) == whole
 

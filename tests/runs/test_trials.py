@@ -134,7 +134,7 @@ def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Pat
     options = {"limit": 6, "turns": (2,)}
     others = dialoom.play("prefeval", path=tmp_path / "run.db", options=options, trials=3, seed=1).report().tables
     warned = [table for table in others if table.warnings]
-    assert warned and all("count every trial as a scenario of its own" in table.warnings[0] for table in warned)
+    assert warned and all("treat every trial as a separate scenario" in table.warnings[0] for table in warned)
 
 
 def test_estimators_are_those_of_the_literature() -> None:

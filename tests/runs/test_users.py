@@ -200,12 +200,12 @@ def test_user_models_are_refused(tmp_path: Path) -> None:
     refused: list[tuple[list[Any], str]] = [
         ([plain, plain], "plays 'user' twice"),
         ([], "is empty"),
-        ([plain, assistant_of(1)], "'quality-1' is in no file"),
+        ([plain, assistant_of(1)], "'quality-1' cannot be imported by a name"),
     ]
     for users, told in refused:
         with pytest.raises(dialoom.DialoomError, match=told):
             dialoom.plan("personalens", models={"user": users}, path=path)
-    with pytest.raises(dialoom.DialoomError, match="one model plays 'user'"):
+    with pytest.raises(dialoom.DialoomError, match="only one model can play 'user'"):
         dialoom.plan("prefeval", models={"user": [plain, "offline/generic"]}, path=path)
 
 

@@ -158,7 +158,7 @@ def test_failed_conversation_is_reported_for_those_after_it(tmp_path: Path) -> N
     run = dialoom.simulate(people, tasks, assistant=agent, path=tmp_path / "run.db", **rules)
     errors = [episode.error for episode in run.episodes()]
     assert [error is not None for error in errors] == [True] * 4
-    assert errors[1] == "not played, because the conversation before it, scenario 1, failed; retry plays both"
+    assert errors[1] == "not played, because the conversation before it, scenario 1, failed; retry to play both"
     done.append(1)
     assert dialoom.retry(run.path, models={"assistant": agent}, recipe=run.recipe).status().done == 4
 

@@ -23,7 +23,7 @@ USUAL, SLOW = 0.02, 0.3
 """Seconds before a reply is sent: some are under way at any moment."""
 
 PRICE = (3.0, 15.0)
-"""US dollars for a million tokens in and out."""
+"""US dollars per million tokens in and out."""
 
 
 class Call(NamedTuple):

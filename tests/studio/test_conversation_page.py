@@ -67,7 +67,7 @@ def test_request_shows_what_is_new_in_it(made_once: MadeOnce, serve: Serve, brow
     fourth.get_by_text("View call").click()
     new = fourth.locator(".asked.new .said")
     expect(new.last).to_have_text(run.conversation(1).messages[2].line.content)
-    expect(fourth.get_by_text(re.compile("messages? as before"))).to_be_visible()
+    expect(fourth.get_by_text(re.compile("messages? unchanged"))).to_be_visible()
     side = page.locator("aside")
     side.get_by_text("assistant, at first").click()
     expect(side.locator(".asked").first).to_contain_text("system")
@@ -77,7 +77,7 @@ def test_message_links_to_where_it_can_be_changed(made_once: MadeOnce, serve: Se
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     page.locator(".message").nth(3).get_by_role("link", name="edit").click()
-    page.get_by_role("heading", name="Next, assistant is asked").wait_for()
+    page.get_by_role("heading", name="Next call: assistant").wait_for()
     expect(page.locator(".so-far .spoken")).to_have_count(3)
     expect(page.get_by_label("What assistant says")).to_be_visible()
 
@@ -101,9 +101,9 @@ def test_next_is_the_next_of_the_list(made_once: MadeOnce, serve: Serve, browse:
     run = dialoom.open_run(made_once(_sixty) / "run.db")
     page = browse(serve(run.path), "/runs/run/scenarios?sort=number&order=desc&state=done")
     page.locator("tbody th a").first.click()
-    expect(page.get_by_text("1 of 2 chosen, number 2")).to_be_visible()
+    expect(page.get_by_text("1 of 2 selected, number 2")).to_be_visible()
     page.keyboard.press("n")
-    expect(page.get_by_text("2 of 2 chosen, number 1")).to_be_visible()
+    expect(page.get_by_text("2 of 2 selected, number 1")).to_be_visible()
     expect(page.get_by_role("link", name="Next →")).to_have_count(0)
     page.get_by_role("link", name="Back to list").click()
     expect(page).to_have_url(re.compile(r"scenarios\?.*order=desc"))
@@ -125,7 +125,7 @@ def test_blind_labels_become_kappas(made_once: MadeOnce, serve: Serve, browse: O
     told = dialoom("agree", path, "--labels", labels_beside(path)).stdout
     assert "judge, anna" in told
     page.get_by_role("link", name="Show the judge's scores").click()
-    page.get_by_text("Agreement up to now").click()
+    page.get_by_text("Agreement so far").click()
     expect(page.locator("table.data")).to_contain_text("judge, anna")
     expect(page.locator(".choice[aria-pressed=true]")).to_have_count(3)
 

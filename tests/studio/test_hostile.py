@@ -131,8 +131,8 @@ def test_text_in_the_fields_of_a_step_is_text(made_once: MadeOnce, serve: Serve,
         page.reload()
     page.get_by_text("Write this reply").click()
     page.get_by_label("What user says").fill(MARKUP + SPACES[:20_000] + LONG[:20_000])
-    page.get_by_role("button", name="Say it", exact=True).click()
-    page.get_by_text("said by a person as user").wait_for()
+    page.get_by_role("button", name="Use this reply", exact=True).click()
+    page.get_by_text("written by a person as user").wait_for()
     expect(page.locator(".so-far .spoken.user .said").last).to_contain_text("<script>window.hit = 1</script>")
     assert page.evaluate("window.hit") is None
     assert page.locator("#content img, #content script, #content svg[onload], #content style").count() == 0
@@ -150,7 +150,7 @@ def test_megabyte_in_a_field_is_accepted_or_refused(studio: Served, browse: Open
     field = page.get_by_label("Search messages")
     _paste(field, "word " * 210_000)
     field.press("Enter")
-    assert field.evaluate("(field) => field.validationMessage").startswith("This is too long to stand in an address")
+    assert field.evaluate("(field) => field.validationMessage").startswith("This text is too long for an address")
     _paste(field, "word")
     field.press("Enter")
     page.wait_for_url("**search=word")
@@ -163,7 +163,7 @@ def test_megabyte_in_a_field_is_accepted_or_refused(studio: Served, browse: Open
         page.get_by_role("button", name="Change model" if label == "Model" else "Fork").click()
         page.locator(".status .problem").wait_for()
         told_below = page.locator(".status .problem").inner_text()
-        assert told.startswith("This is too long") is told_below.endswith("letters") is (len(words) > 900_000)
+        assert told.startswith("This text has more than") is told_below.endswith("shorten it") is (len(words) > 900_000)
         assert len(told_below) < 5_000
         page.reload()
 

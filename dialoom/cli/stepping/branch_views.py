@@ -106,7 +106,7 @@ def diff_answer(difference: Difference) -> Answer:
     _add_rows(table, pairs, "line")
     words = [(_judged(*each[:2]), _judged(each[0], each[2]), each[1] == each[2]) for each in difference.judgements]
     _add_rows(table, words, "judgement")
-    table.add_row(*(Text(f"since they parted: {cost_text(cost)}", style="dim") for cost in difference.costs))
+    table.add_row(*(Text(f"since the fork: {cost_text(cost)}", style="dim") for cost in difference.costs))
     stands = " and ".join(
         f"{name} at {number}{', its end' if is_end else ''}"
         for name, (number, is_end) in zip(difference.names, difference.stands, strict=True)
@@ -120,7 +120,7 @@ def _add_rows(table: RichTable, rows: Iterable[tuple[RenderableType, RenderableT
     for is_same, group in groupby(rows, key=itemgetter(2)):
         pairs = list(group)
         if is_same:
-            text = f"... {len(pairs)} {noun if len(pairs) == 1 else noun + 's'} alike"
+            text = f"... {len(pairs)} {noun if len(pairs) == 1 else noun + 's'} equal"
             pairs = [(Text(text, style="dim"), Text(text, style="dim"), True)]
         for ours, theirs, _ in pairs:
             table.add_row(ours, theirs)

@@ -99,7 +99,7 @@ def _passed(stop: Stop) -> Answer:
 
 
 def _after(answer: Answer, passed: Sequence[Stop]) -> Answer:
-    """Return an answer that also lists the passed stops."""
+    """Return the answer with a list of the passed stops added."""
     return Answer({**answer.data, "passed": [dict(_passed(stop).data) for stop in passed]}, answer.shown)
 
 
@@ -135,7 +135,7 @@ async def _breaks(interpreter: CommandInterpreter, rest: str) -> Answer:
 async def _clear(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         interpreter.breaks.clear()
-        return note("no breakpoint is left")
+        return note("all breakpoints are cleared")
     number = _count(rest, 0)
     if not 1 <= number <= len(interpreter.breaks):
         raise SteppingError(f"there is no breakpoint {rest}; 'breaks' lists them")
@@ -152,7 +152,7 @@ async def _forward(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 async def _goto(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
-        raise SteppingError("where to? a checkpoint's number ('history' shows them), or what 'until' takes")
+        raise SteppingError("goto takes a checkpoint's number ('history' shows them), or a condition as for 'until'")
     if rest.removeprefix("#").isdecimal() or rest.count("-") == 4:
         return await interpreter.stopped(await interpreter.stepper.goto(rest))
     return await interpreter.stopped(await interpreter.stepper.goto_where(interpreter.stepper.condition(rest)))
@@ -170,14 +170,14 @@ async def _state(interpreter: CommandInterpreter, rest: str) -> Answer:
 async def _set(interpreter: CommandInterpreter, rest: str) -> Answer:
     path, _, text = rest.partition(" ")
     if not path or not text.strip():
-        raise SteppingError("set takes a place and a value: set turns 2, set messages[1].content Hello")
+        raise SteppingError("set takes a path and a value: set turns 2, set messages[1].content Hello")
     return await interpreter.stopped(await interpreter.stepper.edit(path, parsed_value(text.strip())))
 
 
 async def _say(interpreter: CommandInterpreter, rest: str) -> Answer:
     role, _, text = rest.partition(" ")
     if not role or not text.strip():
-        raise SteppingError("say takes a role and its words: say user I would rather take the train.")
+        raise SteppingError("say takes a role and its text: say user I would rather take the train.")
     node = _only(await interpreter.stepper.next_requests(), role)
     return await interpreter.stopped(await interpreter.stepper.say(node or role, text.strip()))
 
@@ -187,7 +187,7 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
     is_edit = words[:1] == ["edit"]
     who = words[is_edit:]
     if len(who) > 1:
-        raise SteppingError(f"prompt takes 'edit', and a role or a node, so not {rest!r}")
+        raise SteppingError(f"prompt takes 'edit' and a role or a node, got {rest!r}")
     if is_edit:
         return await _edit_prompt(interpreter, who)
     asked = await interpreter.stepper.next_requests()
@@ -204,7 +204,7 @@ async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> A
         raise SteppingError(f"the next step calls {_roles(asked)}{f', not {who[0]!r}' if who else ''}")
     messages = edited(next(each for each in asked if each.node == node).request.messages)
     if messages is None:
-        return note("the prompt is as it was, so nothing was played")
+        return note("the prompt is unchanged, so nothing was played")
     return await interpreter.stopped(await interpreter.stepper.ask_instead(node, messages))
 
 
@@ -219,7 +219,7 @@ async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
 async def _resample(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "resample")
     sample = await interpreter.stepper.resample()
-    text = f"sample {sample} on {interpreter.stepper.branch}: from here on replies are asked for anew"
+    text = f"sample {sample} on {interpreter.stepper.branch}: from here on, new replies are requested"
     return note(text, sample=sample, branch=interpreter.stepper.branch)
 
 
@@ -249,7 +249,9 @@ async def _forks(interpreter: CommandInterpreter, rest: str) -> Answer:
 async def _diff(interpreter: CommandInterpreter, rest: str) -> Answer:
     names = rest.split()
     if len(names) > 2:
-        raise SteppingError("diff takes two branches, or one to compare with this one, or none for main and this one")
+        raise SteppingError(
+            "diff takes two branches, one branch to compare with this one, or none to compare main with this one"
+        )
     if len(names) < 2:
         names = [names[0] if names else MAIN, interpreter.stepper.branch]
     steppers = [
@@ -263,7 +265,7 @@ async def _promote(interpreter: CommandInterpreter, rest: str) -> Answer:
     stepper = await interpreter.stepper.switch(rest) if rest else interpreter.stepper
     outcome = await stepper.promote()
     judged = f" with {len(outcome.judgements)} judgements" if outcome.judgements else ""
-    text = f"the outcome of {stepper.scenario} is that of {stepper.branch} now{judged}"
+    text = f"the outcome of {stepper.scenario} now comes from {stepper.branch}{judged}"
     return note(text, promoted=stepper.branch, ended_by=outcome.ended_by)
 
 
@@ -272,10 +274,10 @@ async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
         raise SteppingError("save takes a file: save case.json")
     case = await case_of(interpreter.stepper)
     branch, replaces = interpreter.stepper.branch, write_case(case, Path(rest), interpreter.inputs)
-    where = f"{rest}, in place of the case that was there" if replaces else rest
-    text = f"{len(case.steps)} steps of {branch} saved in {where}; 'dialoom replay {rest}' plays them again"
+    where = f"{rest}, replacing an earlier case" if replaces else rest
+    text = f"{len(case.steps)} steps of {branch} saved in {where}; 'dialoom replay {rest}' replays them"
     if not case.is_end:
-        text += f". The conversation is unfinished here: for all of {branch}, 'continue' to its end and save again"
+        text += f". The conversation is unfinished; to save all of {branch}, 'continue' to its end and save again"
     return note(text, file=rest, steps=len(case.steps), branch=branch, replaced=replaces, is_end=case.is_end)
 
 
@@ -298,7 +300,7 @@ async def _where(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 async def _full(interpreter: CommandInterpreter, rest: str) -> Answer:
     if rest not in ("", "on", "off"):
-        raise SteppingError(f"full takes on or off, not {rest!r}")
+        raise SteppingError(f"full takes on or off, got {rest!r}")
     interpreter.is_full = rest == "on" or (not rest and not interpreter.is_full)
     return note(f"stops show {'everything' if interpreter.is_full else 'the last lines'}")
 
@@ -318,42 +320,60 @@ async def _quit(interpreter: CommandInterpreter, rest: str) -> Answer:  # noqa: 
 
 
 COMMANDS = (
-    Command("next", "n", "[N]", "go a step on, or N: along what was played already, else by playing it", _next),
-    Command("continue", "c", "", "play on to a breakpoint or the end", _continue),
+    Command("next", "n", "[N]", "go forward one step, or N: along steps already played, or by playing new ones", _next),
+    Command("continue", "c", "", "play to the next breakpoint or the end", _continue),
     Command(
-        "until", "u", "WHERE", "play on until a NODE or ROLE is next, 'turn N', 'round N', or an expression", _until
+        "until",
+        "u",
+        "WHERE",
+        "play until a NODE or ROLE is next, until 'turn N' or 'round N', or until an expression is true",
+        _until,
     ),
-    Command("break", "b", "WHERE", "stop there whenever it is met; WHERE as with until", _break),
-    Command("breaks", "B", "", "the breakpoints", _breaks),
-    Command("clear", "x", "[N]", "forget breakpoint N, or all", _clear),
-    Command("back", "<", "[N]", "go back a step, or N; what was after stays in the history", _back),
-    Command("forward", ">", "[N]", "go on by a step that was played already, or N; edits and said words too", _forward),
-    Command("goto", "g", "CHECKPOINT|WHERE", "go to a checkpoint by its number, or to where WHERE is first met", _goto),
-    Command("history", "h", "", "the tree of checkpoints, forks included", _history),
+    Command("break", "b", "WHERE", "set a breakpoint; WHERE is a condition as for until", _break),
+    Command("breaks", "B", "", "list the breakpoints", _breaks),
+    Command("clear", "x", "[N]", "clear breakpoint N, or all", _clear),
+    Command("back", "<", "[N]", "go back one step, or N; later steps stay in the history", _back),
+    Command(
+        "forward",
+        ">",
+        "[N]",
+        "go forward along one step already played, or N, including edits and written replies",
+        _forward,
+    ),
+    Command(
+        "goto", "g", "CHECKPOINT|WHERE", "go to a checkpoint by its number, or to the first one that meets WHERE", _goto
+    ),
+    Command("history", "h", "", "show the tree of checkpoints with its forks", _history),
     Command("where", ".", "", "show this stop again", _where),
-    Command("transcript", "t", "", "the whole conversation so far", _transcript),
-    Command("calls", "i", "", "the calls that led here: whole requests, replies, tokens, cost, time", _calls),
-    Command("state", "s", "[PATH]", "the state, or a place in it: state messages[-1].content", _state),
-    Command("set", "e", "PATH VALUE", "edit the state; what comes next is chosen again", _set),
+    Command("transcript", "t", "", "show the whole conversation so far", _transcript),
+    Command("calls", "i", "", "show the calls that led here: complete requests, replies, tokens, cost, time", _calls),
+    Command("state", "s", "[PATH]", "show the state or a part of it: state messages[-1].content", _state),
+    Command("set", "e", "PATH VALUE", "edit the state; the next nodes are chosen again", _set),
     Command(
         "say",
         "y",
         "WHO TEXT",
-        "put words into the mouth of a role (or of who is asked in a node) in the next step",
+        "play the next step with this text as the reply of a role (or of the role called in a node)",
         _say,
     ),
-    Command("prompt", "p", "[edit] [WHO]", "the prompt of the next step; edit: change it in $EDITOR and play", _prompt),
-    Command("model", "m", "ROLE MODEL", "another model for a role from here on", _model),
-    Command("resample", "r", "", "ask anew from here on, instead of taking recorded replies", _resample),
-    Command("fork", "f", "NAME", "a new branch from here, and go there", _fork),
-    Command("switch", "w", "NAME", "go to a branch", _switch),
-    Command("forks", "F", "", "the branches", _forks),
-    Command("diff", "d", "[A] [B]", "two branches side by side; by default main and this one", _diff),
-    Command("promote", "P", "[NAME]", "make a branch's end the scenario's outcome", _promote),
+    Command(
+        "prompt",
+        "p",
+        "[edit] [WHO]",
+        "show the prompt of the next step; edit: change it in $EDITOR and play the step",
+        _prompt,
+    ),
+    Command("model", "m", "ROLE MODEL", "use another model for a role from here on", _model),
+    Command("resample", "r", "", "request new replies from here on, instead of using recorded ones", _resample),
+    Command("fork", "f", "NAME", "create a branch from here, and switch to it", _fork),
+    Command("switch", "w", "NAME", "switch to a branch", _switch),
+    Command("forks", "F", "", "list the branches", _forks),
+    Command("diff", "d", "[A] [B]", "show two branches side by side; by default main and this one", _diff),
+    Command("promote", "P", "[NAME]", "make the end of this branch the scenario's outcome", _promote),
     Command("save", "S", "FILE", "save this branch up to here as a case for 'dialoom replay'", _save),
-    Command("full", "v", "[on|off]", "whether stops show whole requests and conversations", _full),
+    Command("full", "v", "[on|off]", "show requests and conversations in full, or shortened", _full),
     Command("help", "?", "[COMMAND]", "this", _help),
-    Command("quit", "q", "", "leave; everything is kept", _quit),
+    Command("quit", "q", "", "quit; everything is saved", _quit),
 )
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.key)}
 
@@ -364,11 +384,11 @@ _OTHER_NAMES = {"edit": "set", "exit": "quit", "rewind": "back", "run": "continu
 
 def _unknown(name: str) -> str:
     meant = _OTHER_NAMES.get(name)
-    return f"there is no command {name!r}; {f'{meant!r} does that, and ' if meant else ''}'help' lists them"
+    return f"there is no command {name!r}; {f'did you mean {meant!r}? ' if meant else ''}'help' lists them"
 
 
 def _only(asked: Sequence[NextRequest], who: str | None) -> str | None:
-    """Return the only next node in which the given role, or any role, is asked; `None` if there is none.
+    """Return the only next node that calls the given role (or any role); `None` if there is none or several.
 
     Raises:
         SteppingError: If there are several, so that the user must select one.
@@ -395,4 +415,4 @@ def _count(text: str, default: int) -> int:
 
 def _none(rest: str, name: str) -> None:
     if rest:
-        raise SteppingError(f"{name} takes nothing more, so not {rest!r}")
+        raise SteppingError(f"{name} takes no further argument, got {rest!r}")

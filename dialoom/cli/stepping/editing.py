@@ -23,8 +23,8 @@ _HEAD = re.compile(r"^=== (system|user|assistant|tool)(?: (\{.*\}))?[ \t]*$", re
 _MESSAGE = TypeAdapter(ChatMessage)
 _LIKE_HEAD = re.compile(r"^(\\*=== )", re.MULTILINE)
 _HELP = """\
-# Change what is asked, save, and leave the editor; with nothing changed, nothing happens.
-# A line such as '=== user' begins each message; what stands above the first is left out.
+# Edit the prompt, save it, and leave the editor. If nothing is changed, nothing is played.
+# A line such as '=== user' begins each message. Text above the first such line is ignored.
 """
 
 
@@ -36,7 +36,7 @@ def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
     """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
-        raise SteppingError("no editor is known: set EDITOR, e.g. EDITOR=nano")
+        raise SteppingError("no editor is set: set the variable EDITOR, e.g. EDITOR=nano")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "prompt.txt"
         before = as_text(messages)
@@ -46,7 +46,7 @@ def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
         except (OSError, ValueError) as error:
             raise SteppingError(f"the editor {editor!r} cannot be started: {error}") from error
         if done.returncode:
-            raise SteppingError(f"the editor {editor!r} ended with {done.returncode}, so nothing was changed")
+            raise SteppingError(f"the editor {editor!r} ended with exit code {done.returncode}, so nothing was changed")
         after = read_text(path)
     changed = as_messages(after)
     return None if changed == as_messages(before) else changed
@@ -70,7 +70,7 @@ def as_messages(text: str) -> list[ChatMessage]:
     """
     pieces = _HEAD.split(text)[1:]
     if not pieces:
-        raise SteppingError("there is no message: a line such as '=== user' begins each")
+        raise SteppingError("there is no message; begin each message with a line such as '=== user'")
     found: list[ChatMessage] = []
     for role, rest, content in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
         words = re.sub(r"^\\(\\*=== )", r"\1", content.strip("\n"), flags=re.MULTILINE)

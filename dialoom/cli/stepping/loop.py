@@ -47,12 +47,12 @@ class Printer:
             self._show(answer)
 
     def passed(self, answer: Answer) -> None:
-        """Print a passed stop; for a program it is part of the next answer instead."""
+        """Print a passed stop; in JSON mode it is included in the next answer instead."""
         if not self._is_json:
             self._show(answer)
 
     def echo(self, branch: str, line: str) -> None:
-        """Print, before its answer, a line that was not typed on the terminal."""
+        """Print a command line that was not typed on the terminal, before its answer."""
         if not self._is_json and line:
             self._console.print(Text(f"{branch}> {line}", style="bold blue"))
 
@@ -70,7 +70,7 @@ class Printer:
         if self._is_terminal:
             self._console.print(shown)
             return
-        with self._console.capture() as captured:  # a table fills its last column with blanks
+        with self._console.capture() as captured:  # rich pads the last column of a table with spaces
             self._console.print(shown)
         say("\n".join(line.rstrip() for line in captured.get().splitlines()))
 

@@ -42,7 +42,7 @@ def first_where(path: Path, where: str, is_trusted: bool) -> str:
     run = open_run(path, trust=trust(is_trusted))
     numbers = [position + 1 for position, _ in run.figures(where=where)]
     if not numbers:
-        raise RunError(f"where {where!r} holds of no scenario of {path}", setting="where")
+        raise RunError(f"where {where!r} matches no scenario of {path}", setting="where")
     if rest := numbers[1:]:
         some = ", ".join(map(str, rest[:10])) + (", ..." if len(rest) > 10 else "")
         say(f"scenario {numbers[0]} is the first of {len(numbers):,}; the others are {some}", err=True)
@@ -54,7 +54,7 @@ def step_recipe(spec: str, script: Path | None, is_json: bool, given: RunCommand
     lines, settings = _lines(script), part(PlaySettings, given)
     out = given["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
     if out.exists():
-        raise RunError(f"{out} exists; go on in it with 'dialoom step {out} 1', or give another file with -o")
+        raise RunError(f"{out} exists; continue it with 'dialoom step {out} 1', or give another file with -o")
     settings["on_event"] = _told
     tune_process()
     asyncio.run(aplan(spec, path=out, **settings))
@@ -72,7 +72,7 @@ def replay_case(
 ) -> int:
     """Replay a saved case; return the exit code."""
     if requirements and not asked["live"]:
-        raise RunError("requirements are for roles that answer anew: name one with --live")
+        raise RunError("requirements apply to roles that reply again; name one with --live")
     if env_file is not None:
         load_env_file(env_file)
     played = replay(path, **asked, trust=trust(is_trusted))
@@ -87,7 +87,7 @@ def replay_case(
         for each in checked:
             say(str(each))
         if requirements and not checked:
-            say("NOT MET: the conversation did not come to its end")
+            say("NOT MET: the conversation did not reach its end")
     return EXIT_DONE if is_passed else EXIT_SOME_FAILED
 
 
@@ -108,8 +108,8 @@ def _say_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> 
         say(f"changed since the case was saved: {line}")
     if played.live:
         replies = ", ".join(f"{role} {count}" for role, count in played.live.items())
-        kept = f", {played.kept} of them after other words" if played.kept else ""
-        say(f"{path}: answered anew: {replies}; recorded: {played.calls}{kept}")
+        kept = f", {played.kept} of them to changed requests" if played.kept else ""
+        say(f"{path}: replied again: {replies}; recorded: {played.calls}{kept}")
         if not requirements:
             what = "judgements" if played.scores or (played.outcome and played.outcome.judgements) else "words"
             say(f"{path}: {f'the same {what}' if played.is_same else 'NOT as recorded'}")
@@ -117,7 +117,7 @@ def _say_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> 
     same = "not the same path" if played.departures else "the same path"
     judge = ", and --live judge for new scores" if "judge" in played.bindings.by_role else ""
     counted = f"{played.steps} steps with {played.calls} recorded replies"
-    say(f"{path}: {same}, {counted}; nobody answered anew (--live ROLE{judge})")
+    say(f"{path}: {same}, {counted}; no role replied again (--live ROLE{judge})")
 
 
 def _lines(script: Path | None) -> Iterable[str] | None:
@@ -164,7 +164,7 @@ def _stepped(
 
 
 def _told(event: Event) -> None:
-    """Print messages of planning and of nodes to standard error, separate from answers."""
+    """Print messages from planning and from nodes on standard error, separately from answers."""
     match event:
         case Notice(text) | NodeMessage(_, text):
             say(text, err=True)
@@ -176,7 +176,7 @@ def _state(path: Path, scenario: str) -> str:
     """Return a scenario's state, and the reason for it."""
     episode = open_run(path).episode(scenario)
     if episode is None:
-        return "still to be played"
+        return "pending"
     if episode.state == "failed":
         return f"failed, {' '.join((episode.error or 'nobody knows why').split())}"
     return f"{episode.state}, ended by {episode.outcome.ended_by}"

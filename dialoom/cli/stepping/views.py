@@ -93,7 +93,7 @@ class Clipped:
         """Yield the first lines, and the number of further lines."""
         rendered = console.render_lines(self.shown, options, pad=False)
         left = len(rendered) - self.lines
-        if left < 2:  # a line that says so would take as much room
+        if left < 2:  # a line about the omission would take as much room
             yield self.shown
             return
         for line in rendered[: self.lines]:
@@ -206,7 +206,7 @@ def asked_answer(asked: Sequence[NextRequest]) -> Answer:
     ]
     shown: list[RenderableType] = []
     for each in asked:
-        head = f"{each.role} is asked by {each.node} ({each.request.model}, {each.request.prompt_id})"
+        head = f"{each.role} is called by {each.node} ({each.request.model}, {each.request.prompt_id})"
         shown.append(Text(head, style="bold"))
         shown += [Inset(each) for each in (*_tools(each.request.tools), *map(_message, each.request.messages))]
     return Answer({"asked": data}, shown or [Text("the next step calls no role")])
@@ -215,7 +215,7 @@ def asked_answer(asked: Sequence[NextRequest]) -> Answer:
 def transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[DialogueFault] = ()) -> Answer:
     """Return the whole conversation."""
     lines = [{"role": role, "content": content} for role, content in transcript_lines(transcript)]
-    return Answer({"transcript": lines}, _conversation(transcript, None, faults) or [Text("nothing was said yet")])
+    return Answer({"transcript": lines}, _conversation(transcript, None, faults) or [Text("no messages yet")])
 
 
 def state_answer(path: str, value: Any) -> Answer:
@@ -249,16 +249,16 @@ def spoken_line(line: SpokenLine | None) -> RenderableType:
 
 
 def _heading(stop: Stop) -> Text:
-    what = {"edit": "the state was edited", "input": "the input", "fork": "gone back to"}.get(stop.kind, "")
+    what = {"edit": "the state was edited", "input": "the input", "fork": "rewound to"}.get(stop.kind, "")
     ran = named(stop.ran)
     counts = "".join(f" · {word} {count}" for word, count in stop.counts.items())
-    told = f"{ran} ran" if ran else what or "nothing was played yet"
+    told = f"{ran} ran" if ran else what or "nothing has been played yet"
     return Text.assemble((f"{stop.branch} {stop.number}", "bold"), (counts, "dim"), (f" · {told}", "bold"))
 
 
 def _coming(stop: Stop) -> Text:
     if stop.is_end:
-        return Text("the end: nothing comes next", style="bold")
+        return Text("the end: no further steps", style="bold")
     reasons: dict[str, list[str]] = {}
     for node in stop.next:
         reasons.setdefault(stop.why.get(node, ""), []).append(node)
@@ -272,7 +272,7 @@ def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) 
     if is_full or len(calls) < 2:
         return [_call(call, parsed.get(call.id), is_full) for call in calls]
     lines: list[RenderableType] = [_in_a_line(call, parsed.get(call.id)) for call in calls]
-    return [*lines, Text(f"{cost_text(Cost.of(calls))}: 'calls' shows them whole", style="dim")]
+    return [*lines, Text(f"{cost_text(Cost.of(calls))}: 'calls' shows them in full", style="dim")]
 
 
 def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
@@ -289,7 +289,7 @@ def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
     parts: list[RenderableType] = [_call_head(call), Text(f"asked{edited}:", style="dim")]
     if hidden:
         count = f"{hidden} {'message' if hidden == 1 else 'messages'}"
-        parts.append(Text(f"  ... {count} before this one: 'calls' shows all", style="dim"))
+        parts.append(Text(f"  ... {count} before this one; 'calls' shows all", style="dim"))
     parts += [Inset(each) for each in _tools(call.tools if is_full else ())]
     parts += [Inset(_message(each, None if is_full else _TAIL)) for each in messages]
     if parsed is None or is_full:
@@ -312,7 +312,7 @@ def _call_head(call: StepCall) -> Text:
         cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"
         took = f"{tokens} tokens in/out, {cost}, {call.seconds or 0:.2f} s"
     replayed = f", replayed {call.replays} x" if call.replays else ""
-    common = ", shared by all scenarios that need it" if call.is_common else ""
+    common = ", shared between scenarios" if call.is_common else ""
     where = "" if call.node == call.role else f" in {call.node}"
     colour = COLOURS.get(call.role, "magenta")
     return Text.assemble((call.role, f"bold {colour}"), (f"{where} ({call.model}): {took}{replayed}{common}", "dim"))
@@ -371,8 +371,10 @@ def _conversation(
 ) -> list[RenderableType]:
     lines = transcript_lines(transcript)
     left = 0 if last is None else max(0, len(lines) - last)
-    shown: list[RenderableType] = [Text(f"... {left} before: 'transcript' shows them", style="dim")] if left else []
-    if isinstance(transcript, Outline):  # whose lines are no messages
+    shown: list[RenderableType] = (
+        [Text(f"... {left} earlier messages; 'transcript' shows them", style="dim")] if left else []
+    )
+    if isinstance(transcript, Outline):  # an outline's lines are not messages
         return [*shown, *map(spoken_line, lines[left:]), *of_the_rest(faults, ())]
     for place, line in enumerate(lines[left:], start=left):
         shown += [spoken_line(line), *at_message(faults, place)]

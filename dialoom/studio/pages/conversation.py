@@ -26,12 +26,12 @@ STEP_PATH = f"{PATH}/step"
 _MANY, _ENDS = 120, 40
 """If there are more messages than the first number, only the second number at either end is shown at once."""
 _WORDS = 3
-"""The number of spaces from which a text counts as a description, not as a name."""
+"""The minimum number of spaces in a text that counts as a description instead of a name."""
 _LONG_NOTE = 400
-"""The length in characters from which text outside the conversation, such as a tool's output, is folded."""
+"""The minimum length in characters of a tool's output (or other text outside the conversation) that is folded."""
 
 _Marks: TypeAlias = Mapping[str, Health]
-"""The health of the judge by what it judges, which marks its scores; `None` where these are hidden."""
+"""The health of the judge by subject, which marks its scores; `None` if the scores are hidden."""
 
 
 async def build(view: View) -> None:
@@ -47,7 +47,7 @@ async def build(view: View) -> None:
     health = {} if shown.judging is None else await view.run.judge_health(shown.judging)
     _head(view, shown, beside or Neighbours(*_in_the_plan(shown)), beside is not None)
     with element("div", "talk"):
-        with element("section", "lines", aria_label="What was said"):
+        with element("section", "lines", aria_label="Messages"):
             _lines(view, shown, health)
         with element("aside", "beside", aria_label="About this conversation"):
             _about(shown)
@@ -68,7 +68,7 @@ async def _neighbours(view: View) -> Neighbours | None:
 
 
 async def _to_label(view: View) -> int | None:
-    """Return the next scenario to label; an unreadable labels file is reported by the box for labels instead."""
+    """Return the next scenario to label; if the labels file is unreadable, the labelling box reports the error."""
     if not view.one("as"):
         return None
     with suppress(DialoomError):
@@ -82,11 +82,11 @@ def _in_the_plan(shown: Conversation) -> tuple[int | None, int | None, int, int]
 
 
 def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) -> None:
-    """Add the scenario's place among the others, and its ending."""
+    """Add the scenario's position in the list, and its ending."""
     episode = shown.episode
     with element("div", "row-of head"):
         place = f"{beside.place:,} of {beside.total:,}"
-        text("div", f"{place} chosen, number {shown.number:,}" if is_chosen else place, "number quiet")
+        text("div", f"{place} selected, number {shown.number:,}" if is_chosen else place, "number quiet")
         ended = episode.outcome.ended_by or {"pending": "not finished yet"}.get(episode.state, episode.state)
         text("div", ended.replace("_", " "), f"badge {'bad' if episode.state == 'failed' else ''}")
         if episode.branch is not None:
@@ -125,7 +125,7 @@ def _lines(view: View, shown: Conversation, health: _Marks) -> None:
     else:
         _messages(view, shown, shown.messages[:_ENDS], sides, marks)
         middle = shown.messages[_ENDS:-_ENDS]
-        with folded(f"{len(middle):,} messages between these") as part:
+        with folded(f"{len(middle):,} messages in between") as part:
             pass
         on_opening(part, lambda: _messages(view, shown, middle, sides, marks))
         _messages(view, shown, shown.messages[-_ENDS:], sides, marks)
@@ -197,7 +197,7 @@ def fault_line(fault: DialogueFault) -> None:
         text("span", fault.kind.replace("_", " "), "badge warn")
         place = f" after {fault.where}" if fault.where else ""
         sure = "" if fault.sureness == 1 else f", {fault.sureness:.0%} sure"
-        text("span", f"of the {fault.who}'s{place}{sure}", "small quiet")
+        text("span", f"of the {fault.who}{place}{sure}", "small quiet")
         if fault.words:
             text("span", " ".join(fault.words.split()), "small said")
 
@@ -230,14 +230,14 @@ def _about(shown: Conversation) -> None:
 
 
 def _in_a_line(value: Any) -> Any:
-    """Join several short texts into one; their names are in the full plan of the scenario."""
+    """Join several short texts into one, without their names."""
     if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
         return ", ".join(dict.fromkeys(each for each in value.values() if each))
     return value
 
 
 def _is_in_words(value: Any) -> bool:
-    """Return whether a value is a description, and not just a name such as an id or a setting."""
+    """Return whether a value is a description, rather than a name, an id or a setting."""
     return isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
 
 
@@ -277,7 +277,7 @@ def _named(call: Mapping[str, Any]) -> str:
     told += [f"asked again ({call['ask']})"] if call["ask"] > 1 else []
     told += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
     told += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
-    told += ["no answer"] if call["reply"] is None else []
+    told += ["no reply"] if call["reply"] is None else []
     return ", ".join(told)
 
 

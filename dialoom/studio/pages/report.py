@@ -80,7 +80,7 @@ async def build(view: View) -> None:
 
 
 async def _computed(view: View, runs: Sequence[Run], judging: str | None, where: str | None) -> Report:
-    """Return the report; if it takes long, the page is sent before and shows the progress.
+    """Return the report; if computing it takes long, send the page first and show the progress.
 
     Raises:
         AbandonedError: If the browser has left the page before the report is computed.
@@ -96,7 +96,7 @@ async def _computed(view: View, runs: Sequence[Run], judging: str | None, where:
     scenarios = sum(map(len, runs))
 
     def told() -> str:
-        return f"Computing the report of {scenarios:,} scenarios: {found.read:,} read so far, some several times …"
+        return f"Computing the report of {scenarios:,} scenarios: {found.read:,} read so far, some repeatedly …"
 
     progress = text("p", told(), "empty", role="status")
     timer = ui.timer(_EVERY, lambda: progress.set_text(told()))
@@ -120,7 +120,7 @@ class _Shown(NamedTuple):
 
 
 def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines that several tables or charts share; these are shown once, above all of them."""
+    """Return the lines that several tables or charts share, to be shown once above all of them."""
     lines = list(lines)
     having = Counter(line for own in lines for line in {*own})
     in_order = dict.fromkeys(line for own in lines for line in own)
@@ -133,13 +133,13 @@ def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
     beside = [each for each in view.studio.runs.values() if each.name != view.run.name]
     alike = [each.name for each in beside if each.run.config.recipe == recipe]
     sets = [each.name for each in view.run.run.judgement_sets]
-    with form(view.path(PAGE.path), "What to report on"):
+    with form(view.path(PAGE.path), "Report settings"):
         for run in runs[1:]:
             element("input", type="hidden", name="with", value=run.name)
         with element("div", "filters"):
             if len(sets) > 1:
                 choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
-            label = "Only scenarios where this holds"
+            label = "Filter expression"
             where = Entry("where", label, view.one("where"), "not changed", classes="grow")
             submit("Show")
     if alike:
@@ -192,7 +192,7 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
 
 
 def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, _Shown]) -> None:
-    """Add a row; its figures link to their conversations if the report states which these are."""
+    """Add a row, with links from its figures to their conversations if these are known."""
     label = "" if "" in known or str(row[0]) not in known else str(row[0])
     run = known.get(label)
     with element("tr"):
@@ -248,7 +248,7 @@ def _drawn(table: Table, estimated: Sequence[int]) -> None:
 
 
 def _key(row: Sequence[object]) -> Sequence[object]:
-    """Return the name of a row: the texts before its first estimate or, if there are none, its first number."""
+    """Return a row's name: the text cells before its first estimate or, if there are none, its first number."""
     begin = itertools.takewhile(lambda cell: not isinstance(cell, Estimate), row)
     words = [cell for cell in begin if isinstance(cell, str)]
     return words or [cell for cell in row[:1] if isinstance(cell, int)]

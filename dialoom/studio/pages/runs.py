@@ -1,4 +1,4 @@
-"""All runs side by side, and one of them: their progress, live while another process plays."""
+"""The pages of all runs and of one run, with their progress, updated live while another process plays."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _watch(run: StudioRun, refreshes: Iterable[Refresh]) -> None:
 
 
 def _standing(progress: RunProgress, units: str) -> Refresh:
-    """Add a progress bar, and its figures as text; `units` is what the run plays, such as scenarios."""
+    """Add a progress bar, and its figures as text. `units` is the noun for what the run plays, such as scenarios."""
     with element("div", "row-of"):
         state = badge("")
         done = text("span", "", "number")
@@ -253,7 +253,9 @@ def _causes(view: View, progress: RunProgress) -> Refresh:
             return
         with section:
             text("h2", "Failures")
-            with table([("scenarios", True), ("fault", False), ("what failed", False), ("first", False)], "Failures"):
+            with table(
+                [("scenarios", True), ("fault", False), ("cause of failure", False), ("first", False)], "Failures"
+            ):
                 for cause in progress.causes:
                     with element("tr"):
                         text("td", f"{cause.scenarios:,}", "number")

@@ -62,7 +62,7 @@ async def build(view: View) -> None:
 
 
 async def _found(view: View, offset: int, results: Any) -> ScenarioPage:
-    """Return the page of scenarios; if that takes long, the progress is shown in the meantime."""
+    """Return the page of scenarios; if the search takes long, show the progress in the meantime."""
     search = _Search(view, offset)
     if not await search.is_soon_done():
         with results:
@@ -84,7 +84,7 @@ class _Search:
         self.found = asyncio.ensure_future(asyncio.to_thread(look, offset=offset, limit=_LIMIT))
 
     async def is_soon_done(self) -> bool:
-        """Return whether the search finishes soon, so that no progress needs to be shown."""
+        """Return whether the search finishes soon; otherwise its progress is shown."""
         done, _ = await asyncio.wait([self.found], timeout=_SOON)
         return bool(done)
 
@@ -139,7 +139,7 @@ class _Filters:
             problem(error)
             return
         entry.refuse(str(error))
-        text("p", "What is asked for cannot be told: mend it above.", "empty")
+        text("p", "The filters are invalid: correct the marked field above.", "empty")
 
 
 def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
@@ -190,7 +190,7 @@ def _results(
     """Add the number of results, and the results of this page."""
     planned = wording.many(len(view.run.run), "scenario")
     with element("div", "row-of"):
-        text("div", f"{page.total:,} of {planned} fit" if is_narrowed(view) else planned, "number")
+        text("div", f"{page.total:,} of {planned} match" if is_narrowed(view) else planned, "number")
         if metrics and len(view.run.run.judgement_sets) > 1:
             text("div", f"judgements {view.one('judging') or view.run.run.judgement_sets[0].name!r}", "quiet small")
         if metrics and page.rows:
@@ -198,7 +198,7 @@ def _results(
         with element("div", "push"):
             _pager(view, page, number)
     if not page.rows:
-        text("p", "No matches." if page.total == 0 else "There are no more.", "empty")
+        text("p", "No matches." if page.total == 0 else "There are no further pages.", "empty")
         return
     counts = [*_names(row.counts for row in page.rows)][:1]
     facets = [name for name in telling if name not in counts and not _is_chosen(view, name, page.rows)][:_MOST_FACETS]

@@ -65,7 +65,7 @@ class StepPage:
         """Go to another position."""
         self.place = place
         self.compare = self.compare if compare is None else compare
-        with self._status:  # the clicked element may be gone by now, this one stays
+        with self._status:  # the clicked element may no longer exist, but the status line does
             ui.navigate.history.replace(self.address(place.number))
         await self._look()
 
@@ -86,10 +86,10 @@ class StepPage:
             self._say_working()
             target = await self._work.done()
         except asyncio.CancelledError:
-            await self._look("Broken off; what was answered is kept.")
+            await self._look("Cancelled; recorded replies are kept.")
         except DialoomError as error:
             self._told(error)
-        except Exception as error:  # a node of a recipe in the making may do anything
+        except Exception as error:  # a node of an unfinished recipe may raise any error
             if fault_of(error) is Fault.BUG:
                 self._told(DialoomError(f"unexpected {type(error).__name__}: {error}"))
             else:
@@ -133,7 +133,7 @@ class StepPage:
         await self._show(seen)
 
     async def _poll(self) -> None:
-        """Update the tree and the branches if another process has continued the conversation."""
+        """Update the tree and the branches if another process has changed the conversation."""
         stamp = signature(self.run.path)
         if self._work is not None or (stamp == self._stamp and not self._is_closed):
             return
@@ -174,7 +174,7 @@ class StepPage:
 
     def _not_begun(self, seen: Looked) -> None:
         with card("No steps yet"):
-            told = "Begin calls no model. The lines of an imported conversation become its steps."
+            told = "“Begin” does not call a model. For an imported conversation, its lines become the steps."
             text("p", f"The file has no step of this conversation. {told}", "quiet")
             if not seen.closed:
                 button("Begin", lambda: self.act(acting.begin, Spot()), "button primary")
@@ -204,7 +204,7 @@ class StepPage:
                         text("div", ", ".join(told), "quiet small said")
                     if each.name != self.place.branch:
                         target = self.address(self.place.number, compare=each.name)
-                        ui.link(f"Compare {self.place.branch} with it", target).classes("small")
+                        ui.link(f"Compare {self.place.branch} with this branch", target).classes("small")
 
     def _moves(self, seen: Looked) -> None:
         """Add the buttons for back and forward, which play nothing, and the buttons for next, to the end and until."""
@@ -248,7 +248,7 @@ class StepPage:
             await self.go(Spot(self.place.branch, number))
 
     async def _break(self, place: Field) -> None:
-        """Set a breakpoint for all further playing; the address contains it."""
+        """Set a breakpoint, which is stored in the address and applies to all further steps."""
         try:
             where = place.value
             await checked(self.run, self.view.scenario, where)
@@ -291,7 +291,7 @@ class StepPage:
             ui.link("Close", self.address(self.place.number, compare="")).classes("small")
 
     def _side(self, seen: Looked, found: Difference, place: int) -> None:
-        """Add the actions for a side of a comparison: if its branch has ended, it can become the outcome."""
+        """Add the actions for a side of a comparison: a branch that has ended can become the outcome."""
         branch, (_, is_end) = found.names[place], found.stands[place]
         if branch == seen.outcome_branch:
             text("span", "the outcome", "badge good")

@@ -1,4 +1,4 @@
-"""A tree: its steps one below the other, and the options of a step and the branches of a fork side by side."""
+"""A tree: steps one below the other, with the options of a step and the branches of a fork side by side."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def build(view: View) -> None:
     shown = await asyncio.to_thread(view.run.run.conversation, view.scenario, view.one("judging") or None)
     outline = shown.outline
     if outline is None:
-        text("div", "This is one conversation, and no tree.", "empty")
+        text("div", "This is a single conversation, not a tree.", "empty")
         return
     with element("div", "row-of head"):
         text("h1", outline.text)

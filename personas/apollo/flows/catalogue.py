@@ -15,7 +15,7 @@ Provenance = Literal["query", "user", "preference", "output", "constant"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A value that the request states, identified by its slot."""
+    """A reference to the value of one of the request's slots."""
 
     slot: str
 
@@ -29,14 +29,14 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Pref:
-    """A value that the preference sets."""
+    """A reference to a value that the preference sets."""
 
     facet: str
 
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A constant of the flow."""
+    """A constant value of the flow."""
 
     value: Value
 
@@ -81,7 +81,7 @@ class Among:
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """The preference's value for the band in which a number lies: up to the first limit, up to the second, or above."""
+    """The preference's value for a looked-up number's band: up to the first limit, up to the second, or above."""
 
     lookup: str
     column: str
@@ -223,7 +223,7 @@ class Flow:
 
 
 def of_row(row: Row, facet: str) -> Any:
-    """Return a row's value of a facet, which is a column, or the part of the day of its departure or start."""
+    """Return a row's value of a facet, which is a column, or the part of the day in which it departs or starts."""
     if facet != "part_of_day":
         return row[facet]
     hour = int(row["departs" if "departs" in row else "starts"][:2])

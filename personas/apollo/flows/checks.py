@@ -187,13 +187,13 @@ def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Rando
 
 
 def refusal(request: FlowRequest, gold: Gold) -> str | None:
-    """Return the first failed check with its reason; None if the request is kept (section 3 of the protocol)."""
+    """Return the first failed check with its reason; None if the request passes (section 3 of the protocol)."""
     checks = (_not_played, _pick, _idle_facet, _idle_lookup, _close_number, _guessed)
     return next((refused for check in checks if (refused := check(request, gold))), None)
 
 
 def _repeated(request: FlowRequest, before: Slots) -> str | None:
-    """Refuse requests with the day or place of the earlier request, so that no answer can be copied."""
+    """Refuse requests that repeat the day or place of the earlier one, so that its answer cannot be copied."""
     for slot in ("today", "date", "destination", "to_city"):
         if slot in before and request.slots.get(slot) == before[slot]:
             return f"repeated: {slot} {before[slot]} was asked for before"
@@ -201,7 +201,7 @@ def _repeated(request: FlowRequest, before: Slots) -> str | None:
 
 
 def _not_played(request: FlowRequest, gold: Gold) -> str | None:
-    """Refuse requests whose calls fail when only their own tools are offered, or give other results than the flow."""
+    """Refuse requests whose calls fail with only their own tools, or whose results differ from the flow's."""
     tools = {call.name for call in gold.calls}
     for call, output in zip(gold.plain(), gold.outputs, strict=True):
         again = execute(request.world, call, tools)
@@ -221,7 +221,7 @@ def _pick(_: FlowRequest, gold: Gold) -> str | None:
 
 
 def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
-    """Require that, for each facet used, another value would lead to other calls."""
+    """Require that each used facet matters: another value leads to other calls."""
     wanted, flow = request.preference, request.flow
     for name in sorted(gold.used):
         facet = flow.facet(name)
@@ -233,7 +233,7 @@ def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
 
 
 def _idle_lookup(request: FlowRequest, gold: Gold) -> str | None:
-    """Require that for each lookup of a rule, another result would lead to other calls, so that none can be skipped."""
+    """Require that each lookup of a rule matters: another result leads to other calls."""
     last = request.flow.last
     for part in last.tests if isinstance(last, If) else last.arguments.values():
         if not isinstance(part, Above | Among | Bands):

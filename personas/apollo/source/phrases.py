@@ -24,7 +24,7 @@ _CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 
 
 def content(name: str) -> Mapping[str, Any]:
-    """Read a data file."""
+    """Read a packaged data file."""
     return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 
 

@@ -64,7 +64,7 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
 
 
 def _told_twice(session: ApolloSession) -> bool:
-    """Return whether two results of a tool begin with the same text although the requests between them differ."""
+    """Return whether a tool's two results begin with the same text, although their requests differ."""
     outputs = [turn.output for turn in session.turns if isinstance(turn, PastCall)]
     firsts = [next(iter((each[0] if isinstance(each, list) else each).values())) for each in outputs if each]
     told = [first for first in firsts if isinstance(first, str)]
@@ -361,7 +361,7 @@ def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output],
 
 
 def replayed(outputs: Iterable[Output]) -> Callable[[Mapping[str, Any]], Output]:
-    """Return a function that replays results in order.
+    """Return a function that returns recorded results in order.
 
     It raises `NextCallError` for the first call without a result.
     """

@@ -112,7 +112,7 @@ class ApolloPair(Record):
         return Preference(self.flow, self.values, self.order)
 
     def calls(self) -> list[dict[str, Any]]:
-        """Return the gold calls as plain values."""
+        """Return the expected calls as plain values."""
         return [call.call() for call in self.gold]
 
     def request(self, world: World, user: ApolloUser, preference: Preference | None = None) -> FlowRequest:
@@ -195,7 +195,7 @@ class ApolloSession(Record):
 
     @cached_property
     def asked(self) -> frozenset[str]:
-        """The calls as JSON with sorted keys, for comparison."""
+        """The tool calls as JSON with sorted keys, for comparison."""
         made = [turn.call() for turn in self.turns if isinstance(turn, PastCall)]
         return frozenset(json.dumps(call, ensure_ascii=False, sort_keys=True) for call in made)
 
@@ -305,7 +305,7 @@ def read_lines(path: Path, model: type[Model]) -> list[tuple[int, Model]]:
         if "id" in value:
             check_id(value["id"], lines, path, number)
     if not found:
-        raise DataError(path, "holds nothing")
+        raise DataError(path, "the file is empty")
     return found
 
 

@@ -147,7 +147,7 @@ def put_of(
         UnstorableError: If a channel's value cannot be stored.
     """
     if checkpoint.get("pending_sends"):
-        raise UnstorableError("a checkpoint with pending_sends (LangGraph before 1.0) cannot be kept")
+        raise UnstorableError("a checkpoint with pending_sends (LangGraph before 1.0) cannot be stored")
     key = (thread_of(config), id_column(checkpoint["id"]))
     parent_id = config["configurable"].get("checkpoint_id")
     parent = id_column(parent_id) if parent_id else None
@@ -192,7 +192,7 @@ def _metadata_text(metadata: CheckpointMetadata) -> str:
 
 def _within_json(found: re.Match[str]) -> str:
     if found[0] == "NaN":
-        raise UnstorableError("metadata with a number that is none (nan) cannot be kept with a checkpoint")
+        raise UnstorableError("metadata with NaN cannot be stored with a checkpoint")
     return "9e999" if found[0] == "Infinity" else found[0]
 
 

@@ -104,7 +104,7 @@ class CheckpointReader:
         versions: dict[str, Any] = json.loads(channels)
         versions_seen: dict[str, dict[str, Any]] = json.loads(seen)
         if not isinstance(versions_seen, dict) or not all(isinstance(each, dict) for each in versions_seen.values()):
-            raise ValueError(f"the versions that checkpoint {id_text(id_)} has seen must be an object of objects")
+            raise ValueError(f"versions_seen of checkpoint {id_text(id_)} must be an object of objects")
         place = {"thread_id": name, "checkpoint_ns": namespace}
         checkpoint = Checkpoint(
             v=format_,
@@ -148,7 +148,7 @@ class CheckpointReader:
         """Return all elements of a list, beginning with the first: ids of values, or values in brackets."""
         rows = self._connection.execute(_LIST, (list_,)).fetchall()
         if len(rows) == _LONGEST:
-            raise ValueError(f"the list {list_} leads to itself")
+            raise ValueError(f"the list {list_} contains itself")
         return [element for (elements,) in rows for element in value_of(elements, self._text)]
 
     def _writes(self, thread: int, checkpoint: Id) -> list[PendingWrite]:

@@ -225,7 +225,7 @@ def _pruning(names: Sequence[str], strategy: str) -> _Work:
         return lambda connection: upkeep.delete_threads(connection, names)
     if strategy == "keep_latest":
         return lambda connection: upkeep.keep_latest(connection, names)
-    raise ValueError(f"prune knows the strategies 'keep_latest' and 'delete', not {strategy!r}")
+    raise ValueError(f"strategy must be 'keep_latest' or 'delete', got {strategy!r}")
 
 
 def _config_of(put: Put) -> RunnableConfig:

@@ -247,7 +247,7 @@ def _text_for(value: object) -> str:
     try:
         return json_text(_readable(value))
     except RecursionError:
-        raise UnstorableError("a value that is nested too deeply cannot be kept in a checkpoint") from None
+        raise UnstorableError("a value that is nested too deeply cannot be stored in a checkpoint") from None
 
 
 _MESSAGES: Mapping[type[lc.BaseMessage], Mapping[str, object]] = {
@@ -289,12 +289,12 @@ def _part_of(value: object) -> _Part:
         return _Part(kind.__name__, {**value.__dict__, **extra} if extra else value.__dict__)
     if (take := _PARTS.get(kind)) is not None:
         return _Part(kind.__name__, take(value))
-    raise UnstorableError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept in a checkpoint")
+    raise UnstorableError(f"a {kind.__module__}.{kind.__qualname__} cannot be stored in a checkpoint")
 
 
 def _fields_of_send(send: Send) -> dict[str, object]:
     if send.timeout is not None:
-        raise UnstorableError(f"a Send with a timeout (to {send.node!r}) cannot be kept in a checkpoint")
+        raise UnstorableError(f"a Send with a timeout (to {send.node!r}) cannot be stored in a checkpoint")
     return {"node": send.node, "arg": send.arg}
 
 
@@ -375,7 +375,8 @@ def _readable_dict(value: dict[Any, Any]) -> Json:
     for key in value:
         if type(key) is not str:
             raise UnstorableError(
-                f"a dict with the key {key!r} cannot be kept in a checkpoint: a {type(key).__name__}, not a str"
+                f"a dict with the key {key!r} cannot be stored in a checkpoint: the key is a {type(key).__name__}, "
+                f"not a str"
             )
         escaped = escaped or key.startswith("$")
     if escaped:
@@ -414,7 +415,7 @@ def _refuse_buffers(value: object) -> None:
     """Raise an error for bytearrays and memoryviews, which would be read back as bytes."""
     kind = type(value)
     if kind in (bytearray, memoryview):
-        raise UnstorableError(f"a {kind.__name__} cannot be kept in a checkpoint; bytes can")
+        raise UnstorableError(f"a {kind.__name__} cannot be stored in a checkpoint; convert it to bytes")
     if kind is str or kind is bytes:
         return
     if isinstance(value, dict):

@@ -151,7 +151,7 @@ def test_induction_without_an_object_keeps_what_was_known(dialoom: Command, peop
     assert known[0] != known[1] == known[2] == known[3], "the third and the fourth could not be read"
     asked = requests(people.parent, "induction")
     assert len(asked) == 6 and sum("could not be used" in texts[-1] for texts in asked) == 2
-    assert "Inductions that could not be read: 2." in dialoom("report", "tree.db").stdout
+    assert "Inductions that could not be parsed: 2." in dialoom("report", "tree.db").stdout
 
 
 def test_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people: Path) -> None:
@@ -185,7 +185,7 @@ def test_impossible_options_are_refused(dialoom: Command, people: Path) -> None:
     (people.parent / "broken.jsonl").write_text('{"id": "x", "profile": "She bakes."}\n')
     for options, message in (
         (("--rounds", 2, "--branching", 3), "--branching must be at most"),
-        (("--personas", "empty.jsonl"), "holds no persona"),
+        (("--personas", "empty.jsonl"), "contains no persona"),
         (("--personas", "broken.jsonl"), "'personality' is missing"),
         (("--personas", "none.jsonl"), "none.jsonl"),
     ):

@@ -90,7 +90,7 @@ def test_places_and_changed_preferences_are_axes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"users": "nobody"}, "users: there is no 'nobody'; there are u1"),
+        ({"users": "nobody"}, "users: there is no 'nobody'; the names are u1"),
         ({"history_sessions": (400,)}, "history_sessions: "),
         ({"history_sessions": (4,), "position": ("5",)}, "position 5: there are 4 sessions"),
         ({"length": ("900k",)}, "length: "),
@@ -108,12 +108,12 @@ def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str,
     [
         ({"length": ("2 miles",)}, "must be a number of tokens"),
         ({"length": ("0k",)}, "must be a number of tokens"),
-        ({"history_sessions": (0,)}, "give numbers from 1"),
+        ({"history_sessions": (0,)}, "give numbers of at least 1"),
         ({"history_sessions": (4,), "position": ("first",)}, "must be a number from 1, or all, got 'first'"),
         ({"position": ("1",)}, "position needs history_sessions"),
         ({"length": ("2k",), "history_sessions": (4,)}, "give one of them"),
         ({"history_sessions": (4,), "position": ("1",), "evolving": "yes"}, "position and evolving exclude each other"),
-        ({"framework": ()}, "give at least one"),
+        ({"framework": ()}, "give at least one value"),
     ],
 )
 def test_meaningless_options_are_refused_before_reading_a_source(options: dict[str, Any], told: str) -> None:
@@ -131,7 +131,7 @@ def test_unseen_users_are_a_facet_of_their_samples(folder: Path) -> None:
     assert all("split" not in each.facets() for each in planned(folder, length=("2k",)))
     (user,) = MADE.users
     assert {each.facets()["split"] for each in planned(folder, length=("2k",), test_users=user)} == {"test"}
-    with pytest.raises(RecipeError, match=f"test_users: there is no 'u9'; there are {user}"):
+    with pytest.raises(RecipeError, match=f"test_users: there is no 'u9'; the names are {user}"):
         planned(folder, test_users="u9")
 
 
@@ -241,7 +241,7 @@ def test_player_without_tool_support_fails(tmp_path: Path) -> None:
     for number, player in enumerate((plain, FakeListChatModel(responses=["-"]))):
         run = played(tmp_path / str(number), player, limit=1, users="u1", protocol="native")
         (episode,) = run.episodes()
-        assert episode.state == "failed" and "takes no tools, and it is offered 8" in (episode.error or "")
+        assert episode.state == "failed" and "accepts no tools, but is offered 8" in (episode.error or "")
     run = played(tmp_path / "text", FakeListChatModel(responses=[FINISH]), limit=1, users="u1")
     assert {each.outcome.details["protocol"] for each in episodes(run).values()} == {"text"}
 
@@ -250,7 +250,7 @@ def test_two_graphs_of_one_name_need_names(suite: Path, tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError) as error:
         dialoom.scorecard(tmp_path / "card", suite=suite, models={"assistant": [graph(), graph()]})
     assert str(error.value) == (
-        "models: two assistants are named object:LangGraph; give each a name of its own: "
+        "models: two assistants are named object:LangGraph; give each a different name: "
         "dialoom.Model(LangGraph, name=...)"
     )
     named = [dialoom.Model(graph(), name="one"), graph("other")]
@@ -294,7 +294,11 @@ def refusal(dialoom: Command, folder: Path) -> str:
             lambda rows: rows.__delitem__(slice(4, None)),
             "--length: length 2,000: the history of pair music-1 comes to",
         ),
-        ("pairs", lambda rows: rows[1].update(id="music-1"), "pairs.jsonl:2: the id 'music-1' is also that of line 1"),
+        (
+            "pairs",
+            lambda rows: rows[1].update(id="music-1"),
+            "pairs.jsonl:2: the id 'music-1' is already used on line 1",
+        ),
         ("pairs", lambda rows: rows[1].update(user="u9"), "pairs.jsonl:2: pair food-1: there is no user 'u9'"),
         ("pairs", lambda rows: rows[1].update(session="s9"), "pairs.jsonl:2: pair food-1: user u1 has no session 's9'"),
     ],
@@ -318,9 +322,9 @@ def test_user_without_requests_is_named(dialoom: Command, tmp_path: Path) -> Non
     plan = ("run", "apollo", "--source", folder, "--length", "2k", "-o", "r.db")
     told = dialoom(*plan, "--limit", 1)
     assert "2 pairs of 1 users" in told.stderr + told.stdout
-    assert "no pair is of u9\n" in told.stderr + told.stdout
+    assert "no pairs of u9\n" in told.stderr + told.stdout
     alone = dialoom(*plan[:-1], "alone.db", "--users", "u9", code=2).stderr
-    assert alone == "dialoom: --users: no pair of the source is of u9\n"
+    assert alone == "dialoom: --users: the source has no pairs of u9\n"
 
 
 OPTIONS = {"limit": 2, "length": "2k", "framework": "memory"}

@@ -172,7 +172,7 @@ def test_run_stops_after_a_stage_and_continues_from_it(tmp_path: Path) -> None:
 
 
 def test_drafts_that_do_not_fit_are_refused_by_name(drafts: Path, tmp_path: Path) -> None:
-    with pytest.raises(door.DialoomError, match="pairs 2: the drafts were made with 1; leave it out"):
+    with pytest.raises(door.DialoomError, match="pairs 2: the drafts were made with 1; leave the option out"):
         door.play("apollo-write", path=tmp_path / "run.db", options={"drafts": drafts, "pairs": 2})
     (folder := tmp_path / "a").mkdir()
     changed = mended(drafts, folder, "queries", lambda rows: rows[0].update(user="u09"))

@@ -229,9 +229,9 @@ def test_query_answered_without_the_history_is_dropped(tmp_path: Path) -> None:
 
 
 def test_impossible_options_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(door.DialoomError, match="flows: there is no 'tea'; there are commute-rule"):
+    with pytest.raises(door.DialoomError, match="flows: there is no 'tea'; the names are commute-rule"):
         played(tmp_path, flows="tea")
-    with pytest.raises(door.DialoomError, match="users 101: there are 100 personas"):
+    with pytest.raises(door.DialoomError, match="users 101: only 100 personas"):
         played(tmp_path, users=101)
     run = played(tmp_path, until="users")
     with pytest.raises(door.DialoomError, match="the run ends with users"):

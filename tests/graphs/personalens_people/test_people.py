@@ -99,7 +99,7 @@ FORMS: list[tuple[list[dict[str, Any]], str]] = [
     ([{"name": "Stars", "values": ["N/A"]}, {"name": "Needs", "values": []}], "'N/A' says nothing of 'Stars'"),
     (
         [*({"name": "Stars", "values": ["two"]} for _ in "ab"), {"name": "Needs", "values": []}],
-        "'Stars' stands there twice",
+        "'Stars' is listed twice",
     ),
     ([{"name": each, "values": ["two"]} for each in ("Stars", "Moons")], "there is no preference 'Moons' here"),
 ]
@@ -153,7 +153,7 @@ def test_planted_contradiction_is_found_and_rewritten(tmp_path: Path, dialoom: C
     shown = dialoom("show", "run.db", "1").stdout
     refused = dialoom("describe", "run.db", code=2).stderr
     assert "holds no dialogues" in refused, "tables of nothing would look like figures"
-    assert "personalens_people/tasks (2 of them, each asked once, used so far by this scenario alone)" in shown
+    assert "personalens_people/tasks (2 of them, each requested once, used so far only by this scenario)" in shown
     assert "Stars: three" in shown and "rejected (consistency) hotels: stars: They never travel." in shown
 
 
@@ -274,7 +274,7 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
     bare = {**hotels, "affinities": [{**hotels["affinities"][0], "possible_values": []}]}
     refused: list[tuple[dict[str, Any], str]] = [
         ({"single_tasks": 0, "multi_tasks": 0}, "single_tasks must be at least 1 without multi_tasks"),
-        ({"affinity_schema": write_schema(tmp_path, [hotels, hotels])}, "the domain 'hotels' stands there twice"),
+        ({"affinity_schema": write_schema(tmp_path, [hotels, hotels])}, "the domain 'hotels' is listed twice"),
         ({"embedder": "word2vec"}, "'word2vec' is not an embedder"),
         ({"demographics": tmp_path / "people.xlsx"}, "tables of weights in a .toml file, or people in a .csv file"),
     ]

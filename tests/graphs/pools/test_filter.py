@@ -109,7 +109,7 @@ def test_pool_grows_to_its_target_and_no_further() -> None:
     assert [entry["text"] for entry in state["entries"]] == ["red sky", "heron otter", "lemon piano", "canal ferry"]
     assert state["ended_by"] == "target"
     assert told == [
-        "the pool begins with 1 seeds",
+        "the pool starts with 1 seeds",
         "round 1: 2 of 2 kept, 3 in the pool",
         "round 2: 1 of 3 kept, 4 in the pool, which is full: 2 were not needed",
     ]
@@ -150,7 +150,7 @@ def test_planning_tells_the_thresholds_meaning_and_corrections(tmp_path: Path) -
     assert notes[0].startswith("threshold 0.6: lexical similarity is about the share of content words")
     assert notes[1] == "seeds: 1 blank line left out; 1 line with spaces at their end"
     seeds.write_text("")
-    with pytest.raises(DataError, match="the pool is empty"):
+    with pytest.raises(DataError, match="the pool contains no texts"):
         planned(seeds=seeds)
 
 

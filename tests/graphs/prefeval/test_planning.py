@@ -115,11 +115,11 @@ def test_options_are_shown_in_an_order_of_the_pairs_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"topics": "boots"}, "topics: there is no 'boots'; there are boats, hats, lamps"),
+        ({"topics": "boots"}, "topics: there is no 'boots'; the names are boats, hats, lamps"),
         ({"turns": (13,)}, "has 12 turns; give no more"),
         ({"tokens": (5_000,)}, "tokens in 12 turns; give no more"),
-        ({"tokens": (2,)}, "tokens 2: the preference of boats-0 (explicit) alone takes"),
-        ({"extra": (5,)}, "4 preferences of other topics than boats; 5 are needed"),
+        ({"tokens": (2,)}, "tokens 2: the preference of boats-0 (explicit) alone has"),
+        ({"extra": (5,)}, "4 preferences of topics other than boats; 5 are needed"),
     ],
 )
 def test_impossible_plans_are_refused_with_what_there_is(tmp_path: Path, options: dict[str, Any], told: str) -> None:
@@ -141,13 +141,13 @@ def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path)
     ("options", "told"),
     [
         ({"turns": (4,), "tokens": (100,)}, "give one of them"),
-        ({"turns": (-1,)}, "give numbers from 0"),
-        ({"retrieved": (0,)}, "give numbers from 1"),
+        ({"turns": (-1,)}, "give numbers of at least 0"),
+        ({"retrieved": (0,)}, "give numbers of at least 1"),
         ({"position": (1.5,)}, "give shares from 0 to 1"),
         ({"conflict": True, "extra": (1,)}, "conflict and extra exclude each other"),
         ({"conflict": True, "position": (0.0,)}, "must be above 0 with conflict"),
         ({"embedder": "near"}, "'near' is not an embedder"),
-        ({"form": ()}, "give at least one"),
+        ({"form": ()}, "give at least one value"),
     ],
 )
 def test_conflicting_options_are_refused(options: dict[str, Any], told: str) -> None:

@@ -268,7 +268,7 @@ def test_stages_one_by_one_give_the_same_pairs(tmp_path: Path) -> None:
     ("change", "told"),
     [
         ({"question": " "}, "row 0: 'question' is ' ': String should have at least 1 character"),
-        ({"prefernce": "I"}, "row 0: there is no key 'prefernce'; there are topic, preference, question, "),
+        ({"prefernce": "I"}, "row 0: unknown key 'prefernce'; the keys are topic, preference, question, "),
         ({"options": ["a", "b", "c"]}, "row 0: 'options' is ['a', 'b', 'c']: Tuple should have at least 4 items"),
         ({"options": ["a", "b", "c", "a"]}, "the options must differ"),
         ({"persona_conversation": [{"user": "a"}]}, "row 0: 'persona_conversation.0.assistant' is missing"),
@@ -287,11 +287,11 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "topics.json").write_text('[{"topic": "boats"}, {"topic": "boats"}]')
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"topics": "boats"}, "topics: there is no 'boats'; there are education_learning_styles, "),
-        ({"topic_file": tmp_path / "topics.json"}, "row 1: topic 'boats' stands in row 0 as well"),
+        ({"topics": "boats"}, "topics: there is no 'boats'; the names are education_learning_styles, "),
+        ({"topic_file": tmp_path / "topics.json"}, "row 1: topic 'boats' is also in row 0"),
         ({"answerers": ("a",) * 6}, "must be at most 5 models, got 6"),
         ({"shortest": 5, "longest": 4}, "shortest must be at most longest, 4, got 5"),
-        ({"drafts": tmp_path / "empty"}, "holds no .json file"),
+        ({"drafts": tmp_path / "empty"}, "contains no .json file"),
         ({"drafts": tmp_path, "until": "written"}, "must be a later stage than written"),
         ({"embedder": "word2vec"}, "'word2vec' is not an embedder"),
     ]

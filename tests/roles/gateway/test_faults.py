@@ -71,7 +71,7 @@ async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str
 @pytest.mark.parametrize(
     ("fault", "advice"),
     [
-        (error(400, "bad parameter"), "the same one is not sent again"),
+        (error(400, "bad parameter"), "so it is not sent again"),
         (error(401, "who are you?"), "_API_KEY"),
         (error(400, "No connected db.", kind="no_db_connection"), "_API_KEY"),  # LiteLLM's proxy, of a wrong key
         (
@@ -102,7 +102,7 @@ async def test_permanent_fault_fails_at_once_with_advice(fault: Answer, advice: 
 async def test_policy_refusal_says_so(model: str) -> None:
     refusal = error(400, "Your request was rejected as a result of our safety system", "content_policy_violation")
     with serving(lambda _body, _number: refusal) as server:
-        with pytest.raises(PermanentProviderError, match="content policy stands against"):
+        with pytest.raises(PermanentProviderError, match="policy rules out"):
             await ask(request(server.url, model))
         assert len(server.requests) == 1
 

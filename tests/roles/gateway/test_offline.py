@@ -61,7 +61,7 @@ async def test_equal_words_of_other_prompts_or_roles_share_no_reply(tmp_path: Pa
 
 async def test_call_not_made_by_dialoom_is_refused_by_the_offline_model() -> None:
     litellm, messages = load_litellm(), [{"role": "user", "content": "Hello."}]
-    told = r"offline/attentive can only be called by dialoom, which tells it the role and the prompt"
+    told = r"offline/attentive can only be called by dialoom, which passes it the role and the prompt"
     with pytest.raises(litellm.BadRequestError, match=told):
         litellm.completion(model="offline/attentive", messages=messages)
     with pytest.raises(litellm.BadRequestError, match=told):

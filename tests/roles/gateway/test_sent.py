@@ -434,7 +434,7 @@ def test_families_agree_with_litellms_table() -> None:
 def test_given_parameter_that_the_model_does_not_accept_is_refused_under_every_name() -> None:
     for model in ("openai/gpt-5", "openrouter/openai/gpt-5"):
         with pytest.raises(
-            BindingError, match=r"params: judge\.top_p would be left out for .*: OpenAI's reasoning models"
+            BindingError, match=r"params: judge\.top_p would not be sent to .*: OpenAI's reasoning models"
         ):
             check_parameters({"judge": ModelBinding(model=model, temperature=None, params={"top_p": 0.9})})
 

@@ -53,7 +53,7 @@ def test_planted_copy_and_leak_are_found(tmp_path: Path) -> None:
     rows = {(row[0], row[1]): row[2:5] for row in table.rows}
     assert rows["dialogues", "itself"] == [3, 0, 1]
     assert rows["dialogues of test.jsonl", "train.jsonl"] == [2, 1, 0]
-    assert "dialogues: test-1 of test.jsonl is like train-0" in table.notes
+    assert "dialogues: test-1 of test.jsonl resembles train-0" in table.notes
     assert rows["first lines", "itself"] == [3, 1, 0], "marks aside it is the same"
 
 
@@ -66,10 +66,10 @@ def test_paraphrases_are_found_by_an_embedder(tmp_path: Path) -> None:
     found = dialoom.describe(own, [test], embedder="lexical", alike=0.8)["alike"]
     rows = {(row[0], row[1]): row[2:4] for row in found.rows}
     assert rows["first lines", "itself"] == [2, 0] and rows["first lines of test.jsonl", "own.jsonl"] == [2, 1]
-    assert "first lines: test-0 of test.jsonl is like own-0" in found.notes
+    assert "first lines: test-0 of test.jsonl resembles own-0" in found.notes
     with pytest.raises(DialoomError, match="embedder: embedder 'litellm:a/b' makes paid calls"):
         dialoom.describe(own, embedder="litellm:a/b")
-    with pytest.raises(DialoomError, match="alike: it is a cosine of embeddings; give an embedder"):
+    with pytest.raises(DialoomError, match="alike is a cosine of embeddings, so it needs an embedder"):
         dialoom.describe(own, alike=0.8)
 
 
@@ -247,7 +247,7 @@ def test_command_describes_the_people_of_a_release(dialoom: Command, tmp_path: P
     assert "Evenness of preferences" in done.stdout and "as published" in done.stdout
     (tmp_path / "empty").mkdir()
     refused = dialoom("describe", "empty", code=2)
-    assert "holds neither files of rows" in refused.stderr
+    assert "contains neither files of rows" in refused.stderr
 
 
 def test_lexical_measures_by_hand() -> None:
@@ -287,7 +287,7 @@ def test_published_figures_of_the_four_users() -> None:
     )
     assert round(summaries.ent_4 or 0, 6) == 8.612626
     # The specification has 0.927179. Ours is NLTK's on the very samples whose other figures are the specification's.
-    # A sample's last text is cut, and a short rest is like nothing: other hundreds of samples give 0.9251 to 0.9294.
+    # A sample's last text is cut, and a short rest resembles nothing: other hundreds of samples give 0.9251 to 0.9294.
     assert round(summaries.self_bleu or 0, 4) == 0.9251
     files = (json.loads((user / name).read_text()) for name in ("tasks.json", "tasks_md.json") for user in users)
     intents = published([task["User Intent"] for file in files for task in file.values()])

@@ -124,7 +124,7 @@ def test_bad_branch_name_is_refused(made_once: MadeOnce, name: str) -> None:
     path = dialogue(made_once)
 
     async def act(stepper: Stepper) -> None:
-        with pytest.raises(DialoomError, match="is not a name for a branch; letters"):
+        with pytest.raises(DialoomError, match="is not a valid name for a branch; use letters"):
             await stepper.fork(name)
         assert len(stepper.branches()) == 1
 
@@ -138,11 +138,11 @@ def test_taken_branch_name_is_refused_and_skipped(made_once: MadeOnce) -> None:
         await stepper.goto(3)
         await stepper.fork("b1")
         for name in ("b1", "main"):
-            with pytest.raises(DialoomError, match=f"there is a branch '{name}' already"):
+            with pytest.raises(DialoomError, match=f"a branch '{name}' exists already"):
                 await stepper.fork(name)
         await stepper.resample()
         assert stepper.branch == "b2"
-        with pytest.raises(DialoomError, match="there is no branch 'b3'; there are main, b1, b2"):
+        with pytest.raises(DialoomError, match="there is no branch 'b3'; the branches are main, b1, b2"):
             await stepper.switch("b3")
 
     stepping(path, act)
@@ -164,7 +164,7 @@ def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
         assert (await stepper.rewind()).number == 3
         again = await stepper.goto(edited.number)
         assert shown(again) == shown(edited)
-        with pytest.raises(DialoomError, match="b1 is at its end"):
+        with pytest.raises(DialoomError, match="b1 has no further steps"):
             await stepper.run()
             await stepper.step()
 

@@ -107,10 +107,10 @@ def test_actions_of_a_person_are_in_the_case(made_once: MadeOnce, tmp_path: Path
 def test_changed_reply_is_named_where_it_first_shows(made_once: MadeOnce) -> None:
     case = saved(dialogue(made_once))
     done = rewritten(case, '"reply": "Line 1 of mine."', '"reply": "Line one of mine."')
-    assert done.departures[0] == "step 4: assistant asked assistant something else than what was recorded"
+    assert done.departures[0] == "step 4: assistant sent assistant a request that differs from the recorded one"
     assert done.departures[1:] == [
         'the outcome: messages[2].content: "Line 1 of mine." -> "Line one of mine."',
-        "8 more requests are other ones than those recorded",
+        "8 more requests differ from the recorded ones",
     ]
 
 
@@ -118,7 +118,7 @@ def test_reply_that_no_longer_parses_is_named(made_once: MadeOnce) -> None:
     case = saved(dialogue(made_once))
     done = rewritten(case, '"reply": "{\\"verdict\\": true', '"reply": "{\\"verdict\\": \\"perhaps\\"')
     [line] = done.departures
-    assert line.endswith("judge_task_completion cannot use the recorded reply of judge, and asked again")
+    assert line.endswith("judge_task_completion cannot use the recorded reply of judge, and requested another")
 
 
 def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) 
         return list(replayed(case).departures)
 
     assert with_source('messages[-1].name == "keeper" and', 'messages[-1].name == "keeper" or') == [
-        "step 3: the end came, where guesser was recorded"
+        "step 3: the end would run, but guesser was recorded"
     ]
     assert with_source('Turns(("guesser", "keeper"), "questions"', 'Turns(("keeper", "guesser"), "questions"') == [
-        "step 1: keeper came, where guesser was recorded"
+        "step 1: keeper would run, but guesser was recorded"
     ]
     assert with_source('("guesser", "keeper"), "questions"', '("guesser", "keeper"), 6')[:2] == [
         "the end: it did not come, guesser would follow",
@@ -152,10 +152,10 @@ def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) 
         "step 2: keeper failed: IndexError: list index out of range"
     ]
     assert with_source('"keeper": "twenty_questions/keeper"', '"keeper": "twenty_questions/guesser"')[0].startswith(
-        "step 2: keeper asked guesser, where keeper asked keeper was recorded"
+        "step 2: keeper asked guesser, but keeper asked keeper was recorded"
     )
     recipe.write_text("RECIPE = 3\n")
-    with pytest.raises(DialoomError, match="is int; an instance of"):
+    with pytest.raises(DialoomError, match="is int; it must be an instance of"):
         replayed(case)
 
 
@@ -186,7 +186,7 @@ def test_case_that_cannot_be_read_or_written_is_one_line(made_once: MadeOnce, tm
     held = json.loads(case.read_text())
     held["scenario"] = {}
     case.write_text(json.dumps(held))
-    with pytest.raises(DialoomError, match="recipe 'personalens' cannot take the case any more"):
+    with pytest.raises(DialoomError, match="recipe 'personalens' can no longer read the case"):
         replayed(case)
 
 
@@ -310,7 +310,7 @@ def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(2)
         assert [each.name for each in await stepper.next_requests()] == ["write:0", "write:1", "write:2"]
-        with pytest.raises(DialoomError, match="no such role as 'write:3'; there are writer"):
+        with pytest.raises(DialoomError, match="no such role as 'write:3'; the roles are writer"):
             await stepper.say("write:3", "Nothing.")
         stop = await stepper.say("write:1", "Alpacas hum.")
         assert stop.state["notes"] == ["On ferries", "Alpacas hum.", "On cellos"]

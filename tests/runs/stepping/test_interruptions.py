@@ -204,7 +204,7 @@ def test_missing_scenario_and_locked_run_are_refused(made_once: MadeOnce) -> Non
     for scenario in ("17", "nobody"):
         with pytest.raises(DialoomError, match=scenario):
             asyncio.run(opened(scenario))
-    with pytest.raises(DialoomError, match="there is no branch 'mine'; there are main"):
+    with pytest.raises(DialoomError, match="there is no branch 'mine'; the branches are main"):
         asyncio.run(opened("1", branch="mine"))
     with RunStore(path), pytest.raises(DialoomError, match="another task or thread of this process"):
         asyncio.run(opened("1"))

@@ -87,7 +87,7 @@ def test_fault_that_is_back_fails_only_where_the_assistant_answers_anew(shop: Pa
         "cancelled (assistant): True -> False",
     ]
     assert found[-2:] == [
-        "case.json: answered anew: assistant 2, judge 1; recorded: 3, 1 of them after other words",
+        "case.json: replied again: assistant 2, judge 1; recorded: 3, 1 of them to changed requests",
         "case.json: NOT as recorded",
     ]
     required = dialoom("replay", "case.json", "resolved >= 100%", *live, code=1, env={}).stdout
@@ -99,7 +99,7 @@ def test_recorded_judgement_of_another_conversation_does_not_count(shop: Path, d
     assert "recorded: 4\ncase.json: the same" in dialoom("replay", "case.json", "--live", "assistant").stdout
     spoil(shop)
     found = dialoom("replay", "case.json", "--live", "assistant", code=1, env={}).stdout
-    assert "resolved (assistant): no score: judge was not asked: its recorded reply is to another request" in found
+    assert "resolved (assistant): no score: judge was not called, because its recorded reply " in found
     assert "; name judge among the live roles, too\n" in found
     unmet = dialoom("replay", "case.json", "resolved <= 10%", "--live", "assistant", code=1, env={}).stdout
     assert "NOT MET: resolved <= 10.0 %: no score" in unmet
@@ -167,7 +167,7 @@ def test_edit_after_another_reply_fails(shop: Path) -> None:
 
 REFUSED = {
     "role": (["--live", "clerk"], "unknown role 'clerk'; the roles are"),
-    "model": (["--live", "judge", "--model", "user=python:shop:user"], "role 'user' does not answer anew"),
+    "model": (["--live", "judge", "--model", "user=python:shop:user"], "role 'user' does not give new replies"),
     "nobody": (["--model", "user=python:shop:user"], "name at least one"),
     "requirement": (["resolved >= 1%"], "name one with --live"),
 }

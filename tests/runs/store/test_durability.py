@@ -186,7 +186,7 @@ def test_file_of_another_layout_is_refused_unchanged(dialoom: Command, tmp_path:
     before = (tmp_path / "run.db").read_bytes()
     for command in ("status", "resume", "report"):
         message = dialoom(command, "run.db", code=2).stderr
-        assert f"run.db has run-file layout {version}, this dialoom reads layout 1" in message
+        assert f"run.db has run-file layout {version}, but this version of dialoom reads layout 1" in message
         assert message.count("\n") == 1
     assert (tmp_path / "run.db").read_bytes() == before
 

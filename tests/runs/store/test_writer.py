@@ -114,7 +114,7 @@ async def test_full_disk_is_reported_as_such(writer: Writer, tmp_path: Path, is_
             connection.executemany("INSERT INTO large VALUES (?)", (("x" * 3000,) for _ in range(500)))
         except sqlite3.Error as error:
             if is_explained:
-                raise ValueError(f"the disk: {error}") from error
+                raise ValueError(f"disk space: {error}") from error
             raise
 
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)

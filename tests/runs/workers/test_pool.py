@@ -273,7 +273,7 @@ def test_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: pyt
     held = folder_of(run.path) / "worker-1.db"
     held.write_bytes(run.path.read_bytes())
     monkeypatch.setattr(messages, "PATIENCE", 0.0)
-    with RunStore(held), pytest.raises(DialoomError, match=r"worker-1\.db is still written by a worker") as raised:
+    with RunStore(held), pytest.raises(DialoomError, match=r"worker-1\.db is still being written by a") as raised:
         door.resume(run.path)
     assert raised.value.advice is not None
     assert raised.value.advice.values == {"path": run.path}
