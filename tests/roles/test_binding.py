@@ -176,7 +176,7 @@ def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
         ({"params": {"judge": {"seed": True}}}, "judge.seed True is not a whole number"),
         ({"params": {"judge": {"stop": None}}}, "judge.stop None is not a text or a list of texts"),
         ({"params": {"top_p": 0.9}}, "params: unknown role 'top_p'"),
-        ({"params": {"judge": 0.9}}, "params: judge has 0.9; values by name are needed"),
+        ({"params": {"judge": 0.9}}, "params: judge has 0.9; it must be a mapping"),
         ({"max_reply": {"clerk": 3}}, "max_reply: unknown role 'clerk'"),
         ({"max_reply": -1}, "max_reply must be at least 0, got -1"),
         ({"max_reply": True}, "max_reply must be a whole number, got True"),

@@ -102,7 +102,7 @@ async def test_permanent_fault_fails_at_once_with_advice(fault: Answer, advice: 
 async def test_policy_refusal_says_so(model: str) -> None:
     refusal = error(400, "Your request was rejected as a result of our safety system", "content_policy_violation")
     with serving(lambda _body, _number: refusal) as server:
-        with pytest.raises(PermanentProviderError, match="policy rules out"):
+        with pytest.raises(PermanentProviderError, match="policy rejects the request"):
             await ask(request(server.url, model))
         assert len(server.requests) == 1
 

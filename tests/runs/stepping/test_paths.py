@@ -211,7 +211,7 @@ def test_blocks_of_a_message_can_be_replaced() -> None:
         ("messages[2]", {"role": "user", "content": ["Hello"]}, "messages[2] is a message"),
         ("messages[0].content", None, "messages[0].content is a text"),
         ("messages[0].id", "7-user", "only a message's content"),
-        ("messages[0].name", 7, "messages[0].name: of a message"),
+        ("messages[0].name", 7, "messages[0].name: only a message's content"),
         ("", {}, "an empty path means the whole state; give the path of a channel to replace: messages, turns"),
     ],
 )

@@ -73,7 +73,7 @@ def spoil(folder: Path) -> None:
 def test_fault_that_is_back_fails_only_where_the_assistant_answers_anew(shop: Path, dialoom: Command) -> None:
     live = ["--live", "assistant", "--live", "judge"]
     assert (
-        "nobody answered anew (--live ROLE, and --live judge for new scores)" in dialoom("replay", "case.json").stdout
+        "no role replied again (--live ROLE, and --live judge for new scores)" in dialoom("replay", "case.json").stdout
     )
     assert "case.json: the same judgements" in dialoom("replay", "case.json", *live).stdout
     spoil(shop)

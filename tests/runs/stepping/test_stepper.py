@@ -198,7 +198,7 @@ def test_line_that_a_role_cannot_say_is_refused(made_once: MadeOnce) -> None:
         await stepper.rewind(1)
         with pytest.raises(DialoomError, match="in several nodes; name one: judge_coherence_assistant, "):
             await stepper.say("judge", "Nice")
-        with pytest.raises(DialoomError, match="judge cannot say 'Nice' here"):
+        with pytest.raises(DialoomError, match="judge cannot reply 'Nice' here"):
             await stepper.say("judge_task_completion", "Nice")
         with pytest.raises(DialoomError, match="the next step calls judge, not 'user'"):
             await stepper.say("user", "Hi.")
