@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall, ToolDefinition
+from dialoom.prompts.messages import call_text
 from dialoom.roles import PermanentProviderError, ProviderError
 from dialoom.roles.gateway.players import users_frames
 from dialoom.roles.gateway.secrets import redacted
@@ -82,7 +85,7 @@ class RemoteTool:
     run: Callable[[dict[str, Any]], Awaitable[str]]
 
 
-RunRemote: TypeAlias = "Callable[[RemoteTool, FunctionCall], Awaitable[str]]"
+RunRemote: TypeAlias = "Callable[[RemoteTool, FunctionCall, int], Awaitable[str]]"
 """A function that returns the recorded result of a call, or executes the call and records its result."""
 
 
@@ -218,6 +221,8 @@ class Workbench:
         own = () if environment is None else self._asked("tools", lambda: tuple(environment.tools))
         self.tools = Toolset((*own, *tools), remote)
         self._run_remote = run_remote
+        self._begun: Any = None
+        self._made = Counter[str]()
         self._failure: ProviderError | None = None
         self._lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -229,9 +234,16 @@ class Workbench:
         return self.state()
 
     def restore(self, snapshot: Any) -> None:
-        """Set the environment to the state of its conversation."""
+        """Set the environment to the state of its conversation, of which it gets a copy, as it may change it."""
+        self._begun = snapshot
         if self._environment is not None:
-            self._asked("restore", partial(self._environment.restore, snapshot))
+            self._asked("restore", partial(self._environment.restore, copy.deepcopy(snapshot)))
+
+    def restart(self) -> None:
+        """Undo the calls, because the attempt that made them is repeated; calls of remote tools are counted anew."""
+        if self._made:
+            self._made.clear()
+            self.restore(self._begun)
 
     def state(self) -> Any:
         """Return the environment's snapshot as JSON values; `None` without an environment.
@@ -266,11 +278,13 @@ class Workbench:
 
     async def _run(self, call: FunctionCall) -> str:
         async with self._lock:
+            text = call_text(call)
+            self._made[text] += 1
             tool = self.tools.remote.get(call["name"])
             if tool is None or self._run_remote is None:
                 return await self.tools.run(call)
             try:
-                return await self._run_remote(tool, call)
+                return await self._run_remote(tool, call, self._made[text])
             except ProviderError as error:
                 self._failure = error
                 raise

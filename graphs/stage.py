@@ -141,7 +141,6 @@ class Scene:
         self._node = node
         self._step = step
         self._ordinals = itertools.count()
-        self._remote_calls: dict[str, int] = {}
         self.finish_reason: str | None = None
 
     @property
@@ -206,15 +205,15 @@ class Scene:
         async with self._stage.asking.together():
             return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
 
-    async def run_remote(self, prompt_id: str, tool: RemoteTool, call: FunctionCall) -> str:
+    async def run_remote(self, prompt_id: str, tool: RemoteTool, call: FunctionCall, number: int) -> str:
         """Return the result of a call of a tool that acts outside. If no result is recorded, execute the call.
-
-        Equal calls of one node are numbered in order, so a graph may repeat different calls in any order.
 
         Args:
             prompt_id: The prompt of the role that calls the tool.
             tool: The tool.
             call: The call.
+            number: Its number among equal calls of the node, from 1, so that a graph may repeat different calls in any
+                order.
 
         Raises:
             PermanentProviderError: If the call was started before a crash and must not be repeated, or its result is
@@ -223,10 +222,9 @@ class Scene:
         given = arguments_of(call)
         if isinstance(given, str):
             return given
-        stage, text = self._stage, call_text(call)
-        number = self._remote_calls[text] = self._remote_calls.get(text, 0) + 1
+        stage = self._stage
         place = CallPlace(stage.thread, self._node, self._step, _FIRST_REMOTE + number, 0, sample=stage.sample)
-        run = ToolRun(call["name"], text, tool.is_repeatable, partial(tool.run, given))
+        run = ToolRun(call["name"], call_text(call), tool.is_repeatable, partial(tool.run, given))
         return await stage.cast[prompt_id].run_tool(run, place)
 
     async def takes_tools(self, prompt_id: str) -> bool:

@@ -94,7 +94,8 @@ class Role:
         except ValueError as error:
             again = [*messages, *_asking_again(first.text.strip(), _error_text(error, first))]
         whole = [*conversation, *range(len(messages), len(again))]
-        second = await self._call(again, whole, place.again(), inputs)
+        rendered = tuple(messages[index] for index in conversation)
+        second = await self._call(again, whole, place.again(), inputs, rendered=rendered)
         try:
             return self._read(second, at)
         except ValueError as error:
@@ -174,6 +175,7 @@ class Role:
         inputs: Mapping[str, Any],
         tools: tuple[ToolDefinition, ...] = (),
         run_tool: RunTool | None = None,
+        rendered: tuple[ChatMessage, ...] | None = None,
     ) -> Completion:
         request = Request(
             role=self.name or self.prompt.front.role,
@@ -194,6 +196,7 @@ class Role:
             is_stateful=self.binding.stateful,
             session_form=self.binding.session,
             conversation=tuple(conversation),
+            rendered=rendered,
             session=self._session(messages, conversation, place),
         )
         return await self.gateway.complete(request, place)

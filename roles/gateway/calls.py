@@ -48,6 +48,10 @@ class StatefulTools(Protocol):
         """Return the state after the calls, as JSON values; `None` if there is none."""
         ...
 
+    def restart(self) -> None:
+        """Return to the state before the calls, because the attempt that made them is repeated."""
+        ...
+
 
 _LETTERS = string.ascii_letters + string.digits
 _USUAL_REPLY = 256
@@ -148,7 +152,8 @@ class Request:
         is_stateful: Whether the player keeps state between calls. This field and the ones below are not part of the
             identity.
         conversation: The indices in `messages` of the conversation's messages; all others belong to the prompt.
-        rendered: The conversation's messages as rendered, if a person wrote the request instead.
+        rendered: The conversation's messages as rendered, if a person wrote the request instead, or if it asks again
+            for a reply that could not be parsed; neither is part of the conversation later.
         session: The session that is passed to the player.
         session_form: The part of a request to a model that carries the session; `None` for no part.
         earlier: The latest known state of a stateful player.
@@ -185,7 +190,9 @@ class Request:
             self,
             messages=messages,
             conversation=tuple(takewhile(lambda at: messages[at:][:1] == self.messages[at:][:1], self.conversation)),
-            rendered=tuple(self.messages[index] for index in self.conversation),
+            rendered=tuple(self.messages[index] for index in self.conversation)
+            if self.rendered is None
+            else self.rendered,
         )
 
     @property

@@ -157,6 +157,8 @@ class CallableBackend:
                 f"{self.name} accepts no tools, but is offered {len(request.tools)}: a function needs a parameter "
                 f"`tools`, a LangChain chat model the method `bind_tools`"
             )
+        if isinstance(request.run_tool, StatefulTools):
+            request.run_tool.restart()
         task = asyncio.create_task(_without_exit(self.reply(request)), context=contextvars.Context())
         try:
             async with asyncio.timeout(request.timeout) as bound:

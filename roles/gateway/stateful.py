@@ -50,20 +50,29 @@ def player_key(request: Request) -> bytes:
 
 
 def marks(request: Request) -> list[bytes]:
-    """Return the marks of a request's conversation after each of the player's own messages, latest first."""
-    mark, found = b"", list[bytes]()
+    """Return the marks of a request's conversation where the player may have ended a reply, latest first."""
+    return [mark for mark, _ in _ends(request)]
+
+
+def _ends(request: Request) -> list[tuple[bytes, int]]:
+    """Return the same marks, each with the index of the message: one of the player's, or a tool's result.
+
+    A player that runs its tools itself may say nothing after them.
+    """
+    mark, found = b"", list[tuple[bytes, int]]()
     for index in request.conversation:
         message = request.messages[index]
         mark = _next(mark, message)
-        if message["role"] == "assistant":
-            found.append(mark)
+        if message["role"] in ("assistant", "tool"):
+            found.append((mark, index))
     return found[::-1]
 
 
 def state_after(request: Request, completion: Completion, content: bytes) -> PlayerState:
     """Return the state of a player after its reply to a request, with the mark."""
     mark = b""
-    for message in request.rendered or [request.messages[index] for index in request.conversation]:
+    present = [request.messages[index] for index in request.conversation]
+    for message in present if request.rendered is None else request.rendered:
         mark = _next(mark, message)
     own: ChatMessage = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
@@ -72,6 +81,8 @@ def state_after(request: Request, completion: Completion, content: bytes) -> Pla
             mark = _next(mark, calling)
             for output in completion.outputs:
                 mark = _next(mark, {"role": "tool", "content": output})
+            if not completion.text.strip():
+                return PlayerState(player_key(request), mark, content)
         else:
             own = {**calling, "content": completion.text}
     return PlayerState(player_key(request), _next(mark, own), content)
@@ -99,8 +110,7 @@ def split(request: Request, lead: str) -> tuple[list[ChatMessage], list[ChatMess
     messages, earlier = request.messages, request.earlier
     if earlier is None or earlier.mark is None:
         return [], list(messages)
-    own = [index for index in request.conversation if messages[index]["role"] == "assistant"]
-    last = own[-1 - marks(request).index(earlier.mark)]
+    last = next(index for mark, index in _ends(request) if mark == earlier.mark)
     had = {index for index in request.conversation if index <= last}
     had |= set(range(request.conversation[0])) if lead == lead_of(request) else set()
     return [messages[index] for index in sorted(had)], [each for index, each in enumerate(messages) if index not in had]

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 import dialoom
@@ -245,6 +247,34 @@ def test_json_document_is_read_and_updated(tmp_path: Path) -> None:
     results = [result for _, result in episode.outcome.tool_results]
     assert results[0] == "Ada" and results[2] == "error: KeyError: '7 is not an index; the list has 1 items'"
     assert [each.score for each in episode.outcome.judgements] == [True, True]
+
+
+async def test_environment_that_changes_what_it_was_restored_from_changes_no_earlier_step(tmp_path: Path) -> None:
+    agent = calling(("update", {"path": "first", "value": 1}), ("update", {"path": "second", "value": 2}))
+    given: dict[str, Any] = {"user": played_by(["I need help.", "DONE"]), "environment": JsonEnvironment}
+    run = await dialoom.asimulate([{"name": "Ada"}], path=tmp_path / "run.db", assistant=agent, **given)
+    assert next(run.episodes()).outcome.counts["changes"] == 2
+    async with run.look(1) as stepper:
+        kept = [stop.state["environment"] for stop in await stepper.stops() if stop.ran == ("tools",)]
+    assert kept == [{"first": 1}, {"first": 1, "second": 2}]
+
+
+@pytest.mark.parametrize("kept", [None, InMemorySaver()])
+def test_attempt_that_failed_leaves_nothing_in_the_environment(kept: Any, tmp_path: Path) -> None:
+    attempts: list[None] = []
+
+    async def node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:  # noqa: ARG001
+        append = next(each for each in config["configurable"]["tools"] if each.name == "update")
+        attempts.append(None)
+        await append.ainvoke({"path": f"refund {len(attempts)}", "value": "A1"})
+        if len(attempts) == 1:
+            raise ConnectionError
+        return {"messages": [("ai", "It is done.")]}
+
+    graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile(checkpointer=kept)
+    agent = graph if kept is None else dialoom.Agent(graph, stateful=True, name="mine")
+    episode = simulated(tmp_path / "run.db", agent, JsonEnvironment, max_turns=1, ends=[])
+    assert (len(attempts), episode.outcome.environment) == (2, {"refund 2": "A1"})
 
 
 class Ledger(SqliteEnvironment):

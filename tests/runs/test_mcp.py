@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import START, MessagesState, StateGraph
 
 import dialoom
 from dialoom import DialoomError
@@ -207,6 +209,23 @@ def test_error_of_a_tool_is_its_result(folder: Path) -> None:
     episode = simulated(folder, unlucky)
     ((_, result),) = episode.outcome.tool_results
     assert result is not None and result.startswith("error: ") and "look_up" in result
+
+
+def test_attempt_that_is_repeated_executes_no_call_again(folder: Path) -> None:
+    attempts: list[None] = []
+
+    async def node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:  # noqa: ARG001
+        refund = next(each for each in config["configurable"]["tools"] if each.name == "refund")
+        attempts.append(None)
+        said = [await refund.ainvoke({"order_id": "A1"}) for _ in range(2)]
+        if len(attempts) == 1:
+            raise ConnectionError
+        return {"messages": [("ai", " and ".join(said))]}
+
+    graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile()
+    episode = simulated(folder, graph)
+    assert (len(attempts), refunds(folder)) == (2, ["A1", "A1"])
+    assert "refunded A1 and refunded A1" in [line.content for line in episode.outcome.messages]
 
 
 def test_server_that_cannot_be_used_is_one_message(folder: Path) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 import dialoom
+from dialoom.graphs import JsonEnvironment
 from tests.runs.workers.near import near_cluster
 
 RULES: dict[str, Any] = {"max_turns": 2, "in_sequence": True, "ends": [{"keyword": "goodbye"}]}
@@ -142,6 +146,34 @@ def test_items_of_a_store_are_restored_in_their_order(tmp_path: Path) -> None:
     resumed = dialoom.resume(run.path, recipe=run.recipe, models={"assistant": agent()})
     assert talks(whole)[2][1] == "1 ['9', '7', '8', '6']"
     assert talks(resumed) == talks(whole)
+
+
+def test_state_after_a_reply_that_was_asked_for_again_is_kept(tmp_path: Path) -> None:
+    class Silent(Telling):
+        def __call__(self, messages: list[dict[str, Any]]) -> str:
+            said = super().__call__(messages)
+            return "" if len(self.heard) == 1 else said
+
+    run = played(tmp_path / "run.db", Silent)
+    assert [talk[-1].count("I heard") for talk in talks(run)] == [1, 1, 1], "it is not told its own words"
+
+
+def test_state_after_tools_without_words_is_kept(tmp_path: Path) -> None:
+    async def node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+        tool = next(each for each in config["configurable"]["tools"] if each.name == "read")
+        call = {"name": "read", "args": {}, "id": f"{len(state['messages'])}", "type": "tool_call"}
+        output = await tool.ainvoke(call)
+        return {"messages": [AIMessage("", tool_calls=[call]), output, AIMessage("")]}
+
+    graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node")
+    agent = dialoom.Agent(graph.compile(checkpointer=InMemorySaver()), stateful=True, name="mine")
+    run = played(tmp_path / "run.db", agent, environment=JsonEnvironment)
+
+    async def known() -> list[str]:
+        async with run.look(1) as stepper:
+            return [each["role"] for each in stepper.state["players"]["assistant"]["values"]["messages"]]
+
+    assert asyncio.run(known()) == ["user", "assistant", "tool", "assistant"] * 2
 
 
 async def test_conversation_that_was_not_played_begins_nothing_when_it_is_opened(tmp_path: Path) -> None:
