@@ -327,9 +327,9 @@ class NoteTally:
         rejected = Table(
             "rejected",
             "Rejected drafts by check",
-            ["drafts", "check", "in the first attempt %", *shown, *meaning],
+            ["drafts", "check", "at first %", *shown, *meaning],
             notes=[
-                "In the first attempt: the share of drafts that did not pass the check in the first attempt. "
+                "At first: the share of drafts that did not pass the check in the first attempt. "
                 "Rejected: shown to "
                 "the writer with the reason, and rewritten. Unparsed: the check's reply could not be parsed; the "
                 "draft is kept."

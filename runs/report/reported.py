@@ -191,7 +191,7 @@ def self_judging_note(reported: Sequence[ReportedRun]) -> str | None:
         return None
     return (
         f"{', '.join(found)} judges text that it wrote itself, and models are known to favour their own text. A "
-        f"second judge of another model family shows by how much."
+        f"second judge of another family shows by how much."
     )
 
 

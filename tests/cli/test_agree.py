@@ -311,7 +311,7 @@ def test_labels_that_do_not_fit_the_run_are_refused_by_line(dialoom: Command, ru
         (["--sample", 5, "-o", "s.csv", "--json"], "--json needs --labels"),
         (["--labels", "f.csv", "-o", "s.csv"], "-o needs --sample"),
         (["--labels", "f.csv", "--seed", 2], "--seed needs --sample"),
-        (["--sample", 5, "-o", "s.csv", "--annotators", "anna,anna"], "different names, separated by commas"),
+        (["--sample", 5, "-o", "s.csv", "--annotators", "anna,anna"], "must be different names"),
         (["--sample", 5, "-o", "s.csv"], "there is no run file"),
     ],
 )

@@ -103,7 +103,7 @@ def test_long_requests_of_apollo_are_not_sent_to_a_short_window(dialoom: Command
         where = ["--model", "assistant=openai/m", "--api-base", f"assistant={server.url}"]
         refused = dialoom("run", "apollo", "--limit", 2, *where, "-o", "run.db", code=2)
         assert server.requests == []
-    assert "openai/m reads 4,096 by what its server says" in refused.stderr
+    assert "openai/m is 4,096 tokens according to its server" in refused.stderr
     replies = {1: completion("I am ready."), 2: completion('{"verdict": true, "explanation": "it is set"}')}
     checks = {}
     for size in (4096, LARGE):
@@ -114,7 +114,7 @@ def test_long_requests_of_apollo_are_not_sent_to_a_short_window(dialoom: Command
     assert checks[4096]["state"] == "failed"
     assert "assistant gets requests of " in checks[4096]["detail"]
     assert checks[LARGE]["state"] == "ok"
-    assert "reads 100,000 tokens; the recipe's largest request has " in checks[LARGE]["detail"]
+    assert "context window of 100,000 tokens; the recipe's largest request has " in checks[LARGE]["detail"]
 
 
 def test_empty_answer_is_reported_with_a_remedy(dialoom: Command) -> None:

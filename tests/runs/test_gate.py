@@ -105,7 +105,7 @@ async def end_of(run: dialoom.Run) -> Stop:
 def test_show_and_step_name_faults_at_the_message(dialoom: Command, run: dialoom.Run) -> None:
     lines = [" ".join(line.split()) for line in dialoom("show", run.path, "1").stdout.splitlines()]
     at = lines.index(OFFER)
-    assert lines[at + 1] == "fault of the user's, 90% sure: swapped_role: how can i help"
+    assert lines[at + 1] == "fault of the user, 90% sure: swapped_role: how can i help"
     stop = asyncio.run(end_of(run))
     assert next((fault.who, fault.message) for fault in stop.faults) == ("user", 2)
     shown = [str(line).strip() for line in transcript_answer(stop.transcript, stop.faults).shown]
@@ -127,7 +127,7 @@ def test_ledger_names_faults_at_the_call_of_the_line(dialoom: Command, run: dial
         "repetition",
     ]
     shown = [" ".join(line.split()) for line in dialoom("show", run.path, "1", "--calls").stdout.splitlines()]
-    assert shown[shown.index(OFFER) + 1] == "fault of the user's, 90% sure: swapped_role: how can i help"
+    assert shown[shown.index(OFFER) + 1] == "fault of the user, 90% sure: swapped_role: how can i help"
     rows = [json.loads(line) for line in dialoom("show", run.path, "1", "--calls", "--json").stdout.splitlines()]
     assert [[fault["kind"] for fault in row["faults"]] for row in rows if row["reply"] == OFFER] == [["swapped_role"]]
     assert "select one" in dialoom("show", run.path, "--calls", code=2).stderr
@@ -160,7 +160,7 @@ def test_exports_leave_out_faulty_conversations_and_say_so(dialoom: Command, run
     assert "left out because of faults that the gate found (or did not look for): 1 dialogues" in card
     assert "* In languages with reduced coverage: 0 of 2." in card
     assert "only sound selects no row" in dialoom("export", run.path, "--only", "sound", "-o", "x.jsonl", code=2).stderr
-    assert "--without 'ekko'" in dialoom("export", run.path, "--without", "ekko", "-o", "x.jsonl", code=2).stderr
+    assert "got 'ekko'" in dialoom("export", run.path, "--without", "ekko", "-o", "x.jsonl", code=2).stderr
 
 
 def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_written_texts_pass_the_gate_too(dialoom: Command, tmp_path: Path) -> No
     ]
     assert (run.status().gated, run.status().faulty, run.status().faults) == (1, 1, 3)
     assert "faults: 3 in 1 of 1 conversations checked by the gate" in dialoom("status", run.path).stdout
-    assert "fault of the writer's (at text 4), 90% sure: cut_line" in dialoom("show", run.path, "1").stdout
+    assert "fault of the writer (at text 4), 90% sure: cut_line" in dialoom("show", run.path, "1").stdout
     assert list(run.frame("calls")["faults"]) == ["prompt_leak, cut_line, other_language"]
 
 
@@ -278,7 +278,7 @@ async def keeper(messages):
     players = [f"--model={role}=python:cast:{role}" for role in ("guesser", "keeper")]
     recipe = f"{ROOT}/docs/examples/twenty_questions/recipe.py:RECIPE"
     dialoom("run", recipe, "--questions", "3", *players, "-o", "words.db")
-    told = "In languages with reduced coverage: ja 1 (33.3%; not found: echo, repetition,"
+    told = "In languages with reduced coverage: ja 1 (33.3%; not detected: echo, repetition,"
     status = " ".join(dialoom("status", "words.db").stdout.split())
     assert (
         told in status

@@ -101,7 +101,7 @@ ENDLESS = """
 """
 MISTAKES = {
     '    prompts = {"user": "You call. {{ gaol }}", "assistant": "You answer."}': (
-        "prompt 'support/user' declares the input 'gaol', which Errand does not have; its fields are goal"
+        "prompt 'support/user' declares the input 'gaol', which Errand does not have; it has goal"
     ),
     '    judges = [Judge("resolved", rubric="Reached: {{ gaol }}")]': (
         "judge 'resolved' declares the input 'gaol', which Errand does not have; its fields are goal"

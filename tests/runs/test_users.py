@@ -198,7 +198,7 @@ def test_what_cannot_be_estimated_is_left_empty() -> None:
 def test_user_models_are_refused(tmp_path: Path) -> None:
     path, plain = tmp_path / "x.db", "offline/attentive"
     refused: list[tuple[list[Any], str]] = [
-        ([plain, plain], "plays 'user' twice"),
+        ([plain, plain], "is given twice for 'user'"),
         ([], "is empty"),
         ([plain, assistant_of(1)], "'quality-1' cannot be imported by a name"),
     ]
