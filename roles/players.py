@@ -318,6 +318,29 @@ def named_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
     return None
 
 
+def keeps_state(model: str, is_declared: bool) -> bool:
+    """Return whether a model or player that replaces another one in the step debugger is called as a stateful one.
+
+    A user's own player is called as the role is declared, unless it can be called only in the other way, as a graph
+    with a checkpointer. A model gets whole conversations: no server keeps one under the ids of this run.
+
+    Args:
+        model: Its name.
+        is_declared: Whether the role's player is declared as keeping state.
+
+    Raises:
+        BindingError: If the module, file or name is unknown, or the object found cannot play a role.
+    """
+    try:
+        return named_player(model, is_declared) is not None and is_declared
+    except BindingError as error:
+        try:
+            named_player(model, not is_declared)
+        except BindingError:
+            raise error from None
+        return not is_declared
+
+
 def is_restorable(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     """Return whether the state of a stateful player can be restored in another process.
 

@@ -138,7 +138,7 @@ async def case_of(stepper: StepperView) -> Case:
     models = dict(context.models)
     for call in (call for step in recorded for call in step.calls):
         if call.role in models and call.model not in (SAID, models[call.role].model):
-            models[call.role] = models[call.role].model_copy(update={"model": call.model, "api_base": None})
+            models[call.role] = context.binding(call.role, call.model)
     exchanged = [named for binding in models.values() for named in player_references(binding.model)]
     case = Case(
         format=_FORMAT,

@@ -24,7 +24,7 @@ from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.players import player_backend
 from dialoom.roles.gateway.retries import Backend
 from dialoom.roles.gateway.secrets import redacted
-from dialoom.roles.players import named_player
+from dialoom.roles.players import keeps_state, named_player
 from dialoom.roles.replies import parse_reply, reply_type
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import (
@@ -74,13 +74,35 @@ class ScenarioContext:
     tell: Callable[[str], None]
     players: dict[str, OwnPlayer] = field(default_factory=dict)
     states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _replacing: dict[tuple[str, str], ModelBinding] = field(default_factory=dict)
     _shown: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     _snapshots: dict[str, StateSnapshot] = field(default_factory=dict)
 
     @property
     def has_stateful_players(self) -> bool:
         """Return whether a player has a state that is displayed with the conversation."""
-        return any(binding.stateful for binding in self.models.values())
+        is_declared = any(binding.stateful for binding in self.models.values())
+        return is_declared or self.store.branches.has_player_states(self.work.position)
+
+    def binding(self, role: str, model: str) -> ModelBinding:
+        """Return the binding of a role that a model plays on a branch.
+
+        Raises:
+            BindingError: If the model is a player that cannot be loaded.
+            TrustError: If it is code that is specified only by the author of the run's file.
+        """
+        own = self.models[role]
+        if model == own.model:
+            return own
+        if (role, model) not in self._replacing:
+            self.store.permit(player_references(model))
+            changed = {"model": model, "api_base": None, "stateful": keeps_state(model, own.stateful)}
+            self._replacing[role, model] = own.model_copy(update=changed)
+        return self._replacing[role, model]
+
+    def bindings(self, branch: Branch) -> dict[str, ModelBinding]:
+        """Return the bindings of the roles whose models are replaced on a branch."""
+        return {role: self.binding(role, model) for role, model in branch.models.items()}
 
     @property
     def is_pending(self) -> bool:

@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import (
 )
 
 from dialoom.prompts import ChatMessage, FunctionCall
-from dialoom.roles import CallPlace, Completion, Ledger
+from dialoom.roles import CallPlace, Completion, Ledger, ModelBinding
 from dialoom.roles.gateway import Caller, CallRecord, Request
 from dialoom.roles.gateway.wire import read_calls
 from dialoom.roles.replies import parse_reply
@@ -71,12 +71,12 @@ class CallOverrides:
     """A person's changes to the calls of one or more steps.
 
     Attributes:
-        models: Other models, by role.
+        models: Other bindings, by role.
         said: Replies written by a person, by the calls' keys, each with its sample number.
         messages: Requests written by a person, by the keys of the calls whose requests they replace.
     """
 
-    models: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, ModelBinding] = field(default_factory=dict)
     said: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     messages: Mapping[str, Sequence[ChatMessage]] = field(default_factory=dict)
 
@@ -136,6 +136,13 @@ def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
     return str(message.get("content") or ""), read_calls(calls)
 
 
+def _bound(request: Request, models: Mapping[str, ModelBinding]) -> Request:
+    """Return a request to the model that replaces the role's own, if one does."""
+    if (binding := models.get(request.role)) is None:
+        return request
+    return replace(request, model=binding.model, api_base=binding.api_base, is_stateful=binding.stateful)
+
+
 class SteppingGateway:
     """A gateway that applies a person's changes to calls and records the calls made.
 
@@ -158,8 +165,7 @@ class SteppingGateway:
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Return the person's reply if there is one, and the model's reply otherwise."""
-        if (model := self._changes.models.get(request.role)) is not None:
-            request = replace(request, model=model, api_base=None)
+        request = _bound(request, self._changes.models)
         key, written = request.key(place), self._instead(request, place)
         if written is not None:
             request, place = request.rewritten(written), replace(place, is_common=False)
@@ -199,7 +205,7 @@ class SteppingGateway:
 class RecordingGateway:
     """A gateway that records requests without answering them."""
 
-    def __init__(self, models: Mapping[str, str]) -> None:
+    def __init__(self, models: Mapping[str, ModelBinding]) -> None:
         self._models = models
         self._asked: dict[str, tuple[CallPlace, Request]] = {}
 
@@ -219,8 +225,7 @@ class RecordingGateway:
         Raises:
             NotSentError: Always.
         """
-        if (model := self._models.get(request.role)) is not None:
-            request = replace(request, model=model, api_base=None)
+        request = _bound(request, self._models)
         self._asked[request.key(place)] = place, request
         for _ in range(_LOOP_TURNS):
             await asyncio.sleep(0)

@@ -231,9 +231,10 @@ class Stepper(StepperView):
         """
         if role not in self.context.models:
             raise SteppingError(f"there is no role {role!r}; the roles are {', '.join(self.roles)}")
-        check_model(model)
-        check_parameters({role: self.context.models[role].model_copy(update={"model": model})})
         self.context.store.give(player_references(model))
+        binding = self.context.binding(role, model)
+        check_model(model, binding.stateful)
+        check_parameters({role: binding})
         await self._branch_off({role})
         models = {**self._branch.models, role: model}
         if model == self.context.models[role].model:
@@ -358,7 +359,7 @@ class Stepper(StepperView):
 
     async def _play(self, changed: CallOverrides) -> None:
         context, branch = self.context, self._branch
-        changed = replace(changed, models={**branch.models, **changed.models})
+        changed = replace(changed, models=context.bindings(branch))
         gateway = SteppingGateway(context.gateway, context.store.ledger, changed)
         is_last = context.latest(branch.thread) == self._head
         coming = await context.nodes_after(context.points()[self._head])

@@ -201,8 +201,8 @@ async def fork_branch(
 
 async def _ensure_restorable(context: PlayableContext, branch: Branch, head: str, exchanged: Collection[str]) -> None:
     """Raise `SteppingError` if a player has already replied and its state cannot be restored."""
-    for role, binding in context.models.items():
-        model = branch.models.get(role, binding.model)
+    for role, binding in {**context.models, **context.bindings(branch)}.items():
+        model = binding.model
         if role in exchanged or not binding.stateful or context.gateway.can_restore(model):
             continue
         if any((call.role, call.model) == (role, model) for call in await context.calls_on(context.line(head))):

@@ -249,7 +249,7 @@ class StepperView:
         """Return the first requests of each node in the next step, without sending or storing anything."""
         line = self.context.line(self._head)
         coming = await self.context.nodes_after(line[-1])
-        gateway = RecordingGateway(self._branch.models)
+        gateway = RecordingGateway(self.context.bindings(self._branch))
         stage = replace(self.context.stage(gateway, self._branch, steps(line)), tell=lambda _text: None)
         config = at(self._branch.thread, self._head)
         with suppress(NotSentError):

@@ -165,6 +165,11 @@ class BranchReader:
         query = "SELECT DISTINCT checkpoint FROM step_calls WHERE scenario = ?"
         return {row[0] for row in self._reader.execute(query, (scenario,))}
 
+    def has_player_states(self, scenario: int) -> bool:
+        """Return whether a player's state was stored for a scenario, on any branch."""
+        query = "SELECT 1 FROM player_states WHERE scenario = ? LIMIT 1"
+        return self._reader.execute(query, (scenario,)).fetchone() is not None
+
     def player_states(self, calls: Iterable[StepCall]) -> dict[str, tuple[str, Any]]:
         """Return the model and state of each stateful player after its last call among the given calls, by role."""
         found: dict[str, tuple[str, Any]] = {}

@@ -16,6 +16,7 @@ from langgraph.store.memory import InMemoryStore
 
 import dialoom
 from dialoom.graphs import JsonEnvironment
+from dialoom.runs.stepping import case_of
 from tests.runs.workers.near import near_cluster
 
 RULES: dict[str, Any] = {"max_turns": 2, "in_sequence": True, "ends": [{"keyword": "goodbye"}]}
@@ -111,6 +112,42 @@ def test_conversation_in_which_the_player_says_nothing_does_not_make_it_forget(
         "I say goodbye.",
         "I heard: Message 1.1. Message 1.2. Message 3.1. Message 3.2.",
     ] * 2
+
+
+async def forgetful(messages: list[dict[str, Any]]) -> str:
+    return f"I see {len(messages)}."
+
+
+async def test_player_that_replaces_a_stateful_one_is_called_as_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model and a plain function get whole conversations, and a case says so."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    run = await asyncio.to_thread(played, tmp_path / "run.db", most=1, max_turns=3)
+    async with run.step(1) as stepper:
+        await stepper.rewind(4)
+        await stepper.exchange("assistant", "python:tests.sessions.test_lines:forgetful")
+        await stepper.run()
+        await stepper.rewind(2)
+        await stepper.resample()
+        await stepper.run()
+        said = [line.content for line in (await stepper.outcome()).messages]
+        case = await case_of(stepper)
+    assert said[3::2] == ["I see 3.", "I see 5."]
+    assert not case.models["assistant"].stateful
+
+
+async def test_graph_with_a_memory_continues_a_conversation_whose_role_was_stateless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = await asyncio.to_thread(played, tmp_path / "run.db", most=1, assistant=forgetful)
+    async with run.step(1) as stepper:
+        await stepper.rewind(3)
+        await stepper.exchange("assistant", f"graph:{Path(__file__).with_name('memories.py')}:in_memory")
+        await stepper.run()
+        shown = stepper.state["players"]["assistant"]["values"]["messages"]
+    assert len(shown) == 4
 
 
 async def test_equal_reply_to_a_request_that_a_person_wrote_leaves_other_states_alone(tmp_path: Path) -> None:
