@@ -109,7 +109,7 @@ def test_show_and_step_name_faults_at_the_message(dialoom: Command, run: dialoom
     stop = asyncio.run(end_of(run))
     assert next((fault.who, fault.message) for fault in stop.faults) == ("user", 2)
     shown = [str(line).strip() for line in transcript_answer(stop.transcript, stop.faults).shown]
-    assert shown[3].startswith("fault of the user's")
+    assert shown[3].startswith("fault of the user")
     assert [json.loads(line)["faults"] for line in dialoom("show", run.path, "--json").stdout.splitlines()] == [3, 1]
 
 
@@ -130,7 +130,7 @@ def test_ledger_names_faults_at_the_call_of_the_line(dialoom: Command, run: dial
     assert shown[shown.index(OFFER) + 1] == "fault of the user, 90% sure: swapped_role: how can i help"
     rows = [json.loads(line) for line in dialoom("show", run.path, "1", "--calls", "--json").stdout.splitlines()]
     assert [[fault["kind"] for fault in row["faults"]] for row in rows if row["reply"] == OFFER] == [["swapped_role"]]
-    assert "select one" in dialoom("show", run.path, "--calls", code=2).stderr
+    assert "give SCENARIO" in dialoom("show", run.path, "--calls", code=2).stderr
 
 
 def test_report_counts_faults_and_has_scores_without_them(run: dialoom.Run) -> None:
@@ -282,7 +282,7 @@ async def keeper(messages):
     status = " ".join(dialoom("status", "words.db").stdout.split())
     assert (
         told in status
-        and "pl 1 (33.3%; not found: swapped_role, claimed_action, no_end; detected less reliably:" in status
+        and "pl 1 (33.3%; not detected: swapped_role, claimed_action, no_end; detected less reliably:" in status
     )
     languages = json.loads(dialoom("status", "words.db", "--json").stdout)["faults"]["languages"]
     assert languages["en"] == {"gated": 1, "is_reduced": False} and languages["ja"]["is_reduced"]
