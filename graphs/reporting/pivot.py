@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from dialoom.graphs.outcome import USER_MODEL, Episode, Judgement, Status
 
 from .statistics import TRIALS_COUNT_ONCE, Estimate, Tally, intervals, paired_difference
-from .table import MISSING, Cell, Counted, Facet, FacetColumn, Table, missing_notes
+from .table import EMPTY, MISSING, Cell, Counted, Facet, FacetColumn, Table, missing_notes
 
 Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]
@@ -382,6 +382,9 @@ With more, the values identify scenarios rather than groups.
 MOST_NUMBERS = 5
 """The same maximum for a facet of numbers, such as an age: tables by many single numbers are seldom useful."""
 
+_NUMBER = re.compile(r"-?\d+([.,]\d+)?")
+_SILENT = "No score at all: {metrics}. A check scores no conversation for which it returns None."
+
 
 def default_tables(
     episodes: Iterable[Episode],
@@ -418,14 +421,19 @@ def default_tables(
             if len(of_facet) > MOST_VALUES:
                 too_many.add(name)
                 del groups[name]
-    if not whole.tallies and not whole.by_turn and not whole.missing:
+    scored = {metric for metric, *_ in (*whole.tallies, *whole.by_turn)}.union(*whole.missing.values())
+    silent = [metric for metric in unjudged if metric not in scored] if whole.size else []
+    if not scored and not silent:
         return []
     tables = [_default_table("scores", "Scores", "", {"": whole}, whole, units)]
-    measured = sorted(
-        name for name, of_facet in groups.items() if len(of_facet) > MOST_NUMBERS and _are_numbers(of_facet)
-    )
-    for name in measured:
-        tables[0].notes.append(f"There is no table by {name}: it has {len(groups.pop(name))} different numbers.")
+    if silent:
+        tables[0].notes.append(_SILENT.format(metrics=", ".join(silent)))
+    if not scored:
+        return tables
+    for name, values in sorted((name, [*filter(None, of_facet)]) for name, of_facet in groups.items()):
+        if len(values) > MOST_NUMBERS and all(map(_NUMBER.fullmatch, values)):
+            del groups[name]
+            tables[0].notes.append(f"There is no table by {name}: it has {len(values)} different numbers.")
     alike: dict[bytes, list[str]] = defaultdict(list)
     for name in sorted(groups, key=lambda name: name != unit):
         if 1 < len(groups[name]) < whole.size:
@@ -442,8 +450,10 @@ def default_tables(
     return tables
 
 
-def _are_numbers(values: Iterable[str]) -> bool:
-    return all(re.fullmatch(r"-?\d+([.,]\d+)?", value) for value in values)
+def _rank(value: str) -> tuple[bool, float, str]:
+    """Return the sort key of a facet's value: numbers in their order, then texts."""
+    is_number = _NUMBER.fullmatch(value) is not None
+    return not is_number, float(value.replace(",", ".")) if is_number else 0.0, value
 
 
 class _Group:
@@ -482,11 +492,14 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
     table = Table(name, title, [*([facet] if facet else []), size, *titles, *(MISSING[each][0] for each in missing)])
     if not facet:
         table.charted = [*titles[: len(keys)], *dict.fromkeys(f"{metric} {target}" for metric, target, _ in turns)]
-    for value, group in sorted(groups.items()):
+    if "" in groups and facet:
+        table.facets = {facet: FacetColumn(facet, {EMPTY: ""})}
+    for value in sorted(groups, key=_rank):
+        group = groups[value]
         cells: list[Cell] = [tally.estimate() if (tally := group.tallies.get(key)) else None for key in keys]
         cells += [group.by_turn[key].estimate() for key in turns]
         absent = [group.missing[status].total() if status in group.missing else 0 for status in missing]
-        table.rows.append([*([value] if facet else []), group.size, *cells, *absent])
+        table.rows.append([*([value or EMPTY] if facet else []), group.size, *cells, *absent])
     judged = [f"{metric} ({target})" for metric, target in keys]
     judged += [f"{metric} ({target}) by turn" for metric, target, _ in turns]
     table.judged = {column: [what] for column, what in zip(titles, judged, strict=True)}
@@ -494,9 +507,9 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
         if whole.tallies[metric, target].n < whole.size:
             table.counted[column] = Counted(metric, target)
     table.counted |= {MISSING[status][0]: Counted(status=status) for status in missing}
-    table.notes = [*missing_notes(whole.missing), intervals(units)]
-    if whole.has_trials:
-        table.notes.append(TRIALS_COUNT_ONCE)
+    table.notes = missing_notes(whole.missing)
+    if titles:
+        table.notes += [intervals(units), *([TRIALS_COUNT_ONCE] if whole.has_trials else [])]
     return table
 
 

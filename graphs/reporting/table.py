@@ -18,6 +18,9 @@ Cell = str | int | float | Estimate | None
 Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
 """For each run, its label (such as its model), and its finished scenarios, which can be iterated once."""
 
+EMPTY = "(empty)"
+"""The text that stands for an empty value of a facet."""
+
 CONSTANT = "†"
 """The mark of a figure whose scores are all equal."""
 

@@ -19,7 +19,7 @@ from dialoom.graphs.reporting.diversity import (
     published,
     varied,
 )
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.reporting.table import EMPTY, Cell
 from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.export.shortcuts import PairSample, shortcut_table
 from dialoom.text import counted as said
@@ -251,7 +251,7 @@ def _facets(counted: DialogueCount) -> Table:
     for name, counts in counted.facets.items():
         ranked = counts.most_common()
         (first, most), (last, least) = ranked[0], ranked[-1]
-        table.rows.append([name, len(counts), first[:60], most, last[:60], least])
+        table.rows.append([name, len(counts), first[:60] or EMPTY, most, last[:60] or EMPTY, least])
     if any(len(counts) == _MOST_VALUES for counts in counted.facets.values()):
         table.notes.append(f"At most {_MOST_VALUES} values of a facet are counted separately.")
     return table

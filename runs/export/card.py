@@ -16,7 +16,7 @@ from dialoom.graphs.gate import reduced_shares
 from dialoom.roles import ModelBinding
 from dialoom.runs.report.health import health_of, health_table
 from dialoom.runs.report.report import markdown_table
-from dialoom.runs.report.reported import STAND_INS, offline_roles, reported_runs
+from dialoom.runs.report.reported import STAND_INS, drawn_again, offline_roles, reported_runs
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.text import markdown_code, markdown_text
 from dialoom.version import __version__
@@ -137,7 +137,7 @@ class Card:
 
     def _held(self) -> Iterator[str]:
         facet = WithFacets.of(self._rows.recipe).split_facet
-        header = ["file", "rows", "scenarios", *([f"distinct values of `{facet}`"] if facet else [])]
+        header = ["file", "rows", self._rows.run.config.units, *([f"distinct values of `{facet}`"] if facet else [])]
         lines = [
             [markdown_text(name), count.rows, count.scenarios, *([len(count.groups)] if facet else [])]
             for name, count in self._files.items()
@@ -192,9 +192,13 @@ class Card:
             yield f"* with the prompts {', '.join(markdown_code(Path(each).name) for each in run.config.prompts)}"
         if run.config.sample is not None:
             yield f"* a sample of {run.config.sample:,} scenarios, drawn with the seed"
-        yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
+        yield f"* {run.config.units}: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
+        if run.config.trials > 1:
+            yield f"* each scenario was played {run.config.trials:,} times (`trial`)"
+        if again := drawn_again(run):
+            yield f"* {again}"
         yield f"* filters of the export: {markdown_code(request.filters_text()) if request.filters_text() else 'none'}"
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)

@@ -183,6 +183,31 @@ def test_a_missing_value_of_a_frame_is_an_empty_cell(tmp_path: Path) -> None:
     assert shown[::2] == [["34", "61.5", "2020-01-31 00:00:00", "2"], ["", "", "", ""]]
 
 
+def test_a_check_that_never_scores_is_named(tmp_path: Path) -> None:
+    """Its column is absent, which must not look as if there were no such check; also if nothing else is scored."""
+
+    def refunded(_: Conversation) -> None:
+        return None
+
+    notes = simulated(tmp_path, checks=[gave_number, refunded]).report()["scores"].notes
+    assert any("No score at all: refunded." in note for note in notes)
+    alone = simulated(tmp_path, judges=[], checks=[refunded], path=tmp_path / "alone.db").report()["scores"]
+    assert alone.rows == [[4]] and "No score at all: refunded." in alone.notes[0]
+
+
+def test_groups_are_in_the_order_of_their_numbers_and_an_empty_one_is_named(tmp_path: Path) -> None:
+    people = [{"name": name, "age": age} for name, age in zip("abcdefg", (9, 34, "", 9, 100, "", ""), strict=True)]
+    run = simulated(tmp_path, people=people)
+    table = run.report()["scores-by-age"]
+    assert [row[0] for row in table.rows] == ["9", "34", "100", "(empty)"]
+    assert table.facets["age"].values == {"(empty)": ""}
+    assert "(empty)" in str(run.describe()["facets"].rows)
+    people = [{"name": f"P{age}", "age": age, "town": "AB"[age % 2]} for age in range(10, 16)]
+    people.append({"name": "Bo", "age": "", "town": "A"})
+    found = simulated(tmp_path, people=people, path=tmp_path / "ages.db").report()
+    assert "There is no table by age: it has 6 different numbers." in found["scores"].notes
+
+
 def test_a_run_without_its_functions_is_read_and_not_resumed(tmp_path: Path) -> None:
     """A lambda has the metric `check-1`; whoever opens the file sees it, and must give it again to play on."""
     checks = [lambda talk: "AB-" in talk.text("assistant")]

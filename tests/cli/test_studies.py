@@ -566,6 +566,10 @@ def test_repeated_openings_are_drawn_again_whatever_the_interruptions(dialoom: C
     with sqlite3.connect(folder / "whole.db") as connection:
         notes = [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY id")]
     assert [note.rpartition(": ")[2] for note in notes if note.startswith("played again")] == ["2", "1"]
+    again = "played again for new openings or by a retry: 2 of 4 scenarios"
+    assert f"{again}." in run.report().notes
+    run.export(path=folder / "set", test_share=0.5)
+    assert f"* {again}\n" in (folder / "set" / "README.md").read_text()
     for name, concurrency in (("one", 1), ("many", 9)):
         dialoom("run", "support.toml", "-o", f"{name}.db", "--concurrency", concurrency)
         dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
@@ -591,6 +595,10 @@ def test_a_sample_to_judge_draws_scenarios_with_all_their_trials(dialoom: Comman
     assert "planned 12 conversations (4 scenarios, 3 trials each)" in told
     assert "(12 of 12 conversations of the run are done)" in told
     assert dialoom("status", "support.db").stdout.splitlines()[1].startswith("12 conversations: 12 done")
+    dialoom("export", "support.db", "-o", "set", "--test-share", 0.5)
+    card = (folder / "set" / "README.md").read_text()
+    assert "| file | rows | conversations |" in card and "* conversations: 12 planned" in card
+    assert "* each scenario was played 3 times (`trial`)" in card
     report = dialoom("report", "support.db", "--table", "scores").stdout
     assert "12 of 12 conversations done" in report and "scenarios" not in report.split("In brackets")[0]
     dialoom("judge", "support.db", "--model", "offline/placeholder", "--name", "some", "--sample", 2)
