@@ -166,7 +166,7 @@ class Simulation(DialogueRecipe, WithLabels):
             for value, missing in values.items():
                 if missing > 0:
                     wanted_count = self.study.quotas[column][value]
-                    note(f"quota {column} = {value}: {wanted_count - missing:,} of {wanted_count:,} conversations")
+                    note(f"quota {column} = {value}: {wanted_count - missing:,} of {wanted_count:,} scenarios")
 
     def _traits(self, draw: Random, note: Callable[[str], None]) -> Traits:
         """Return a function that gives people's traits, which are empty if the study has none."""

@@ -92,7 +92,7 @@ def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list
 
 
 def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
-    """Return the notes on the runs as a whole: prompts, changed code, incomplete replies, parameters not sent, redraws."""
+    """Return the notes on the runs as a whole: prompts, changed code, incomplete replies, parameters, redraws."""
     notes = [prompts_note(reported), changed_code_note(reported), broken_off_note(reported), sent_note(reported)]
     runs = {each.run.path: each.run for each in reported}
     for path, run in runs.items():
@@ -105,7 +105,9 @@ def drawn_again(run: RunFile) -> str:
     """Return how many of a run's conversations got new replies, e.g. because of their openings; empty for none."""
     times = [*run.samples().values()]
     count = len(times) - times.count(0)
-    return f"played again for new openings or by a retry: {count:,} of {len(times):,} {run.config.units}" if count else ""
+    return (
+        f"Played again for new openings or by a retry: {count:,} of {len(times):,} {run.config.units}" if count else ""
+    )
 
 
 def prompts_note(reported: Sequence[ReportedRun]) -> str | None:

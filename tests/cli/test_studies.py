@@ -566,7 +566,7 @@ def test_repeated_openings_are_drawn_again_whatever_the_interruptions(dialoom: C
     with sqlite3.connect(folder / "whole.db") as connection:
         notes = [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY id")]
     assert [note.rpartition(": ")[2] for note in notes if note.startswith("played again")] == ["2", "1"]
-    again = "played again for new openings or by a retry: 2 of 4 scenarios"
+    again = "Played again for new openings or by a retry: 2 of 4 scenarios"
     assert f"{again}." in run.report().notes
     run.export(path=folder / "set", test_share=0.5)
     assert f"* {again}\n" in (folder / "set" / "README.md").read_text()
@@ -583,7 +583,7 @@ def test_repeated_openings_are_drawn_again_whatever_the_interruptions(dialoom: C
 def test_quotas_bound_the_conversations_of_a_value(dialoom: Command, folder: Path) -> None:
     (folder / "support.toml").write_text(STUDY + '[quotas]\nstyle = { wordy = 1, "in a hurry" = 5 }\n')
     told = dialoom("run", "support.toml", "-o", "support.db").stdout
-    assert "quota style = in a hurry: 2 of 5 conversations" in told
+    assert "quota style = in a hurry: 2 of 5 scenarios" in told
     assert [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()] == ["Ada", "Ada", "Bo"]
     (folder / "support.toml").write_text(STUDY + "[quotas]\nmood = { good = 1 }\n")
     told = dialoom("run", "support.toml", "-o", "other.db", code=2).stderr
