@@ -104,6 +104,11 @@ _MOST_LETTERS = 120
 _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
+def is_in_library(file: str | None) -> bool:
+    """Return whether a Python file belongs to the standard library or to an installed package."""
+    return file is not None and file.startswith(_LIBRARIES)
+
+
 def users_frames(error: BaseException) -> str:
     """Return the stack frames in the user's code, innermost last: `moody.py:4 in reply: raise RuntimeError("no")`.
 

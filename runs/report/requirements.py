@@ -121,8 +121,9 @@ class Checked:
             interval = f"[{_number(found.low, self.is_share)}, {_number(found.high, self.is_share)}]"
         mark = DOUBTFUL if found.is_doubtful else ""
         before, now = self.alone or (0, 0)
+        noun = "pair" if found.n == 1 else "pairs"
         pairs = (
-            "" if self.alone is None else f" pairs (without a pair: {before:,} of the baseline, {now:,} of this run)"
+            "" if self.alone is None else f" {noun} (without a pair: {before:,} of the baseline, {now:,} of this run)"
         )
         return f"{_number(found.mean, self.is_share)}{mark} {interval} n={found.n}{pairs}"
 

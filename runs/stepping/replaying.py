@@ -7,7 +7,10 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
@@ -29,6 +32,7 @@ from dialoom.roles.gateway import Caller, Request
 from dialoom.roles.gateway.calls import TOOL_ROLE, MemoryLedger
 from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.model_facts import check_keys
+from dialoom.roles.gateway.players import is_in_library
 from dialoom.roles.players import Session, session_id
 from dialoom.roles.restoring import IN_REPLAY
 from dialoom.runs.configuration.recipe_checks import graph_of
@@ -140,17 +144,54 @@ async def replay(
         return await _Replay(case, trust, folders).play()
 
 
+class _OwnModules(MetaPathFinder):
+    """The modules in the folders of a case, which come before others of the same names, except for libraries.
+
+    Args:
+        folders: The folders.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._paths = [str(folder.resolve()) for folder in folders]
+        files = [file for folder in folders for file in (*folder.glob("*.py"), *folder.glob("*/__init__.py"))]
+        names = {file.parent.name if file.stem == "__init__" else file.stem for file in files} - {"dialoom"}
+        self._files = {name: spec.origin for name in names if (spec := PathFinder.find_spec(name, self._paths))}
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
+        """Return the specification of a module in the folders; `None` if it is elsewhere."""
+        if path is not None or ((known := PathFinder.find_spec(fullname)) and is_in_library(known.origin)):
+            return None
+        return PathFinder.find_spec(fullname, self._paths)
+
+    def loaded(self) -> dict[str, ModuleType]:
+        """Return the loaded modules with names of modules in the folders."""
+        return {
+            name: module
+            for name, module in [*sys.modules.items()]
+            if name.partition(".")[0] in self._files and not is_in_library(getattr(module, "__file__", None))
+        }
+
+    def is_other(self, name: str) -> bool:
+        """Return whether the loaded module with this name, or the package that it is in, is not the one found here."""
+        top = name.partition(".")[0]
+        return getattr(sys.modules.get(top), "__file__", None) != self._files[top]
+
+
 @contextmanager
 def _importable_from(folders: Sequence[Path]) -> Iterator[None]:
-    """Let modules be imported from these folders, too. Replays that overlap each add their own entries."""
-    paths = [str(folder) for folder in folders]
-    sys.path += paths
+    """Let modules be imported from these folders, and forget them afterwards: another case may have others so named."""
+    finder = _OwnModules(folders)
+    before = finder.loaded()
+    for name in [name for name in before if finder.is_other(name)]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
-        for path in paths:
-            if path in sys.path:
-                del sys.path[-1 - sys.path[::-1].index(path)]  # the last one: the first may not be ours
+        sys.meta_path.remove(finder)
+        for name in finder.loaded():
+            sys.modules.pop(name, None)
+        sys.modules.update(before)
 
 
 class _Replay:

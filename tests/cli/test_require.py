@@ -121,7 +121,7 @@ def test_conversations_without_a_pair_are_counted_on_both_sides(dialoom: Command
     study = (
         '[people]\nrows = [{}]\n[user]\nbrief = "{{{{ person.name }}}}"\n[[check]]\nmetric = "long"\npattern = "."\n'
     )
-    for file, names in {"before": "ABC", "now": "BCDEF", "others": "XY"}.items():
+    for file, names in {"before": "ABC", "now": "BCDEF", "others": "XY", "one": "AZ"}.items():
         rows = ", ".join(f'{{ name = "{name}" }}' for name in names)
         (tmp_path / "study.toml").write_text(study.format(rows))
         dialoom("run", "study.toml", "--model", "offline/placeholder", "-o", f"{file}.db")
@@ -130,6 +130,8 @@ def test_conversations_without_a_pair_are_counted_on_both_sides(dialoom: Command
     counted = "n=2 pairs (without a pair: 1 of the baseline, 3 of this run)"
     for text in (done.stdout, *((tmp_path / file).read_text() for file in ("junit.xml", "summary.md"))):
         assert counted in text
+    one = dialoom("require", "one.db", "--not-worse-than", "before.db", "--allow", "offline", code=None).stdout
+    assert "n=1 pair (without a pair: 2 of the baseline, 1 of this run)" in one
     differences = dialoom("report", "before.db", "now.db", "--table", "differences").stdout
     assert "left out: before.db 1, now.db 3" in " ".join(differences.split())
     apart = ("require", "now.db", "--not-worse-than", "others.db", "--allow", "offline")

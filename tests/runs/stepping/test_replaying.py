@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import shutil
 import sys
 from pathlib import Path
@@ -237,3 +238,23 @@ def test_modules_beside_a_case_can_be_imported_during_its_replay_only(
             "Order 17 is cancelled."
         ] * 2
     assert str(beside) not in sys.path
+
+
+def test_cases_with_modules_of_the_same_name_each_use_their_own(
+    shop: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another one, of the working folder, is loaded already: pytest plays all cases in one process."""
+    agent = "async def assistant(messages):\n    import same_words\n    return same_words.REPLY\n"
+    folders = [tmp_path_factory.mktemp(name) for name in ("one", "other", "third")]
+    for folder in folders:
+        shutil.copy(shop / "case.json", folder)
+        (folder / "same_agent.py").write_text(agent)
+        (folder / "same_words.py").write_text(f"REPLY = {folder.name!r}\n")
+    monkeypatch.syspath_prepend(str(folders[2]))
+    loaded = importlib.import_module("same_words")
+    models = {"assistant": "python:same_agent:assistant"}
+    for folder in (*folders[:2], *folders):
+        played = api.replay(folder / "case.json", live=["assistant"], models=models, trust=True).outcome
+        assert played is not None
+        assert {line.content for line in played.messages if line.role == "assistant"} == {folder.name}
+    assert sys.modules["same_words"] is loaded and "same_agent" not in sys.modules
