@@ -287,5 +287,7 @@ def python_rows(given: Any, table: str) -> list[Any] | Any:
         return given.astype(types).astype(object).mask(missing).to_dict("records")
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         kind = type(given).__name__
-        raise StudyError(f"{table} must be a list of rows, a data frame or a file's path, got {kind}", setting=table)
+        raise StudyError(
+            f"{table} must be a list of rows, a data frame or a file as a pathlib.Path, got {kind}", setting=table
+        )
     return list(given) if isinstance(given, Iterator) else given

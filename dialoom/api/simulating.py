@@ -165,6 +165,12 @@ def _recipe(
     acting: Mapping[str, Callable[..., Any]],
 ) -> Simulation:
     """Return the recipe that the arguments of `simulate` define."""
+    for judge in judges:
+        if not isinstance(judge, Judge):
+            raise RunError(f"judges must be dialoom.Judge objects, got {judge!r:.60}", setting="judges")
+    for check in checks:
+        if not isinstance(check, Check) and not callable(check):
+            raise RunError(f"checks must be functions or dialoom.Check objects, got {check!r:.60}", setting="checks")
     persons = _Given.of(people, "people", "description")
     errands = None if tasks is None else _Given.of(tasks, "tasks", "goal")
     made = [_check(each, number) for number, each in enumerate(checks, start=1)]
