@@ -366,7 +366,11 @@ class _LiveReplay(_Replay):
         super().__init__(case, trust, folders)
         self._live = frozenset(live)
         if unknown := sorted(self._live - {*case.models, TOOL_ROLE}):
-            raise RunError(f"live: unknown role {unknown[0]!r}; the roles are {', '.join(case.models)}", setting="live")
+            judges = "; judges score imported conversations in their run only, checks score them in a replay, too"
+            note = judges if case.recipe == TRANSCRIPT else ""
+            raise RunError(
+                f"live: unknown role {unknown[0]!r}; the roles are {', '.join(case.models)}{note}", setting="live"
+            )
         if case.recipe == TRANSCRIPT and not case.forked:
             raise RunError(
                 "live: the case contains only imported lines, for which no role can give new replies; continue the "

@@ -238,6 +238,8 @@ async def test_a_continued_conversation_is_a_case_whose_later_lines_can_be_answe
     ]
     assert (await dialoom.areplay(begun_anew, trust=True)).is_same
     assert begun_anew.outcome.messages[0].content == "I open."  # which asks nobody
+    with pytest.raises(dialoom.DialoomError, match=r"'judge'; the roles are user, assistant; judges score imported"):
+        await dialoom.areplay(continued, live=["judge"], models=models, trust=True)
     with pytest.raises(dialoom.DialoomError, match="only imported lines"):
         await dialoom.areplay(imported, live=["assistant"], trust=True)
 
