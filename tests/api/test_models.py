@@ -183,7 +183,7 @@ def test_models_have_their_own_temperature_and_address(
     ("settings", "setting", "message"),
     [
         ({"models": {"referee": "offline/generic"}}, "models", "unknown role 'referee'; the roles are user, assistant"),
-        ({"models": {"user": 7}}, "models", "int cannot play a role: 7 must be a function or object"),
+        ({"models": {"user": 7}}, "models", "int cannot play a role: 7 must be a callable"),
         ({"model": ""}, "models", "a name is empty"),
         ({"model": "offline/brilliant"}, None, "the offline models are offline/attentive, offline/generic"),
         ({"model": "nobody-knows-it"}, None, "unknown model 'nobody-knows-it'"),
@@ -192,7 +192,7 @@ def test_models_have_their_own_temperature_and_address(
         ({"temperature": {"user": True}}, "temperature", "got True"),
         ({"api_base": "localhost"}, None, None),
         ({"model": "openai/x", "api_base": "localhost"}, "api_base", "'localhost' is not an address"),
-        ({"api_base": {"user": "http://localhost/v1"}}, "api_base", "is called at no address"),
+        ({"api_base": {"user": "http://localhost/v1"}}, "api_base", "which has no address"),
     ],
 )
 def test_wrong_model_is_refused_before_anything_is_written(
@@ -373,16 +373,19 @@ BAD: Mapping[str, tuple[Any, str]] = {
     "None": (returning(None), "mine returned None; it must return a text, a dictionary with 'content'"),
     "yields pieces of several kinds": (
         named(mixed),
-        "mine yielded 2 pieces (dict, str); only texts or AIMessageChunks are",
+        "mine yielded 2 pieces (dict, str); it must yield only texts or only AIMessageChunks",
     ),
     "yields nothing": (
         named(silent),
         "mine gave no usable reply to 'personalens/assistant' in two attempts (the answer is empty)",
     ),
     "wrong type": (returning(HumanMessage("Hm.")), "mine returned HumanMessage HumanMessage(content='Hm.'"),
-    "wrong key": (returning({"reply": "Hm."}), "mine returned dict {'reply': 'Hm.'}; a text"),
-    "wrong content": (returning({"content": 3}), "mine returned dict {'content': 3}; a text"),
-    "cannot be shown": (returning({"content": Unshown()}), "mine returned dict <dict that cannot be shown>; a text"),
+    "wrong key": (returning({"reply": "Hm."}), "mine returned dict {'reply': 'Hm.'}; it must return a text"),
+    "wrong content": (returning({"content": 3}), "mine returned dict {'content': 3}; it must return a text"),
+    "cannot be shown": (
+        returning({"content": Unshown()}),
+        "mine returned dict <dict that cannot be shown>; it must return a text",
+    ),
     "calls that cannot be read": (
         returning({"content": "Hm.", "tool_calls": [{"name": "search", "arguments": {"query": Unshown()}}]}),
         "mine returned tool calls that cannot be read: RuntimeError: no text",

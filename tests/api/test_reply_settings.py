@@ -107,7 +107,10 @@ async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path,
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "anthropic/claude-sonnet-4-5", "params": {"user": {"seed": 3}}}, "params: user.seed would be left"),
+        (
+            {"model": "anthropic/claude-sonnet-4-5", "params": {"user": {"seed": 3}}},
+            "params: user.seed would not be sent",
+        ),
         ({"params": {"user": {"top_q": 3}}}, "params: user.top_q is unknown"),
         ({"max_reply": {"clerk": 3}}, "max_reply: unknown role 'clerk'"),
         ({"timeout": {"clerk": 3}}, "timeout: unknown role 'clerk'"),
@@ -168,7 +171,7 @@ async def test_long_running_call_is_listed_with_role_and_age(
     assert slow_calls(control.in_flight) == ""
     now = time.monotonic()
     monkeypatch.setattr("dialoom.roles.gateway.availability.time.monotonic", lambda: now + 250.5)
-    assert slow_calls(control.in_flight) == "1 call under way for 4m10s (assistant)"
+    assert slow_calls(control.in_flight) == "1 call in flight for 4m10s (assistant)"
     monkeypatch.undo()
     may_answer.set()
     await work

@@ -108,7 +108,7 @@ def test_exports_of_an_imported_run_can_be_imported_again(tmp_path: Path) -> Non
     assert "user" not in run.models()
     run.export("sharegpt", tmp_path / "shared.jsonl")
     (card,) = tmp_path.glob("shared*.md")
-    assert "Made with an offline model (judge): a scripted stand-in" in card.read_text()
+    assert "Made with an offline model (judge), a scripted stand-in" in card.read_text()
     assert "These texts are for testing" not in card.read_text() and "| user |" not in card.read_text()
     note = "Made with an offline model"
     assert all(
@@ -136,7 +136,7 @@ def test_a_judging_that_failed_at_once_does_not_reserve_its_name(tmp_path: Path)
             run.path, "offline/placeholder", judges=_judges(tmp_path, JUDGES.replace("task.goal", "task.wish"))
         )
     dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path))
-    with pytest.raises(dialoom.DialoomError, match="were made by offline/placeholder with other prompts"):
+    with pytest.raises(dialoom.DialoomError, match="was made by offline/placeholder with other prompts"):
         dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path, JUDGES.replace("reached", "met")))
 
 

@@ -268,7 +268,7 @@ def test_full_disk_is_one_message(players: list[str], tmp_path: Path) -> None:
     with Started(tmp_path, *arguments, script=limited) as process:
         _, told = process.communicate()
         assert process.returncode == 2
-    assert "make room" in told.lower()
+    assert "free disk space" in told.lower()
     assert len(told.strip().splitlines()) == 1
     assert not list(tmp_path.glob("full.db*"))
 

@@ -56,7 +56,7 @@ def test_charts_that_cannot_be_drawn_are_announced_before_the_tables_are_written
             said, complaint = command.communicate()
         assert command.returncode == 0, complaint
         first, *written = said.splitlines()
-        assert first.startswith("no charts:") and "pip install 'dialoom[plots]'" in first
+        assert first.startswith("no charts were drawn") and "pip install 'dialoom[plots]'" in first
         assert written and all((folder / name).is_file() for name in written)
 
 

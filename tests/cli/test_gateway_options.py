@@ -141,8 +141,8 @@ def test_rates_are_kept_and_all_calls_are_made(dialoom: Command, plan: list[obje
         dialoom(*plan, *rates, "--max-calls", 5, code=3, variables=keyed)
         limits = status_of(dialoom)["limits"]
         assert (limits["rpm"], limits["tpm"]) == ({MODEL: 1500}, {"": 60_000})
-        assert f"{MODEL}: at most 1,500 requests a minute" in dialoom("status", "run.db").stdout
-        assert "every model: at most 60,000 tokens a minute" in dialoom("status", "run.db").stdout
+        assert f"{MODEL}: at most 1,500 requests per minute" in dialoom("status", "run.db").stdout
+        assert "every model: at most 60,000 tokens per minute" in dialoom("status", "run.db").stdout
         dialoom("resume", "run.db", "--max-calls", "none", "--tpm", 6_000, variables=keyed)
         sent = len(server.requests)
     status = status_of(dialoom)
@@ -194,7 +194,7 @@ def test_flags_win_over_a_file_and_printed_settings_give_the_same_run(
     assert config["turn_limit"] == 7
     assert json.loads(dialoom("status", "a.db", "--json").stdout)["limits"]["timeouts"] == {"": 30, "judge": 40}
     told = dialoom("status", "a.db").stdout
-    assert "every role: at most 30 s a try" in told and "judge: at most 40 s a try" in told
+    assert "every role: at most 30 s per attempt" in told and "judge: at most 40 s per attempt" in told
     (tmp_path / "again.yaml").write_text(yaml.safe_dump(config))
     dialoom("run", "personalens", "--config", "again.yaml", "-o", "b.db")
     assert config_of(dialoom, "b.db") == config
@@ -295,7 +295,7 @@ def test_progress_names_the_longest_running_call(
         "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
     )
     slow = [*reply_plan, "--model", "assistant=python:slow:assistant"]
-    assert re.search(r"1 call under way for \d+m\d\ds \(assistant\)", dialoom(*slow, "-o", "a.db").stderr)
+    assert re.search(r"1 call in flight for \d+m\d\ds \(assistant\)", dialoom(*slow, "-o", "a.db").stderr)
     lines = [json.loads(line) for line in dialoom(*slow, "--log-format", "json", "-o", "b.db").stderr.splitlines()]
     longest = [line["longest_call"] for line in lines if "longest_call" in line]
     assert ("assistant", "python:slow:assistant") in {(each["role"], each["model"]) for each in longest}

@@ -186,8 +186,8 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
 def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command) -> None:
     (card / "other.yaml").write_text(SUITE.replace("rounds: 2", "rounds: 3"))
     told = dialoom("scorecard", "--suite", "other.yaml", *BOTH[2:], "-o", "card", code=2).stderr
-    assert "-o card holds a scorecard of ours 3" in told and "give another folder" in told
-    assert "quick, and this is ours 3" in dialoom("scorecard", *BOTH, "--full", "-o", "card", code=2).stderr
+    assert "-o card contains a scorecard of ours 3" in told and "give another folder" in told
+    assert "quick, not of ours 3" in dialoom("scorecard", *BOTH, "--full", "-o", "card", code=2).stderr
     told = dialoom("scorecard", *BOTH, "--model", "judge=python:cast:strict", "-o", "card", code=2).stderr
     assert "judge model: 'python:cast:judge' then, 'python:cast:strict' now" in told
 

@@ -294,7 +294,8 @@ async def test_several_models_play_one_part_under_their_own_names() -> None:
         ("reviewer-2", "offline/attentive"),
     ]
     with pytest.raises(
-        BindingError, match=r"'reviewer-3' is to play 'gate/play' and has no model; reviewer, reviewer-"
+        BindingError,
+        match=r"'reviewer-3' should play 'gate/play' but has no model; the roles with models are",
     ):
         await scene.ask_role("reviewer-3", "gate/play", word="heron")
 

@@ -68,7 +68,7 @@ def test_oversized_reply_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with serving(lambda _body, _number: completion(long)) as server:
         for name, player in (("f", saying(long)), ("p", dialoom.Model("openai/m", api_base=server.url))):
             episode = play(tmp_path, people=1, name=name, assistant=player).episode(1)
-            assert episode is not None and "1,000,001 letters" in (episode.error or "")
+            assert episode is not None and "1,000,001 characters" in (episode.error or "")
 
 
 def test_reply_is_read_in_linear_time() -> None:

@@ -169,7 +169,7 @@ def test_line_without_end_is_refused(tmp_path: Path) -> None:
 def test_name_of_the_runs_own_judgements_is_refused(tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1})
     before = run.status().usage.calls
-    with pytest.raises(DialoomError, match="name 'run' is kept") as caught:
+    with pytest.raises(DialoomError, match="name 'run' is reserved") as caught:
         run.judge("offline/attentive", name="run")
     assert caught.value.setting == "name"
     assert run.status().usage.calls == before

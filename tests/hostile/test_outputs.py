@@ -147,7 +147,7 @@ def test_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path, t
     first.write_text("mine")
     for path in (*others, *evaluations):
         path.unlink()
-    with pytest.raises(DialoomError, match="is there with other content"):
+    with pytest.raises(DialoomError, match="exists with other content"):
         run.export("personalens", tmp_path / "set")
     assert [path for path in (tmp_path / "set").rglob("*") if path.is_file()] == [first]
 

@@ -162,7 +162,7 @@ def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]]
         ("sessions.jsonl:2", lambda row: row.update(user="u77"), "there is no user 'u77' in users.jsonl"),
         ("sessions.jsonl:2", lambda row: row.pop("topic"), "'topic' is missing"),
         ("sessions.jsonl:4", lambda row: row["turns"][-4].update(name="fly"), 'there is no tool "fly"'),
-        ("sessions.jsonl:2", lambda row: row.update(id="s-u01-commute-rule-1-1"), "is also that of line 1"),
+        ("sessions.jsonl:2", lambda row: row.update(id="s-u01-commute-rule-1-1"), "is already used on line 1"),
         ("pairs.jsonl:2", lambda row: row["gold"][0].update(name="guess"), 'there is no tool "guess"'),
         ("pairs.jsonl:2", lambda row: row["gold"][0]["arguments"].pop("city"), "needs city: a text"),
         ("pairs.jsonl:4", lambda row: row["values"].update(colour="red"), "commute-bus has no facet 'colour'; it has"),
@@ -222,5 +222,5 @@ def test_source_without_files_is_refused(tmp_path: Path) -> None:
         read_source(tmp_path)
     shutil.copytree(FOLDER, tmp_path / "source")
     (tmp_path / "source" / "users.jsonl").write_text("")
-    with pytest.raises(DataError, match=r"users\.jsonl: holds nothing"):
+    with pytest.raises(DataError, match=r"users\.jsonl: the file is empty"):
         read_source(tmp_path / "source")

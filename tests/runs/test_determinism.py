@@ -147,7 +147,7 @@ def test_realised_test_share_is_printed(dialoom: Command, players: list[str], tm
     said = dialoom("export", "run.db", "--format", "sft", "--test-share", 0.2, "-o", "out").stdout
     test = len((tmp_path / "out" / "test.jsonl").read_text().splitlines())
     train = len((tmp_path / "out" / "train.jsonl").read_text().splitlines())
-    assert f"test share {test / (test + train):.1%} of the rows (20.0% was asked for" in said
+    assert f"test share {test / (test + train):.1%} of the rows (20.0% was requested" in said
     assert f"has {test / (test + train):.1%} of the rows (20.0% were requested)" in " ".join(
         (tmp_path / "out" / "README.md").read_text().split()
     )

@@ -472,7 +472,7 @@ def test_unusable_tools_are_refused_before_the_run(tmp_path: Path, given: dict[s
     ("old", "new", "message"),
     [
         ("= {{ task.order }}", "= '{{ task.order }}'", "sql has a {{ ... }} within quotes; leave out the quotes"),
-        ("= {{ task.order }}", "= {{ task.number }}", "there is no column 'number', which the sql of refunded names"),
+        ("= {{ task.order }}", "= {{ task.number }}", "there is no column 'number', which the sql of refunded uses"),
         ("expected = 1", 'pattern = "x"', "'refunded' needs one of pattern, python, sql and gold"),
         ('order_id = "{{ task.order }}"', 'order_id = "{{ task.order + }}"', "is not an expression"),
         ('"shop.py:Shop"', '"shop.py:Store"', "has no such function"),

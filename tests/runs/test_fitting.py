@@ -120,4 +120,4 @@ def test_long_requests_of_apollo_are_not_sent_to_a_short_window(dialoom: Command
 def test_empty_answer_is_reported_with_a_remedy(dialoom: Command) -> None:
     with serving(lambda _body, _number: completion("", completion_tokens=0)) as server:
         done = dialoom("doctor", "--model", "openai/m", "--api-base", server.url, code=1)
-    assert "the answer is empty: a base model, or one that is served without its chat template" in done.stdout
+    assert "the reply is empty, as from a base model or a model served without its chat template" in done.stdout

@@ -184,7 +184,7 @@ def test_call_of_unknown_result_is_not_repeated(folder: Path, assistant: str, mc
     (folder / "book.refund").touch()
     killed(folder, *command(assistant, mcp))
     told = finished(folder, "resume", "run.db", code=1)
-    assert 'the tool call refund(order_id="A1") was begun before an interruption, and its result is unknown' in told
+    assert 'the tool call refund(order_id="A1") was started before an interruption, and its result is unknown' in told
     assert refunds(folder) == ["A1"]
     finished(folder, "retry", "run.db", "--scenario", 1)
     assert refunds(folder) == ["A1", "A1"], "played anew, as the user wishes"
@@ -294,7 +294,7 @@ def test_recipe_names_servers(folder: Path, mcp: str) -> None:
     (folder / "book.refund").touch()
     killed(folder, "run", "support.py:RECIPE", *players("graph"), "-o", "run.db")
     told = finished(folder, "resume", "run.db", code=1)
-    assert 'the tool call refund(order_id="A1") was begun before an interruption' in told
+    assert 'the tool call refund(order_id="A1") was started before an interruption' in told
     assert refunds(folder) == ["A1"]
     finished(folder, "retry", "run.db", "--scenario", 1)
     (episode,) = dialoom.open_run(folder / "run.db").episodes()

@@ -148,7 +148,7 @@ def test_recipe_mistake_is_one_message_and_leaves_nothing(dialoom: Command, tmp_
 
 def test_role_without_an_understudy_is_refused_at_once(tmp_path: Path) -> None:
     recipe = counting(tmp_path)
-    with pytest.raises(dialoom.DialoomError, match="role 'speaker' is left to offline/attentive") as error:
+    with pytest.raises(dialoom.DialoomError, match="role 'speaker' is played by offline/attentive") as error:
         dialoom.play(recipe, path=tmp_path / "run.db", model="offline/attentive")
     assert error.value.setting == "models"
     assert not list(tmp_path.glob("*.db*"))

@@ -92,7 +92,7 @@ async def test_thread_holds_one_conversation() -> None:
         await graph.ainvoke({}, THREAD, context={"scenario": 0})
     final = await graph.ainvoke({}, THREAD, context={"scenario": 1})
     assert final == await serve("personalens").ainvoke({}, context={})
-    with pytest.raises(RequestError, match="a new one needs a new thread"):
+    with pytest.raises(RequestError, match="start a new thread for a new one"):
         await graph.ainvoke({}, THREAD, context={"scenario": 1})
 
 

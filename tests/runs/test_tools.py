@@ -132,7 +132,7 @@ def test_broken_calls_are_kept_replayed_and_shared(tmp_path: Path, monkeypatch: 
 def test_person_puts_a_call_into_the_agents_reply(made: Path) -> None:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(3)
-        for wrong, told in (('{"name": "order_jars", "arg', "no JSON"), ("", "cannot say nothing")):
+        for wrong, told in (('{"name": "order_jars", "arg', "not valid JSON"), ("", "needs a text as its reply")):
             with pytest.raises(DialoomError, match=told):
                 await stepper.say("clerk", wrong)
         stop = await stepper.say("clerk", ORDER)

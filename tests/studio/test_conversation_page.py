@@ -79,7 +79,7 @@ def test_message_links_to_where_it_can_be_changed(made_once: MadeOnce, serve: Se
     page.locator(".message").nth(3).get_by_role("link", name="edit").click()
     page.get_by_role("heading", name="Next call: assistant").wait_for()
     expect(page.locator(".so-far .spoken")).to_have_count(3)
-    expect(page.get_by_label("What assistant says")).to_be_visible()
+    expect(page.get_by_label("Reply of assistant")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [1280, 390])

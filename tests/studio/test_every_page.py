@@ -58,7 +58,7 @@ def _choose(page: Any, run: dialoom.Run) -> int:
     page.get_by_text("More filters").click()
     page.get_by_label(facet, exact=True).select_option(value)
     total = run.scenarios(ScenarioQuery(facets={facet: value})).total
-    expect(page.get_by_text(f"{total} of {len(run)} scenarios fit")).to_be_visible()
+    expect(page.get_by_text(f"{total} of {len(run)} scenarios match")).to_be_visible()
     page.get_by_role("link", name="tokens used").click()
     expect(page.locator("th[aria-sort=descending]")).to_contain_text("tokens used")
     query = ScenarioQuery(facets={facet: value}, sort="tokens", is_descending=True)

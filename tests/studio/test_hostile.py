@@ -130,7 +130,7 @@ def test_text_in_the_fields_of_a_step_is_text(made_once: MadeOnce, serve: Serve,
         page.locator(".status .problem").wait_for()
         page.reload()
     page.get_by_text("Write this reply").click()
-    page.get_by_label("What user says").fill(MARKUP + SPACES[:20_000] + LONG[:20_000])
+    page.get_by_label("Reply of user").fill(MARKUP + SPACES[:20_000] + LONG[:20_000])
     page.get_by_role("button", name="Use this reply", exact=True).click()
     page.get_by_text("written by a person as user").wait_for()
     expect(page.locator(".so-far .spoken.user .said").last).to_contain_text("<script>window.hit = 1</script>")

@@ -80,7 +80,7 @@ def test_labels_of_another_branch_are_shown_and_not_counted(
     expect(yes).to_have_attribute("aria-pressed", "true")
     page.goto(page.url.replace("/1?", "/1/step?at=3&"))
     page.get_by_text("Write this reply").click()
-    page.get_by_label("What user says").fill("Something else, please.")
+    page.get_by_label("Reply of user").fill("Something else, please.")
     page.get_by_role("button", name="Use this reply", exact=True).click()
     page.get_by_text("written by a person as user").wait_for()
     page.get_by_role("button", name="Play to the end").click()

@@ -33,8 +33,8 @@ def test_dialogue_is_rewound_changed_forked_compared_and_promoted(
     page.wait_for_selector("h1:text('by-hand 3')")
 
     page.get_by_text("Write this reply").click()
-    playwright.expect(page.get_by_label("What user says")).to_have_value(original[2])
-    page.get_by_label("What user says").fill("A quiet place <b>by</b> the river, please.")
+    playwright.expect(page.get_by_label("Reply of user")).to_have_value(original[2])
+    page.get_by_label("Reply of user").fill("A quiet place <b>by</b> the river, please.")
     page.get_by_role("button", name="Use this reply", exact=True).click()
     page.wait_for_selector("text=written by a person as user")
 
@@ -49,7 +49,7 @@ def test_dialogue_is_rewound_changed_forked_compared_and_promoted(
 
     page.get_by_role("button", name="Play to the end").click()
     page.wait_for_selector("text=The end: no further steps")
-    page.get_by_role("link", name="Compare by-hand with it").click()
+    page.get_by_role("link", name="Compare by-hand with this branch").click()
     page.wait_for_selector(".versus")
     assert page.locator(".versus .side-name").all_inner_texts() == ["main", "by-hand"]
     assert "With pleasure. Near the water?" in page.locator(".versus .theirs").all_inner_texts()[0]
@@ -57,7 +57,7 @@ def test_dialogue_is_rewound_changed_forked_compared_and_promoted(
 
     head = page.locator(".side-head", has_text="by-hand")
     head.get_by_text("Make by-hand the outcome …").click()
-    head.get_by_text("instead of that of main: lists, reports and exports").wait_for()
+    head.get_by_text("instead of that of main. From then on, lists, reports, exports").wait_for()
     assert dialoom.open_run(path).conversation(1).episode.branch is None  # nothing is done before one has confirmed it
     head.get_by_role("button", name="Yes, make by-hand the outcome").click()
     page.wait_for_selector(".branches li:has(a[aria-current]) >> text=the outcome")
@@ -210,7 +210,7 @@ def test_same_is_done_with_trees_and_calls(
     page.get_by_role("button", name="Fork").click()
     page.wait_for_selector(f"h1:text('{start.replace('main', 'mine')}')")
     page.get_by_text("Write this reply").first.click()
-    field = page.get_by_label(f"What {who} says").first
+    field = page.get_by_label(f"Reply of {who}").first
     playwright.expect(field).not_to_have_value("")  # what was said when it was played
     field.fill(said)
     page.get_by_role("button", name="Use this reply", exact=True).first.click()
@@ -222,7 +222,7 @@ def test_same_is_done_with_trees_and_calls(
     page.get_by_text("The end: no further steps").wait_for()
     page.get_by_role("link", name="← Back").click()
     page.get_by_text("The end: no further steps").wait_for(state="hidden")
-    page.get_by_role("link", name="Compare mine with it").click()
+    page.get_by_role("link", name="Compare mine with this branch").click()
     page.locator(".side-head", has_text="mine").get_by_text("Make mine the outcome …").click()
     page.get_by_role("button", name="Yes, make mine the outcome").first.click()
     page.wait_for_selector(".branches li:has(a[aria-current]) >> text=the outcome")

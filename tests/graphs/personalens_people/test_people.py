@@ -99,7 +99,7 @@ FORMS: list[tuple[list[dict[str, Any]], str]] = [
     ([{"name": "Stars", "values": ["N/A"]}, {"name": "Needs", "values": []}], "'N/A' says nothing of 'Stars'"),
     (
         [*({"name": "Stars", "values": ["two"]} for _ in "ab"), {"name": "Needs", "values": []}],
-        "'Stars' is listed twice",
+        "'Stars' stands there twice",
     ),
     ([{"name": each, "values": ["two"]} for each in ("Stars", "Moons")], "there is no preference 'Moons' here"),
 ]

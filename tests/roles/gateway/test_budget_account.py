@@ -83,7 +83,7 @@ async def test_budget_of_a_failed_call_is_free_for_the_next_one(refusal: Answer 
             await gateway.complete(request(server.url, content="This fails."), a_place(1))
         async with asyncio.timeout(10):
             assert (await gateway.complete(request(server.url), a_place(2))).text == "heron"
-        with pytest.raises(BudgetError, match="max_calls 1 is used up: 1 spent, 0 set aside"):
+        with pytest.raises(BudgetError, match="max_calls 1 is used up: 1 spent, 0 reserved for calls in flight"):
             await gateway.complete(request(server.url, content="Say otter."), a_place(3))
 
 

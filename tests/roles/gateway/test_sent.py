@@ -227,7 +227,7 @@ async def test_deployment_is_asked_like_the_model_that_it_serves(model: str, mon
 
 def test_deployment_is_refused_where_models_are_called_by_their_names() -> None:
     cast = {"user": ModelBinding(model="anthropic/claude-opus-4-7", temperature=None, params={"deployment": "ours"})}
-    with pytest.raises(BindingError, match=r"params: user\.deployment: models of anthropic have no names of your own"):
+    with pytest.raises(BindingError, match=r"params: user\.deployment: anthropic has no deployment names"):
         check_parameters(cast)
 
 

@@ -97,7 +97,7 @@ def test_columns_that_a_person_decides_are_compared_over_people(tmp_path: Path) 
         ["age", "goal", 6, 2],
         ["style", "goal", 6, 1],
     ]
-    assert table.notes[-1].endswith(" has one only: age by person; style by person.")
+    assert table.notes[-1].endswith("only one value: age by person; style by person.")
     for last, is_compared in (("Di", True), ("Cy", False)):  # four combinations of four people, and of three
         few = [row for row in rows if str(row["person"]) <= last]
         (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in few))
@@ -170,8 +170,8 @@ def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, said
         (b"configs: 5", "configs.0 is 5"),
         (b"configs: [[a]]", r"configs.0 is \['a'\]"),
         (b"configs: &a [*a]", r"README.md:2: aliases"),
-        (b"configs: [{data_files: [{path: 7}]}]", "configs.0.data_files.0 names 7"),
-        (b"configs: [{data_files: [{split: train}]}]", "configs.0.data_files.0 names None"),
+        (b"configs: [{data_files: [{path: 7}]}]", "configs.0.data_files.0 contains 7"),
+        (b"configs: [{data_files: [{split: train}]}]", "configs.0.data_files.0 contains None"),
         (b"when: 2026-13-41", "README.md names no data files"),
         (b"configs: " + b"[" * 2_000, "README.md:2: nested more than 100 deep"),
         (b"licen\xffe: a", "README.md:2: not UTF-8"),

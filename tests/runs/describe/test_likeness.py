@@ -112,7 +112,7 @@ def test_likeness_on_the_command_line(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--users", "1", "--limit", "6", "--no-judge", "-o", "r.db")
     shown = dialoom("describe", "r.db", "--like", str(real)).stdout
     assert "Distance of the simulated users from those of real.jsonl" in shown and "by chance" in shown
-    assert "Made with an offline model (user): a scripted stand-in" in " ".join(shown.split())
+    assert "Made with an offline model (user), a scripted stand-in" in " ".join(shown.split())
     written_files = dialoom("describe", "r.db", "--like", str(real), "-o", "out").stdout
     assert "likeness.csv" in written_files
     silent = tmp_path / "silent.jsonl"

@@ -181,7 +181,7 @@ def test_conditions_stop_a_run_and_are_gone_to(made_once: MadeOnce) -> None:
         assert (await stepper.goto_where(stepper.condition("assistant"))).number == 2
         stop = await stepper.goto_where(stepper.condition("messages[-1].role == 'assistant'"))
         assert (stop.number, stepper.branch) == (3, "main")
-        with pytest.raises(DialoomError, match="nowhere on main is turn 99 met"):
+        with pytest.raises(DialoomError, match="turn 99 is not met anywhere on main"):
             await stepper.goto_where(stepper.condition("turn 99"))
         with pytest.raises(DialoomError, match="there is no 'name'"):
             await stepper.goto_where(stepper.condition("messages[-1].name == 'assistant'"))

@@ -131,8 +131,8 @@ def test_live_role_has_its_present_prompt_and_others_the_recorded_one(shop: Path
     assert [text[:16] for text in asked] == ["You are of help."] * 2
     assert list(played.changed) == [
         "shop.toml has changed",
-        "prompt shop/assistant is not the present one",
-        "prompt shop/user is not the present one",
+        "prompt shop/assistant has changed",
+        "prompt shop/user has changed",
     ]
     assert played.lines == ['messages[1].content: "Gladly." -> "Order 17 is cancelled."']
     assert not played.is_same, "the judge was shown other words"
@@ -214,7 +214,7 @@ def test_files_are_found_beside_a_copied_case_before_the_original_folder(
         found = api.replay(copy / "case.json", live=["assistant"], trust=True)
         assert found.scores == ["cancelled (assistant): True -> False"]
         assert f"{copy}/checks.py has changed" in found.changed
-        assert "prompt shop/assistant is not the present one" in found.changed
+        assert "prompt shop/assistant has changed" in found.changed
 
 
 def test_modules_beside_a_case_can_be_imported_during_its_replay_only(

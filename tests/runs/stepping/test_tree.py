@@ -217,7 +217,7 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
             assert first.counts["turn"] == 2
             before = looking.numbers()[looking.numbers().index(first.number) - 1]
             assert (await (await looking.at("main", before)).here()).counts["turn"] < 2
-            with pytest.raises(dialoom.DialoomError, match="nowhere on main is turn 99 met"):
+            with pytest.raises(dialoom.DialoomError, match="turn 99 is not met anywhere on main"):
                 await looking.first_where(looking.condition("turn 99"))
 
     asyncio.run(value_at())

@@ -154,7 +154,7 @@ async def test_metadata_may_be_infinite_but_must_be_a_number(tmp_path: Path) -> 
         saver.prune(["t"])
         saver.delete_for_runs(["r"])
         assert count(path, "checkpoints") == 0
-        with pytest.raises(UnstorableError, match="nan"):
+        with pytest.raises(UnstorableError, match="NaN"):
             saver.put(place("t"), checkpoint_of({"a": 1}), {"threshold": math.nan}, {})  # type: ignore[typeddict-unknown-key]
 
 
