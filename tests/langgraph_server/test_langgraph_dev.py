@@ -94,7 +94,7 @@ def test_impossible_request_is_refused_and_the_thread_stays_usable(server: Serve
     whole = server.wait(server.thread(), "personalens", {}, context=THIRD)
     assert server.wait(thread, "personalens", {}, context=THIRD) == whole
     again = server.wait(thread, "personalens", {}, context=THIRD)
-    assert "a new one needs a new thread" in again["__error__"]["message"]
+    assert "start a new thread for a new one" in again["__error__"]["message"]
 
 
 def test_every_graph_shows_its_nodes_and_context(server: Server) -> None:
