@@ -58,7 +58,7 @@ def test_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_pa
         on_event=hear,
     )
     assert [str(event.fault) for event in failed] == ["context"]
-    assert f"it reads {CONTEXT:,}" in failed[0].error
+    assert f"its context window is {CONTEXT:,}" in failed[0].error
     assert served.answered(400) == refused + 1
     assert run.status().done == 1
 
