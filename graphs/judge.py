@@ -303,7 +303,7 @@ class Judge:
             if not hasattr(kind, name) and name not in kind.model_fields:
                 raise JudgeError(
                     f"judge {self.metric!r} declares the input {name!r}, which {kind.__name__} does not have; its "
-                    f"fields are "
+                    "fields are "
                     f"{', '.join(kind.model_fields)}"
                 )
 

@@ -186,7 +186,7 @@ def _takes_tools(role: str, name: str, chosen: Model) -> bool:
     if chosen.takes_tools and not is_providers(name):
         raise BindingError(
             f"takes_tools: {role} is played by {name}, which does not accept tools; only LiteLLM models can be "
-            f"declared to accept them; a function needs a parameter 'tools'",
+            "declared to accept them; a function needs a parameter 'tools'",
             setting="takes_tools",
         )
     return chosen.takes_tools
@@ -225,7 +225,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
             if is_object and binding.model not in objects:
                 raise BindingError(
                     f"models: role {role!r} was played by {binding.model.removeprefix(OBJECT)!r}, which was passed as "
-                    f"an object and is not stored in the run",
+                    "an object and is not stored in the run",
                     setting="models",
                     advice=Advice("give_player", f'pass it again, as models={{"{role}": ...}}', {"role": role}),
                 )
@@ -263,7 +263,7 @@ def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
         if given is not None:
             raise BindingError(
                 f"models: {player} is given by its name, so it cannot have the name {given!r}; only objects can be "
-                f"named",
+                "named",
                 setting="models",
             )
         return player.strip()
@@ -332,7 +332,7 @@ def _address(url: str) -> str:
     if holds_login or (host and (parts.query or parts.fragment)):
         raise BindingError(
             f"api_base: the address of {host or 'a server'} contains a login or a query; give only "
-            f"http(s)://HOST[:PORT]/PATH, and keys in environment variables",
+            "http(s)://HOST[:PORT]/PATH, and keys in environment variables",
             setting="api_base",
         )
     if not host or not is_web:

@@ -116,7 +116,7 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
         elif not isinstance(player, LangChainModel) and not _is_called_with_messages(player):
             raise PlayerError(
                 f"cannot play a role: {shown(player):.60} must be a callable that takes `messages`, a compiled graph, "
-                f"a function of `tools` that returns a compiled graph, or a LangChain chat model"
+                "a function of `tools` that returns a compiled graph, or a LangChain chat model"
             )
         elif is_stateful and not _tells_conversations_apart(player):
             raise PlayerError(WITHOUT_SESSION.text())

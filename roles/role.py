@@ -227,7 +227,7 @@ class NoUnderstudiesError(BindingError):
         self.reason = f"no understudy plays the role {role!r}"
         super().__init__(
             f"models: role {role!r} is played by {model}, but {self.reason}: give it a model, or register an "
-            f"understudy; "
+            "understudy; "
             f"{PLACEHOLDER} plays any role",
             setting="models",
         )

@@ -260,7 +260,7 @@ class Engine:
             return
         reason = (
             f"provider {event.provider} could not be reached for {duration(event.seconds)} ({event.reason}), longer "
-            f"than the run's limit for outages"
+            "than the run's limit for outages"
         )
         self.stop_rule.stop(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 

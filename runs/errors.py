@@ -134,7 +134,7 @@ def store_error(path: Path, error: BaseException, is_new: bool = False) -> Store
     if is_new and isinstance(error, OSError):
         return StoreError(
             f"{path} cannot be created ({error.strerror}); no file was left. Free disk space, or check the folder's "
-            f"permissions"
+            "permissions"
         )
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
         return StoreError(f"{path} is not a run of dialoom: it is not an SQLite file")

@@ -141,7 +141,7 @@ def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBin
     if unnamed := [each.removeprefix(OBJECT) for each in names if each.startswith(OBJECT) and others]:
         raise RunError(
             f"models: with several user models, each is stored by name, but {unnamed[0]!r} cannot be imported by a "
-            f"name; give a model's name or an importable function",
+            "name; give a model's name or an importable function",
             setting="models",
         )
     return tuple(users[1:])
@@ -174,14 +174,14 @@ def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[
     if name is not None and len(bound) > 1:
         raise RunError(
             f"name {name!r}: the sets of several judges are named after their models; a name can be given for a "
-            f"single judge only",
+            "single judge only",
             setting="name",
         )
     names = [name or ", ".join(each.model for each in judges.by_role.values()) for judges in bound]
     if twice := [each for each in names if names.count(each) > 1]:
         raise RunError(
             f"models: {twice[0]} is given twice; to judge repeatedly, use 'repeat'; for judges that differ in other "
-            f"settings, judge separately under different names",
+            "settings, judge separately under different names",
             setting="models",
         )
     return [

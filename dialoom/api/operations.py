@@ -422,7 +422,7 @@ async def aretry(
     if judging is not None and not unparsed:
         raise RunError(
             f"judging {judging!r}: it names the set whose unparsed judgements are repeated, so 'unparsed' is needed "
-            f"too",
+            "too",
             setting="judging",
         )
     is_failed = failed if failed is not None else not scenarios and not unparsed

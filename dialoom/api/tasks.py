@@ -475,7 +475,7 @@ def check_transcripts(store: RunStore) -> None:
     if not isinstance(store.recipe, Transcripts):
         raise RunError(
             f"{store.path} is a run of {store.config.recipe!r}; only runs of imported conversations can be extended "
-            f"or judged by a study"
+            "or judged by a study"
         )
 
 

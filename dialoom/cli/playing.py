@@ -97,7 +97,7 @@ def _check_same(path: Path, config: RunConfig, recipe: Recipe) -> None:
     if differing := RunReader(path).config_diff(config, recipe):
         raise RunError(
             f"{path} was made with another configuration ({'; '.join(differing)}); give the same configuration to "
-            f"continue it, or another output"
+            "continue it, or another output"
         )
 
 
@@ -292,8 +292,8 @@ def _how(estimate: CostEstimate) -> str:
     )
     return (
         f"An estimate: {sample} played by {' and '.join(estimate.players)}, counting one token per four characters. "
-        f"Real models write more or less, and count tokens differently; prompt caching is not included. If every "
-        f"scenario were like "
+        "Real models write more or less, and count tokens differently; prompt caching is not included. If every "
+        "scenario were like "
         f"the shortest of these: {least}; like the longest: {most}."
     )
 

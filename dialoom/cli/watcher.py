@@ -370,14 +370,14 @@ def _say_what_is_retried(event: Retrying) -> None:
         if event.too_long:
             say(
                 f"{event.too_long:,} stay failed, because a request exceeded the model's context window; if the "
-                f"window is larger now, state it with --context MODEL=N"
+                "window is larger now, state it with --context MODEL=N"
             )
     if event.anew is not None:
         say(f"scenarios to be played again: {event.anew:,}; their judgements are deleted")
     if event.unparsed is not None:
         say(
             f"scenarios with unparsed judgements in {event.judging!r}: {event.unparsed:,}; these judgements are "
-            f"repeated"
+            "repeated"
         )
 
 

@@ -44,7 +44,7 @@ def serve(
     if not allow_remote and not is_loopback(host):
         raise RunError(
             f"host {host!r}: every machine that can reach this address could request the pages, and the connection is "
-            f"not encrypted",
+            "not encrypted",
             setting="host",
             advice=Advice("allow_remote", "set allow_remote to do so anyway"),
         )

@@ -112,7 +112,7 @@ class Viewer(Protocol):
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the browser has left the page."""
+        """Return whether the browser has left the page."""
         ...
 
 
@@ -140,7 +140,7 @@ class Computation:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether browsers have left all pages that requested the report."""
+        """Return whether browsers have left all pages that requested the report."""
         return all(viewer.is_deleted for viewer in self._viewers)
 
     def join(self, viewer: Viewer) -> None:

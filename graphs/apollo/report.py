@@ -188,7 +188,7 @@ _RULE = "The rule examines the first wrong call; without any call, whether the a
 _KAPPA = "Kappa: Cohen's, of the judge and the rule, over samples that both have labelled."
 _GAINS = (
     f"Each sample is compared with the sample of {BASELINE} with the same pair and history. In brackets: 95 % "
-    f"intervals, bootstrapped "
+    "intervals, bootstrapped "
     f"over pairs (none for fewer than {FEWEST} pairs). p: of the same bootstrap over all lengths, corrected by Holm "
     "for all rows together."
 )

@@ -182,7 +182,7 @@ class TrainingOptions(SystemOptions):
         if max(self.between) > most:
             raise RecipeError(
                 f"between {max(self.between)}: the last {self.last_chats} chats of {path} have {most} turns; give a "
-                f"smaller number of turns, or a larger last_chats",
+                "smaller number of turns, or a larger last_chats",
                 setting="between",
             )
         return {turns: list(lines[: turns * LINES_PER_TURN]) for turns in self.between}

@@ -29,9 +29,9 @@ DOUBTFUL = "‡"
 
 CONSTANT_NOTE = (
     f"{CONSTANT} Constant: the judge gave the same score every time (marked from {FEWEST} scores on; a difference is "
-    f"marked if this holds in either run). The figure does not show that the judge can distinguish. It may still be "
-    f"right, for example if an assistant always reaches the goal: read some of the judge's explanations, or compare "
-    f"it with people's "
+    "marked if this holds in either run). The figure does not show that the judge can distinguish. It may still be "
+    "right, for example if an assistant always reaches the goal: read some of the judge's explanations, or compare "
+    "it with people's "
     "labels or another judge."
 )
 """The note below a table with a figure whose scores are all equal."""

@@ -281,7 +281,7 @@ def _same_length(path: Path, rows: list[dict[str, Any]], count: int) -> None:
         raise DataError(
             path,
             f"has {len(rows)} rows where the topic's other file has {count}; row i of each file must belong to "
-            f"the same pair",
+            "the same pair",
         )
 
 

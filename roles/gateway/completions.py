@@ -105,7 +105,7 @@ def _completion(
     if not text.strip() and finish_reason == "content_filter":
         raise PolicyError(
             f"{model}: the provider's content filter removed the reply (finish reason content_filter) - its policy "
-            f"rules out this scenario with this model"
+            "rules out this scenario with this model"
         )
     known = [part for part in (reasoning, thoughts) if part]
     return Completion(text=text, finish_reason=finish_reason, reasoning="\n\n".join(known) or None)

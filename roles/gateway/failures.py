@@ -297,7 +297,7 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
     if request and request.tools and _NO_TOOLS.search(text):
         return (
             f"the model, as served, accepts no tools: give {role} a model that does, or use calls written as text if "
-            f"the recipe supports that"
+            "the recipe supports that"
         )
     if status == 401 or (status == 400 and _UNKNOWN_KEY.search(text)):
         return f"a key that the provider accepts is needed in {_key_names(model)}"

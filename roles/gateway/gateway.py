@@ -388,7 +388,7 @@ class Gateway:
         if known is None:
             raise NotRecordedError(
                 f"the call of {request.role} at node {place.node!r}, step {place.step} of {place.scenario} is not "
-                f"recorded, but this run may only replay recorded replies"
+                "recorded, but this run may only replay recorded replies"
             )
         return known
 

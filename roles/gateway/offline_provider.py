@@ -72,7 +72,7 @@ def _not_from_dialoom(model: str) -> BadRequestError:
     """Return the error for a call not made by dialoom, as an exception type that LiteLLM re-raises unchanged."""
     return BadRequestError(
         f"offline/{model} can only be called by dialoom, which passes it the role and the prompt; use it as a role's "
-        f"model in dialoom, or call another model here",
+        "model in dialoom, or call another model here",
         model,
         "offline",
     )

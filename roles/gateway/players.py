@@ -87,7 +87,7 @@ def _no_reply(said: object) -> PlayerError:
     what = "None" if said is None else f"{type(said).__name__} {shown(said):.60}"
     return PlayerError(
         f"returned {what}; it must return a text, a dictionary with 'content' and optionally 'tool_calls', or an "
-        f"AIMessage"
+        "AIMessage"
     )
 
 
@@ -160,7 +160,7 @@ class CallableBackend:
         if request.tools and not self.takes_tools:
             raise PermanentProviderError(
                 f"{self.name} accepts no tools, but is offered {len(request.tools)}: a function needs a parameter "
-                f"`tools`, a LangChain chat model the method `bind_tools`"
+                "`tools`, a LangChain chat model the method `bind_tools`"
             )
         if isinstance(request.run_tool, StatefulTools):
             request.run_tool.restart()
@@ -170,9 +170,8 @@ class CallableBackend:
                 said = await task
         except asyncio.CancelledError as error:
             if (caller := asyncio.current_task()) is not None and not caller.cancelling():
-                raise self._failure(
-                    PlayerError("raised CancelledError")
-                ) from error  # the player's own error, not a cancellation by dialoom
+                # the player's own error, not a cancellation by dialoom
+                raise self._failure(PlayerError("raised CancelledError")) from error
             task.cancel()
             raise
         except RefusedPlayerError as error:

@@ -121,24 +121,24 @@ def _translated(litellm: ModuleType, model: str, served: str, values: str) -> tu
         name, provider, _, _ = litellm.get_llm_provider(served)
         of_model = {"model": name, "custom_llm_provider": provider, "base_model": model, "drop_params": True}
 
-        def made(told: Mapping[str, Any]) -> dict[str, Any]:
-            return dict(litellm.get_optional_params(**of_model, **told))
+        def parameters(configured: Mapping[str, Any]) -> dict[str, Any]:
+            return dict(litellm.get_optional_params(**of_model, **configured))
 
         def part(of: str, value: Any) -> dict[str, Any]:
-            rest = made({each: told for each, told in given.items() if each != of})
-            whole = made({**given, of: value})
-            return {key: each for key, each in whole.items() if each != rest.get(key) or (key, each) == (of, value)}
+            rest = parameters({name: each for name, each in given.items() if name != of})
+            whole = parameters({**given, of: value})
+            return {name: each for name, each in whole.items() if each != rest.get(name) or (name, each) == (of, value)}
 
         for each, value in given.items():
-            became = part(each, value)
-            if _holds(became, each, value):
+            translated = part(each, value)
+            if _holds(translated, each, value):
                 continue
-            if each == EFFORT and _is_level(model, value, became, part):
-                effort = became
+            if each == EFFORT and _is_level(model, value, translated, part):
+                effort = translated
                 continue
-            why = f"LiteLLM translates it so for {served}" if became else f"LiteLLM does not send it to {served}"
-            changes.append(Change(each, value, became.get(each, became) or None, why))
-        added = {each: value for each, value in made({}).items() if each in _TRANSLATED_ALL - given.keys()}
+            why = f"LiteLLM translates it so for {served}" if translated else f"LiteLLM does not send it to {served}"
+            changes.append(Change(each, value, translated.get(each, translated) or None, why))
+        added = {each: value for each, value in parameters({}).items() if each in _TRANSLATED_ALL - given.keys()}
     except Exception:  # one of LiteLLM's exceptions: the call itself will report it
         return (), {}
     why = f"LiteLLM adds it for {served}"
@@ -150,7 +150,9 @@ def _holds(made: Mapping[str, Any], name: str, value: Any) -> bool:
     if name == THINKING:
         kind = value.get("type")
         value = kind if kind == "disabled" else value.get("budget_tokens", kind)
-    found = [(each, isinstance(each, bool)) for each in _leaves(made)]  # False is no 0
+    found = [
+        (each, isinstance(each, bool)) for each in _leaves(made)
+    ]  # False equals 0 in Python, but is another value in JSON
     return all((each, isinstance(each, bool)) in found for each in _leaves(value))
 
 

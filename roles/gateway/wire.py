@@ -239,7 +239,7 @@ class Shapes:
             return Form.NONE
         raise PermanentProviderError(
             f"{request.model}: structured {request.structured!r}: the server rejects every form of it - set "
-            f"structured to 'auto', which falls back to a form that the server accepts"
+            "structured to 'auto', which falls back to a form that the server accepts"
         )
 
     def refuse(self, request: Request, form: Form) -> None:

@@ -336,7 +336,7 @@ _ONE_VALUE = (
 )
 _NO_INTERVAL = (
     f"Intervals are omitted if they are not informative: for fewer than {FEWEST} items, and if the width is zero, as "
-    f"at full agreement."
+    "at full agreement."
 )
 
 
@@ -429,8 +429,8 @@ def earlier_note(earlier: EarlierLabels) -> str:
     return (
         f"Labels given to an earlier conversation, left out: {earlier.count:,}, of {len(earlier.scenarios):,} "
         f"scenario{'' if len(earlier.scenarios) == 1 else 's'} ({shown}). In these scenarios, another branch has "
-        f"become the outcome, or the scenario was played again. The labels count again if the labelled conversation "
-        f"becomes the outcome again."
+        "become the outcome, or the scenario was played again. The labels count again if the labelled conversation "
+        "becomes the outcome again."
     )
 
 

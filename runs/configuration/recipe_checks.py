@@ -63,7 +63,7 @@ def graph_of(recipe: Recipe, options: Any) -> Graph:
     if not _can_end(graph):
         raise _recipe_error(
             f"recipe: `graph` of {type(recipe).__name__} never ends: no path of edges leads from START to END; add an "
-            f"edge to END"
+            "edge to END"
         )
     return graph
 

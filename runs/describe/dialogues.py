@@ -218,7 +218,7 @@ def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Data
     table.notes.insert(
         0,
         f"Nearly: at least {NEAR:.0%} of the sequences of {SHINGLE} words in common (MinHash), ignoring case and "
-        f"punctuation.",
+        "punctuation.",
     )
     return table
 

@@ -40,7 +40,7 @@ def _tasks(census: Census) -> Table:
     table.rows.append(["all", len(set[str]().union(*census.tasks.values())), single + several])
     table.notes.append(
         f"Dialogues: (person, task) pairs, {single:,} of one domain and {several:,} of several; a pair with several "
-        f"domains counts in each of them, so the column's sum exceeds the last row."
+        "domains counts in each of them, so the column's sum exceeds the last row."
     )
     return table
 
@@ -192,7 +192,7 @@ class Combinations:
                 table.rows.append([one, other, count, len(empty), len(empty) / count, such])
         table.notes.append(
             f"For each pair of facets, among the values that occur at all; {compared:,} pairs of facets were "
-            f"compared. Left out "
+            "compared. Left out "
             f"are facets of one value or of more than {MOST_VALUES}, and pairs with more combinations than there are "
             "dialogues, or than values of a facet that determines both. Some of these combinations may be impossible."
         )

@@ -283,7 +283,7 @@ class Rows:
             if count > 1 and name not in named:
                 raise RunError(
                     f"{self.request.format!r} contains each scenario once, but this run has {count} {what}; choose "
-                    f"one, "
+                    "one, "
                     f"such as '{example}'",
                     setting="where",
                 )

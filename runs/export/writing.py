@@ -264,7 +264,7 @@ class Column:
             return arrow.string() if self.kinds else arrow.null()
         raise RunError(
             f"{place} is {' and '.join(sorted(self.kinds))} in different rows; a Parquet column can hold only one "
-            f"type, so use the encoding jsonl"
+            "type, so use the encoding jsonl"
         )
 
     def fit(self, value: Any) -> Any:

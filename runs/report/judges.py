@@ -130,7 +130,7 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
 _KAPPA = (
     "kappa: Cohen's, of scores with quadratic weights; its interval is asymptotic (none for fewer than "
     f"{FEWEST} pairs, and at full agreement). A dash: one of the two sets has only a single score, so kappa is not "
-    f"informative."
+    "informative."
 )
 
 

@@ -149,7 +149,7 @@ def changed_code_note(reported: Sequence[ReportedRun]) -> str | None:
         return None
     return (
         f"Code had changed when the run was continued: {'; '.join(texts)}. Figures here combine conversations played "
-        f"with different versions. For figures of a single version, start a new run."
+        "with different versions. For figures of a single version, start a new run."
     )
 
 
@@ -204,7 +204,7 @@ def self_judging_note(reported: Sequence[ReportedRun]) -> str | None:
         return None
     return (
         f"{', '.join(found)} judges text that it wrote itself, and models are known to favour their own text. A "
-        f"second judge of another family shows by how much."
+        "second judge of another family shows by how much."
     )
 
 
@@ -299,7 +299,7 @@ def different_users_warning(label: str, first: str, differing: Sequence[str]) ->
     """Return a warning that the differences between two runs are not computed because their users differ."""
     return (
         f"not computed for {label}, whose simulated users differ from those of {first} ({', '.join(differing)}): a "
-        f"difference might come from the users. Allow different users to compute it anyway."
+        "difference might come from the users. Allow different users to compute it anyway."
     )
 
 

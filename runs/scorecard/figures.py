@@ -62,7 +62,7 @@ def read_records(folders: Sequence[Path]) -> list[CardRecord]:
         if record.summary() != records[0].summary():
             raise RunError(
                 f"{folder} was played with {record.summary()}, and {folders[0]} with {records[0].summary()}: only "
-                f"scorecards of the same suite and size can be compared"
+                "scorecards of the same suite and size can be compared"
             )
     return records
 

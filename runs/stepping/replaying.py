@@ -518,7 +518,7 @@ class _OtherRequestError(UnparsedReplyError):
         RoleError.__init__(
             self,
             f"{role} was not called, because its recorded reply belongs to a different request; name {role} among the "
-            f"live roles, too",
+            "live roles, too",
         )
         self.reply = ""
 

@@ -87,7 +87,7 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
         if log.exists() and log.stat().st_size:  # `immutable` would ignore the log silently
             raise StoreError(
                 f"{path} is in a read-only folder, where the data in {log.name} cannot be read; copy both files to a "
-                f"writable folder, and open the copy"
+                "writable folder, and open the copy"
             ) from None
         connection = _connect(uri + "?mode=ro&immutable=1")
     connection.execute("PRAGMA query_only = ON")
@@ -115,7 +115,7 @@ def _check_layout(path: Path, connection: sqlite3.Connection) -> None:
     if version != SCHEMA_VERSION:
         raise StoreError(
             f"{path} has run-file layout {version}, but this version of dialoom reads layout {SCHEMA_VERSION}; use "
-            f"the version that created it, or play the run again"
+            "the version that created it, or play the run again"
         )
     for kind, name, definition in connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
         if name in VIEWS and definition == VIEWS[name]:

@@ -77,7 +77,7 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
     if recipe is not None and found is None:
         return DamagedRunError(
             f"{path}: the recipe {recipe!r} cannot read its content: {_cause(error)}. Rows are damaged or were "
-            f"changed, or this is not the recipe that wrote them"
+            "changed, or this is not the recipe that wrote them"
         )
     return DamagedRunError(
         f"{path} is damaged: {found or _cause(error)}",
@@ -99,7 +99,7 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
     if (row := connection.execute(_WITHOUT_SET).fetchone()) is not None:
         raise DamagedRunError(
             f"{path} is damaged: it contains judgements of the set {row[0]!r:.80}, which is missing in the table "
-            f"judgement_sets",
+            "judgement_sets",
             advice=Advice(
                 "add_judgement_set", "add its row, with empty JSON objects as models and prompts, to read them"
             ),

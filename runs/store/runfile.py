@@ -489,7 +489,7 @@ class RunFile:
         if value is None:
             raise StoreError(
                 f"{self.path} was left incomplete by a run that was stopped at its start; remove the "
-                f"file and start the run again"
+                "file and start the run again"
             )
         return value
 

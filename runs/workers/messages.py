@@ -175,7 +175,7 @@ def take_leftovers(store: RunStore) -> int:
                 raise
             raise StoreError(
                 f"{path} is still being written by a worker of this run, maybe on another machine; wait for that "
-                f"process to end, or stop it",
+                "process to end, or stop it",
                 advice=Advice("resume", "then resume the run", {"path": store.path}),
             ) from error
         with its:

@@ -376,7 +376,7 @@ def _readable_dict(value: dict[Any, Any]) -> Json:
         if type(key) is not str:
             raise UnstorableError(
                 f"a dict with the key {key!r} cannot be stored in a checkpoint: the key is a {type(key).__name__}, "
-                f"not a str"
+                "not a str"
             )
         escaped = escaped or key.startswith("$")
     if escaped:
