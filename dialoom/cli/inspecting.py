@@ -169,10 +169,7 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
         "session": {role: each.session for role, each in config.models.items() if each.session} or None,
         "max_reply": limits or None,
         "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
-        "seed": config.seed,
-        "sample": config.sample,
-        "on_user_fault": config.on_user_fault if config.user_retries else None,
-        "prompts": list(config.prompts) or None,
+        **config.run_settings(is_complete=False),
     }
     fields = {} if recipe is None else recipe.options_type.model_fields
     aliases = {name: field.alias for name, field in fields.items() if field.alias}

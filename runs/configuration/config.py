@@ -50,6 +50,15 @@ class RunConfig(Record):
     study: Mapping[str, Any] | None = None
     code: Mapping[str, str] = Field(default_factory=dict)
 
+    def run_settings(self, is_complete: bool = True) -> dict[str, Any]:
+        """Return the settings that belong neither to the recipe nor to a role, as plain values.
+
+        Args:
+            is_complete: Whether settings that have their default are included.
+        """
+        apart = {"recipe", "options", "models", "users", "panel", "study", "code"}
+        return self.model_dump(mode="json", exclude=apart, exclude_defaults=not is_complete)
+
     @property
     def user_retries(self) -> int:
         """Maximum number of times that a faulty line of the simulated user is requested again."""
@@ -110,5 +119,5 @@ def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
 def _flat(config: RunConfig) -> dict[str, Any]:
     plain = config.model_dump(mode="json")
     roles = {f"{role} {key}": value for role, each in plain["models"].items() for key, value in each.items()}
-    rest = {key: plain[key] for key in ("users", "panel", "seed", "on_user_fault", "sample", "trials", "prompts")}
-    return {"recipe": config.recipe, **plain["options"], **roles, **rest}
+    others = {key: plain[key] for key in ("users", "panel")}
+    return {"recipe": config.recipe, **plain["options"], **roles, **others, **config.run_settings()}

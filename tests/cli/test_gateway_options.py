@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ import yaml
 
 from dialoom.cli.settings import settings_of
 from dialoom.settings import PlayerSettings
-from tests.conftest import Command
+from tests.conftest import ROOT, Command
 from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving
 
@@ -201,6 +202,46 @@ def test_flags_win_over_a_file_and_printed_settings_give_the_same_run(
     dialoom("resume", "b.db", "--timeout", "judge=9")
     dialoom("resume", "b.db", "--timeout", "none")
     assert json.loads(dialoom("status", "b.db", "--json").stdout)["limits"]["timeouts"] == {"judge": 9}
+
+
+def test_printed_settings_of_the_whole_run_give_the_same_run(
+    dialoom: Command, reply_plan: list[object], tmp_path: Path
+) -> None:
+    """Trials, a sample, prompts, repeated user messages, several users and judges, and the settings of each role."""
+    (tmp_path / "mine").mkdir()
+    shutil.copy(ROOT / "prompts" / "personalens" / "assistant.md", tmp_path / "mine")
+    several = [
+        "--model",
+        "user=offline/generic",
+        "--model",
+        "user=offline/attentive",
+        "--model",
+        "judge=offline/generic",
+    ]
+    roles = ["--temperature", "user=0.3", "--structured", "judge=json", "--session", "assistant=user"]
+    whole = [
+        "--trials",
+        2,
+        "--sample",
+        2,
+        "--seed",
+        5,
+        "--on-user-fault",
+        "retry 2",
+        "--prompts",
+        "small",
+        "--prompts",
+        "mine",
+    ]
+    dialoom(*reply_plan, *several, *roles, *whole, "--setting", "base", "--setting", "I", "-o", "a.db")
+    printed = dialoom("status", "a.db", "--config").stdout
+    assert config_of(dialoom, "a.db")["trials"] == 2
+    (tmp_path / "again.yaml").write_text(printed)
+    dialoom("run", "personalens", "--config", "again.yaml", "-o", "b.db")
+    assert dialoom("status", "b.db", "--config").stdout == printed
+    stored = "SELECT value FROM run WHERE key = 'config'"
+    one, other = (sqlite3.connect(tmp_path / name).execute(stored).fetchone() for name in ("a.db", "b.db"))
+    assert json.loads(one[0]) == json.loads(other[0])
 
 
 @pytest.mark.parametrize(
