@@ -40,6 +40,7 @@ from .profile import (
     is_withheld,
     resolve_affinity,
 )
+from .rows import study_advice
 from .similarity import DrawnTexts
 
 _PROFILE_KEYS = ("affinities", "demographics", "interests", "interactions")
@@ -64,7 +65,8 @@ class PersonaLensRelease:
         self.repairs = Repairs()
         self._profiles = root / "data" / "profile"
         if not self._profiles.is_dir():
-            raise DataError(root, "holds no data/profile folder; give the folder of a PersonaLens release")
+            message = "holds no data/profile folder; give the folder of a PersonaLens release"
+            raise DataError(root, message, advice=study_advice(root))
         schema = root / "res" / "schema.json"
         self.schema = AffinitySchema.read(schema) if schema.exists() else None
         own = [domain for domain, _ in self.schema.types] if self.schema is not None else []

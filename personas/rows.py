@@ -8,11 +8,13 @@ import math
 import random
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol
 
 from pydantic import Field
 
+from dialoom.errors import Advice
 from dialoom.inputs import (
     DataError,
     Record,
@@ -34,6 +36,7 @@ Place = tuple[int, Row]
 
 _DELIMITERS = ",;\t|"
 _FORMATS = ".csv, .tsv, .jsonl, .json, .parquet, .yaml, or a pool folder"
+_JSON = (".jsonl", ".ndjson", ".json")
 _LONGEST_CELL = 2**20
 _AS_UTF8 = "save it as UTF-8 (in Excel: 'CSV UTF-8')"
 
@@ -65,6 +68,36 @@ def read_rows(path: Path, text: str) -> Iterator[Place]:
             raise DataError(path, f"the format {suffix!r} is not known; give {_FORMATS}")
     for number, row in rows:
         yield number, plain_row(row, text, path, number)
+
+
+def study_advice(path: Path, *columns: str) -> Advice | None:
+    """Return the advice to make a study of a file, for readers of another form of people.
+
+    Args:
+        path: The file.
+        columns: The columns that a reader of JSON wants.
+
+    Returns:
+        `None` if the file has no rows, only texts, or JSON rows with all of these columns.
+    """
+    try:
+        _, row = next(read_rows(path, "text"))
+    except (DataError, StopIteration):
+        return None
+    is_wanted = path.suffix in _JSON and bool(columns) and row.keys() >= {*columns}
+    if is_wanted or row.keys() <= {"text"}:
+        return None
+    return Advice("new_study", "a study makes conversations from your own people", {"path": path})
+
+
+@contextmanager
+def advising_study(path: Path, *columns: str) -> Iterator[None]:
+    """Add the advice of `study_advice` to errors in a file."""
+    try:
+        yield
+    except DataError as error:
+        error.advice = error.advice or study_advice(path, *columns)
+        raise
 
 
 def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
@@ -226,7 +259,8 @@ def read_demographics(path: Path | None = None) -> DemographicSource:
     """
     path = path or _SHIPPED
     if path.suffix.casefold() not in (".toml", ".csv"):
-        raise DataError(path, "demographics must be tables of weights in a .toml file, or people in a .csv file")
+        message = "demographics must be tables of weights in a .toml file, or people in a .csv file"
+        raise DataError(path, message, advice=study_advice(path))
     return _tables(path) if path.suffix.casefold() == ".toml" else _rows(path)
 
 
@@ -330,4 +364,4 @@ def _weight(path: Path, text: str, line: int) -> float:
 
 def _check_keys(path: Path, named: Sequence[str], what: str) -> None:
     if missing := [key for key in KEYS if key not in named]:
-        raise DataError(path, f"has no {what} of {', '.join(map(repr, missing))}")
+        raise DataError(path, f"has no {what} of {', '.join(map(repr, missing))}", advice=study_advice(path))

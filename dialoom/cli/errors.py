@@ -45,6 +45,7 @@ _ADVICE = {
     "keys": "export it, or give a file of keys with --env-file FILE",
     "list": "'dialoom show {path}' lists them",
     "new_name": "give the new judgements another name with --name",
+    "new_study": "'dialoom new study DIR --from {path}' makes conversations from your own people",
     "new_path": "give another file with -o",
     "open_in_python": "open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)",
     "price": "give it in US dollars per million tokens: {prices} (0,0 if it costs nothing)",

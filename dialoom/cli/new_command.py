@@ -59,7 +59,9 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     new.command("recipe", epilog=OF_LOOKING)(recipe)
     study = _study_command() if arguments[:2] == ["new", "study"] else unread
     new.command("study", help=_STUDY, epilog=OF_PLAYING, cls=PanelCommand)(study)
-    app.add_typer(new, name="new", help="Make a folder with a working recipe or studyas a starting point for your own.")
+    app.add_typer(
+        new, name="new", help="Make a folder with a working recipe or study as a starting point for your own."
+    )
 
 
 def recipe(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import typer
@@ -11,7 +12,7 @@ from dialoom.runs.configuration.recipes import is_recipe, load_recipe, recipe_na
 
 from .command_list import PanelCommand, RecipeList
 from .completion import words_so_far
-from .errors import EXIT_USAGE, OF_PLAYING
+from .errors import EXIT_USAGE, OF_PLAYING, worded
 from .flags import unread
 from .terminal import say
 
@@ -36,7 +37,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     if wanted is not None and wanted.endswith(".py"):
         say(f"dialoom: recipe {wanted!r} is a file; name the recipe in it: {wanted}:NAME", err=True)
         raise SystemExit(EXIT_USAGE)
-    if wanted is not None and is_recipe(wanted):
+    if wanted is not None and (is_recipe(wanted) or Path(wanted).is_file()):
         _add(runs, wanted)
         names = [name for name in names if name != wanted]
     is_listed = wanted is None and arguments[:1] == ["run"] and words_so_far() is None
@@ -66,7 +67,7 @@ def _add(runs: typer.Typer, spec: str) -> None:
     try:
         recipe = load_recipe(spec)
     except DialoomError as error:
-        say(f"dialoom: {error}", err=True)
+        say(f"dialoom: {worded(error)}", err=True)
         raise SystemExit(EXIT_USAGE) from error
     runs.command(spec, help=recipe.summary, epilog=OF_PLAYING, cls=PanelCommand)(_command(spec, recipe))
 

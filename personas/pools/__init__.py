@@ -17,6 +17,7 @@ from dialoom.errors import Advice
 from dialoom.inputs import DataError, Record, decode_json, read_bytes, read_lines, validated
 from dialoom.outputs import write_lines
 from dialoom.personas.profile import HALVES, Repairs
+from dialoom.personas.rows import advising_study
 from dialoom.text import well_formed_value
 
 PoolKind = Literal["profile", "personality"]
@@ -156,16 +157,17 @@ def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
     Raises:
         DataError: If the file cannot be read or a line is invalid.
     """
-    for number, value in values_of(path, repairs):
-        values = {"text": value} if isinstance(value, str) else value
-        if not isinstance(values, dict) or not isinstance(values.get("text"), str):
-            raise DataError(path, f"{_shown(value)}; a line must be a text or an object with a 'text'", number)
-        text = " ".join(values["text"].split())
-        if not text:
-            repairs[EMPTY_TEXT] += 1
-            continue
-        repairs[SPACED] += text != values["text"]
-        yield number, validated(PoolEntry, {"id": content_id(text), **values, "text": text}, path, number)
+    with advising_study(path, "text"):
+        for number, value in values_of(path, repairs):
+            values = {"text": value} if isinstance(value, str) else value
+            if not isinstance(values, dict) or not isinstance(values.get("text"), str):
+                raise DataError(path, f"{_shown(value)}; a line must be a text or an object with a 'text'", number)
+            text = " ".join(values["text"].split())
+            if not text:
+                repairs[EMPTY_TEXT] += 1
+                continue
+            repairs[SPACED] += text != values["text"]
+            yield number, validated(PoolEntry, {"id": content_id(text), **values, "text": text}, path, number)
 
 
 def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
@@ -245,10 +247,11 @@ def read_personas(path: Path, repairs: Repairs | None = None) -> list[Persona]:
     """
     lines: dict[str, int] = {}
     personas: list[Persona] = []
-    for number, value in values_of(path, Repairs() if repairs is None else repairs):
-        persona = _persona(value, path, number)
-        check_id(persona.id, lines, path, number)
-        personas.append(persona)
+    with advising_study(path, "profile", "personality"):
+        for number, value in values_of(path, Repairs() if repairs is None else repairs):
+            persona = _persona(value, path, number)
+            check_id(persona.id, lines, path, number)
+            personas.append(persona)
     if not personas:
         advice = Advice("combine", "combine a pool of profiles and one of personalities", {"path": path})
         raise DataError(path, "contains no persona", advice=advice)
@@ -301,7 +304,5 @@ def _persona(value: Any, path: Path, number: int) -> Persona:
             path, f"holds {type(value).__name__}; each line must be an object with profile and personality", number
         )
     values = {key: " ".join(part.split()) if isinstance(part, str) else part for key, part in value.items()}
-    texts = values.get("profile"), values.get("personality")
-    if "id" not in values and all(isinstance(text, str) for text in texts):
-        values["id"] = content_id(*map(str, texts))
-    return validated(Persona, values, path, number)
+    own_id = content_id(str(values.get("profile")), str(values.get("personality")))
+    return validated(Persona, {"id": own_id, **values}, path, number)

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from dialoom.inputs import DataError, Frozen, Model, Record, parse_json, read_text, validated
 from dialoom.personas.pools import content_id
+from dialoom.personas.rows import advising_study
 from dialoom.text import well_formed_value
 
 Form = Literal["explicit", "choice", "persona"]
@@ -467,7 +468,9 @@ def read_tellers(path: Path | None = None) -> list[str]:
     Raises:
         DataError: If the file or a row is invalid, or a persona occurs twice.
     """
-    return [each.persona for each in read_models(path or SHIPPED_TELLERS, Teller, once="persona")]
+    path = path or SHIPPED_TELLERS
+    with advising_study(path, "persona"):
+        return [each.persona for each in read_models(path, Teller, once="persona")]
 
 
 def read_rated(path: Path | None = None) -> list[RatedPair]:

@@ -236,6 +236,7 @@ def _entry_points_in(folder: str, _changed: int) -> dict[str, EntryPoint]:
 
 
 def _registered(name: str) -> Any:
+    from dialoom.personas.rows import study_advice
     from dialoom.runs.errors import RunError
 
     if name in _OF_COMMANDS:
@@ -246,6 +247,7 @@ def _registered(name: str) -> Any:
         raise RunError(
             f"unknown recipe {name!r}; the registered recipes are {known}, or give path/to/file.py:NAME or STUDY.toml",
             setting="recipe",
+            advice=study_advice(Path(name)),
         )
     return points[name].load()
 

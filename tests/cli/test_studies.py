@@ -321,6 +321,34 @@ def test_files_of_spreadsheets_work_or_are_one_message(
         assert message in told and len(told.splitlines()) == 1 and not (folder / "support.db").exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "personalens", "--profiles", "people.csv"),
+        ("run", "aloe", "--personas", "people.csv"),
+        ("run", "aloe-eval", "--personas", "people.jsonl"),
+        ("run", "apollo", "--source", "people.csv"),
+        ("run", "apollo-write", "--personas", "people.jsonl"),
+        ("run", "personalens-people", "--demographics", "people.csv"),
+        ("run", "people.csv"),
+        ("personas", "import", "people.csv"),
+        ("personas", "check", "people.jsonl"),
+    ],
+)
+def test_rows_given_to_a_recipe_lead_to_a_study(dialoom: Command, folder: Path, command: tuple[str, ...]) -> None:
+    (folder / "people.jsonl").write_text('{"name": "Ada", "style": "in a hurry"}\n')
+    out = () if "check" in command else ("-o", "out")
+    told = dialoom(*command, *out, code=2).stderr
+    assert re.search(rf"; 'dialoom new study DIR --from \S*{command[-1]}' makes conversations from your own", told)
+    assert not (folder / "out").exists()
+
+
+def test_a_fault_in_a_file_of_personas_does_not_lead_to_a_study(dialoom: Command, folder: Path) -> None:
+    (folder / "personas.jsonl").write_text('{"profile": "She rows.", "personality": "She is calm.", "note": 1}\n')
+    told = dialoom("run", "aloe", "--personas", "personas.jsonl", "-o", "out", code=2).stderr
+    assert "unknown key 'note'" in told and "study" not in told
+
+
 def test_people_are_planned_one_at_a_time(folder: Path) -> None:
     """However many there are: neither their rows nor their conversations are held together."""
     (folder / "people.csv").write_text("name,style\n" + "".join(f"P{number},brief\n" for number in range(1_000)))

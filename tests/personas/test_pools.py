@@ -144,7 +144,7 @@ def test_personas_are_read_as_they_were_written(tmp_path: Path) -> None:
     [
         ("", "contains no persona"),
         ('"a text"', ":1: holds str; each line must be an object with profile and personality"),
-        ('{"profile": "x"}', ":1: 'id' is missing"),
+        ('{"profile": "x"}', ":1: 'personality' is missing"),
         ('{"profile": "x", "personality": 3}', ":1: "),
         ('{"profile": "x", "personality": "y"}\n' * 2, ":2: the id "),
     ],

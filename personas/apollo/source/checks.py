@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dialoom.inputs import DataError
+from dialoom.personas.rows import study_advice
 
 from ..calls import TOOLS, CallError, Value, canonical, shown
 from ..executor import execute
@@ -385,6 +386,8 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
         DataError: If a file is missing or broken, refers to something that does not exist, or belongs to another world,
             or if a check fails.
     """
+    if folder.is_file():
+        raise DataError(folder, "is a file; give the folder of a source", advice=study_advice(folder))
     (_, meta), *more = read_lines(folder / META, ApolloMeta)
     if more:
         raise DataError(folder / META, "a source has one line here", more[0][0])
