@@ -23,7 +23,7 @@ BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md docs/design/layout.md docs/sessions.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-frameworks test-ray test-release dist mutants regression check docs notebook commands install bench gate-figures clean
+.PHONY: demo test test-matrix test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-frameworks test-ray test-release dist mutants regression check docs notebook commands install bench gate-figures clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -39,6 +39,10 @@ demo: $(VENV)/.installed
 # With bytecode, whatever the environment says: without it every process compiles, and pytest rewrites, all modules anew.
 test: $(VENV)/.installed-dev
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# Every recipe played by workers, and every kind of stateful player, killed and resumed: one or two minutes.
+test-matrix: $(VENV)/.installed-dev
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/matrix
 
 # Thousands of dialogues with a provider that often fails, and kills in between: one or two minutes.
 test-soak: $(VENV)/.installed-dev

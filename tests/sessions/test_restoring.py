@@ -1,4 +1,4 @@
-"""Assistants with a memory: sessions, what is shown of states, and damage; `test_matrix.py` has the table's cells."""
+"""Assistants with a memory: sessions, what is shown of states, and damage; `tests/matrix` has the table's cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The matrix without Ray: two workers in this process, and the same transfer of their files."""
+"""The dump by which the matrix of workers compares run files, and the recipes of the matrix."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ from dialoom.runs.configuration.recipes import recipe_names
 from dialoom.runs.store.schema import TABLES
 from tests.conftest import ROOT
 from tests.logical_dump import Dump, differences, logical_dump
-from tests.runs.workers.matrix import CASES, Case, Judge, check
-from tests.runs.workers.near import near_cluster
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_workers_give_the_results_of_one_process(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
-    check(case, tmp_path)
+from tests.runs.workers.matrix import CASES, Judge
 
 
 def test_every_recipe_is_in_the_matrix() -> None:

@@ -21,10 +21,10 @@ from dialoom import DialoomError
 from dialoom.roles import restoring
 from dialoom.roles.restoring import KINDS, USES, Refusal
 from docs.player_tables import kinds, refusals
+from tests.conftest import ROOT
 from tests.processes import Started
 from tests.runs.workers.near import near_cluster
-
-from .memories import OTHER_WORDS
+from tests.sessions.memories import OTHER_WORDS
 
 STUDY = """
 name = "memory"
@@ -75,7 +75,7 @@ PLAYERS = {
     "Begins": KINDS[5],
     "alone": KINDS[6],
 }
-"""Those in `memories.py`; `in_memory` has a store besides its checkpointer."""
+"""Those in `tests/sessions/memories.py`; `in_memory` has a store besides its checkpointer."""
 
 
 @dataclass
@@ -251,7 +251,7 @@ CELLS: dict[str, Callable[[Case, bool], Awaitable[None]]] = dict(
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("player", PLAYERS)
 async def test_cell(player: str, use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copy(Path(__file__).parent / "memories.py", tmp_path)
+    shutil.copy(ROOT / "tests" / "sessions" / "memories.py", tmp_path)
     (tmp_path / "ann.toml").write_text(STUDY.replace("PEOPLE", ANN))
     (tmp_path / "both.toml").write_text(STUDY.replace("PEOPLE", f"{ANN}, {BO}"))
     monkeypatch.chdir(tmp_path)
@@ -271,7 +271,7 @@ async def test_cell(player: str, use: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_each_kind_has_a_player_and_the_page_has_both_tables() -> None:
     assert {*map(id, PLAYERS.values())} == {*map(id, KINDS)}
-    page = (Path(__file__).parents[2] / "docs" / "sessions.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "sessions.md").read_text(encoding="utf-8")
     assert kinds() in page and refusals() in page
     declared = [value for value in vars(restoring).values() if isinstance(value, Refusal)]
     assert [*restoring.REFUSALS] == declared
