@@ -1,4 +1,4 @@
-"""The blocking form of the API's operations: each runs in a thread of its own, so that it works in any context."""
+"""The blocking form of the API's operations: each runs in its own thread, so it can be called in any context."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Result = TypeVar("Result")
 def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Result]]) -> Callable[Arguments, Result]:
     """Return the blocking form of an awaitable operation: a function that returns when the work is over.
 
-    The function runs the operation in a new thread with its own event loop. So it can be called from any thread, also
-    where an event loop is already running, as in a notebook. Ctrl-C stops the work at the next checkpoint of each
-    conversation; then `KeyboardInterrupt` is raised. A second Ctrl-C stops the work at once. Nothing that was committed
-    is lost.
+    The function runs the operation in a new thread with its own event loop. It can therefore be called from any thread,
+    even if an event loop is already running there, as in a notebook. Ctrl-C stops the work at the next checkpoint of
+    each conversation; then `KeyboardInterrupt` is raised. A second Ctrl-C stops the work at once. Nothing that was
+    committed is lost.
 
     Args:
         name: The returned function's name.
@@ -55,10 +55,10 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
 
 
 class DaemonThreads(ThreadPoolExecutor):
-    """An executor with a daemon thread per concurrent call, so that a hanging call blocks neither others nor the exit.
+    """An executor with a daemon thread per concurrent call: a call that hangs blocks neither other calls nor the exit.
 
-    A thread is used again after its call and ends with the executor, not earlier: Linux ends the processes that Ray
-    starts when the thread that started them ends.
+    A thread is reused after its call, and ends only when the executor is shut down, because Linux ends the processes
+    that Ray starts as soon as the thread that started them ends.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class DaemonThreads(ThreadPoolExecutor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
-        """End the idle threads, and the others after their calls, without waiting for them."""
+        """End idle threads now and busy threads after their calls; return without waiting for them."""
         with self._lock:
             self._is_closed = True
             for _ in range(self._idle):
@@ -107,7 +107,7 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 async def in_daemon_threads(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run work in an event loop whose synchronous parts, such as nodes of a graph, run in daemon threads."""
+    """Run a coroutine; the event loop runs synchronous functions, such as nodes of a graph, in daemon threads."""
     asyncio.get_running_loop().set_default_executor(DaemonThreads())
     return await work
 

@@ -43,7 +43,7 @@ def chart(
 
     Args:
         frame: The frame, such as `Run.frame` returns.
-        values: The column, or columns, of numbers or verdicts.
+        values: The column of numbers or verdicts, or several such columns.
         path: The file: `.png`, `.svg` or `.pdf`.
         by: Columns to group the rows by.
         over: A column of numbers for the horizontal axis. With it, lines are drawn instead of bars.
@@ -65,7 +65,7 @@ def chart(
         raise RunError(f"matplotlib is not installed: {HOW_TO_INSTALL}")
     names, groups = ([each] if isinstance(each, str) else [*each] for each in (values, by))
     if over is not None and over in groups:
-        raise RunError(f"over: {over!r} is in by, too; give it only once", setting="over")
+        raise RunError(f"over: {over!r} is also in by; give it only once", setting="over")
     found = _estimates(frame, names, [*groups, *([] if over is None else [over])])
     heading = title or ", ".join(names) + (f" by {', '.join(groups)}" if groups else "")
     drawn = _bars(found, names, groups, heading) if over is None else _lines(found, names, over, heading)
@@ -91,12 +91,12 @@ def _estimates(frame: pandas.DataFrame, names: Sequence[str], groups: Sequence[s
             except (TypeError, ValueError) as error:
                 raise RunError(f"column {name!r} must hold numbers or verdicts, got {value!r}") from error
     if not cells:
-        raise RunError(f"there is nothing to draw: {', '.join(names)} has no values")
+        raise RunError(f"there is nothing to draw: no values for {', '.join(names)}")
     return {key: {name: _estimate(by_name[name]) for name in names} for key, by_name in cells.items()}
 
 
 def _estimate(cells: Sequence[tuple[float, Hashable]]) -> Estimate | None:
-    """Return the mean of pairs of a unit and a value; if all values are 0 or 1, they count as verdicts."""
+    """Return the mean of values, each paired with its unit; if all values are 0 or 1, they count as verdicts."""
     tally = Tally()
     are_verdicts = all(value in (0, 1) for value, _ in cells)
     for value, unit in cells:
@@ -112,7 +112,7 @@ def _bars(found: _Found, names: Sequence[str], groups: Sequence[str], title: str
 
 
 def _lines(found: _Found, names: Sequence[str], over: str, title: str) -> Chart:
-    """Return the points of a line for each column and group; the last part of an estimate's key is its x value."""
+    """Return a chart with a line for each column and group. The last part of an estimate's key is its x value."""
     lines: dict[str, dict[float, Estimate | None]] = defaultdict(dict)
     for (*key, place), by_name in found.items():
         if not isinstance(place, int | float) and not hasattr(place, "__float__"):

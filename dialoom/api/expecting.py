@@ -36,21 +36,21 @@ async def areplay(
     prompts: PathLike | Sequence[PathLike] | None = None,
     trust: bool | Trust = False,
 ) -> ReplayResult:
-    """Play a saved case with the current code, from its recorded replies or with live roles that reply again.
+    """Play a saved case with the current code: with its recorded replies, or with new replies of the roles in `live`.
 
     Example:
         >>> asyncio.run(dialoom.areplay("talk.case.json")).is_same
         True
 
     Args:
-        case: The case that `save` in the step debugger wrote, or its file. Files that the case names are looked up
-            beside its file first, then in the working folder, then where they were when it was saved.
+        case: The case that `save` in the step debugger wrote, or its file. Files that the case names are looked up in
+            the folder of the case first, then in the working folder, then at their paths when the case was saved.
         live: The roles that reply again, with their current prompts and code. Every other speaker repeats its recorded
             messages, even if the messages before them are different now. A judge's recorded reply is used only if the
             conversation is the one that it judged.
         models: Models of live roles, in place of the recorded ones.
         prompts: Sets of prompts that replace the recipe's own, for live roles; as for `play`.
-        trust: Trust the code and the addresses that the case refers to.
+        trust: Whether to trust the code and the addresses that the case refers to.
 
     Returns:
         The result. `is_same` tells whether the conversation took the recorded path or, with live roles, whether the
@@ -58,7 +58,8 @@ async def areplay(
 
     Raises:
         RunError, RecipeError, BindingError: If the case cannot be played.
-        TrustError: If the case refers to code or an address that this user has not given, and `trust` is not set.
+        TrustError: If the case refers to code or an address that was not specified on this machine, and `trust` is not
+            set.
     """
     read, folders = (case, []) if isinstance(case, Case) else (read_case(Path(case)), [Path(case).absolute().parent])
     trusting = trust if isinstance(trust, Trust) else Trust(trust)
@@ -90,18 +91,18 @@ def _waited_for(played: Coroutine[Any, Any, ReplayResult]) -> ReplayResult:
 def check_replay(
     path: Path, live: Sequence[str], requirements: Sequence[str], allow: Sequence[str], root: Path
 ) -> None:
-    """Play a saved case as a test, with its live roles, trusting the code that it refers to.
+    """Play a saved case as a test. The code that the case refers to is trusted.
 
     Args:
         path: The case.
         live: The roles that reply again.
         requirements: Requirements on the scores, in place of the recorded judgements.
-        allow: Conditions that do not fail a requirement.
-        root: The folder in which files and modules that are not beside the case are looked up.
+        allow: Conditions to accept, which otherwise fail a requirement; see `Run.require`.
+        root: The folder in which files and modules are looked up that are not in the folder of the case.
 
     Raises:
         AssertionError: If the result is not the recorded one, or a requirement is not met.
-        RunError: As for `areplay` and `require_of_replay`.
+        RunError: In the same cases as `areplay` and `require_of_replay`.
     """
     played = _waited_for(play_case(read_case(path), Trust(True), folders=[path.parent, root], live=live))
     told = [*played.lines, *played.scores, *played.departures]
@@ -149,7 +150,7 @@ class Expectation:
 
     Attributes:
         of: The run, or the replay.
-        allow: Conditions that do not fail an expectation; see `Run.require`.
+        allow: Conditions to accept, which otherwise fail an expectation; see `Run.require`.
         judging: The set of judgements of a run; by default the oldest.
         where: Only scenarios of a run that match this expression.
         name: The metric.
@@ -178,25 +179,25 @@ class Expectation:
         return changed(self, is_confident=True)
 
     def at_least(self, bound: float) -> Expectation:
-        """Expect that the mean is at least a value; for verdicts, that the share of true verdicts (0 to 1) is.
+        """Expect that the mean (of verdicts, the share of true ones, 0 to 1) is at least `bound`.
 
         Raises:
-            AssertionError: If the expectation is not met; the message has the value, the reason and the worst
+            AssertionError: If the expectation is not met; the message contains the value, the reason and the worst
                 conversation.
             RunError: If the expectation cannot be checked; see `Run.require`.
         """
         return self._expected(">=", bound)
 
     def at_most(self, bound: float) -> Expectation:
-        """Expect that the mean is at most a value; it raises the same errors as `at_least`."""
+        """Expect that the mean is at most `bound`; the same errors are raised as by `at_least`."""
         return self._expected("<=", bound)
 
     def not_worse_than(self, baseline: RunReader | PathLike) -> Expectation:
         """Expect that the metric (every metric, if none is given) is not significantly lower than in another run.
 
         Raises:
-            AssertionError, RunError: As for `at_least`. Apart from the role under evaluation, the two runs must have
-                the same settings.
+            AssertionError, RunError: In the same cases as `at_least`. Apart from the role under evaluation, the two
+                runs must have the same settings.
         """
         if not isinstance(self.of, RunReader):
             raise RunError("not_worse_than compares runs, but this is a replay")
@@ -238,7 +239,7 @@ def expect(
     judging: str | None = None,
     where: str | None = None,
 ) -> Expectation:
-    """Return an expectation of a run's or a replay's scores, for tests; it raises `AssertionError` if it is not met.
+    """Return an expectation of a run's or a replay's scores, for tests; `AssertionError` is raised if it is not met.
 
     Example:
         >>> expected = dialoom.expect(dialoom.open_run("run.db"), allow=["offline"])
@@ -250,8 +251,8 @@ def expect(
 
     Args:
         of: A run, or the result of `dialoom.replay` with live roles.
-        allow: Conditions that do not fail the expectation: `offline`, `missing`, `constant`, `unfinished`; see
-            `Run.require`.
+        allow: Conditions to accept, which otherwise fail the expectation: `offline`, `missing`, `constant`,
+            `unfinished`, `unhealthy`; see `Run.require`.
         judging: The set of judgements; by default the oldest.
         where: Only scenarios that match this expression.
     """
@@ -266,7 +267,7 @@ def worst_conversation(
 ) -> str:
     """Return the conversation with the worst score of a requirement's metric, as text; empty if nothing was scored.
 
-    A missing score is worse than any other. Of several conversations with the worst score, the first is returned.
+    A missing score is worse than any other. If several conversations have the worst score, the first is returned.
     """
     episodes = of.episodes(judging, where=where) if isinstance(of, RunReader) else [_episode(of)]
     worst: tuple[float, Episode, str] | None = None
@@ -292,7 +293,7 @@ def junit(name: str, found: Sequence[Checked], worst: Sequence[str]) -> str:
     Args:
         name: The name of the suite, such as the run's file.
         found: The checked requirements.
-        worst: The worst conversation for each requirement; an empty text if there is none.
+        worst: The worst conversation for each requirement; an empty string if there is none.
     """
     failures = str(sum(not each.is_met for each in found))
     suite = ElementTree.Element("testsuite", name=harmless(name), tests=str(len(found)), failures=failures)

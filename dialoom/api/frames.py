@@ -145,7 +145,7 @@ def _calibrated(run: RunFile, labels: Path | None, judging: str | None, where: s
 
 
 def _faults_by_call(run: RunFile) -> dict[int, str]:
-    """Return the kinds of faults in each call's reply, by call; empty if the recipe is unknown."""
+    """Return the kinds of faults in each call's reply, by call; empty if the recipe is not trusted."""
     found: dict[int, str] = {}
     with suppress(TrustError):
         for position in run.unsound():
@@ -161,7 +161,7 @@ def _offline(run: RunFile, judging: str | None) -> str | None:
 
 
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe's own values as columns. A name in use gets its kind as prefix, such as `facet.number`."""
+    """Return a recipe's own values as columns. A name that is taken is prefixed by its kind, as in `facet.number`."""
     return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
 
 

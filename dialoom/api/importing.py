@@ -29,7 +29,7 @@ from .settings import PlaySettings
 from .tasks import check_transcripts, take_study
 
 _AT_ONCE = 200
-"""Conversations that are written in one transaction."""
+"""Number of conversations that are written in one transaction."""
 
 _MOST_SHOWN = 20
 """The number of broken rows that an error or a result quotes; the others are only counted."""
@@ -47,7 +47,7 @@ class Imported:
     Attributes:
         run: The run.
         added: The number of new conversations.
-        known: The number of conversations that the run had already, or that the file repeats.
+        known: The number of conversations that the run already had, or that are repeated in the file.
         broken: The number of broken rows, which were skipped.
         errors: The first errors in broken rows, each with file and line.
         is_complete: False if the import was stopped; importing again adds the rest.
@@ -70,7 +70,7 @@ async def aimport_transcripts(
     broken: Literal["refuse", "skip"] = "refuse",
     **settings: Unpack[PlaySettings],
 ) -> Imported:
-    """Import conversations recorded elsewhere into a run of the recipe `transcript`, new or existing.
+    """Import conversations recorded elsewhere into a new or existing run of the recipe `transcript`.
 
     Example:
         >>> run = dialoom.import_transcripts("talks.jsonl", path="talks.db").run
@@ -78,8 +78,8 @@ async def aimport_transcripts(
         'Where is my order?'
 
     Args:
-        source: A file, or a folder of files: rows with `messages`, ShareGPT, dialoom's exports, PersonaLens' release
-            dialogues, inspect_ai logs; see `docs/transcripts.md`.
+        source: A file, or a folder of files: rows with `messages`, ShareGPT, dialoom's exports, dialogues of the
+            PersonaLens release, inspect_ai logs; see `docs/transcripts.md`.
         path: The run's file; if it exists, the conversations that it does not have yet are added.
         study: A study. Its judges and checks can score the conversations, and its user can continue them.
         reader: A reader for a format of your own: a function from a path to numbered rows, or
@@ -163,7 +163,7 @@ def _opened(path: Path, study: PathLike | None, settings: PlaySettings) -> Itera
 def _add(
     store: RunStore, source: Path, reader: Reader | None, imported: Imported, is_stopped: Callable[[], bool]
 ) -> None:
-    """Add the conversations that the run does not have yet, `_AT_ONCE` in one transaction."""
+    """Add the conversations that the run does not have yet, `_AT_ONCE` per transaction."""
     recipe = store.recipe
     assert isinstance(recipe, Transcripts)
     waiting: list[tuple[Transcript, Outcome]] = []

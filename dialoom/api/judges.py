@@ -68,7 +68,7 @@ def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[
     if len({*counts.values()}) > 1 or 0 in counts.values():
         told = ", ".join(f"{count} of {role or 'every role'}" for role, count in counts.items())
         raise RunError(
-            f"models: every judging role needs the same number of judges, or one; given are {told}", setting="models"
+            f"models: every judging role needs the same number of judges, or one; got {told}", setting="models"
         )
     seats = [
         {role: judges[place if len(judges) > 1 else 0] for role, judges in given.items()}
@@ -101,7 +101,7 @@ def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
     """Check that no role has several models unless the run accepts several for that role.
 
     Raises:
-        RunError: If not.
+        RunError: If there are several models for a role that accepts only one.
     """
     several = [role for role, players in (models or {}).items() if isinstance(players, list | tuple)]
     may = roles_of_several(recipe)
@@ -112,7 +112,7 @@ def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
 
 
 def user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players], list[ModelLike]]:
-    """Return the players with only the first model of the user, and the further models of the user.
+    """Return the players, of which the user has only its first model, and the user's further models.
 
     Raises:
         RunError: If the list of the user's models is empty.
@@ -130,7 +130,7 @@ def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBin
     """Return the bindings of the user's further models, which the run's file stores.
 
     Raises:
-        RunError: If two have one name, or one is in no file, so that a resumed run could not call it.
+        RunError: If two have the same name, or one is defined in no file, so that a resumed run could not call it.
     """
     users = [each.by_role[USER] for each in (first, *others)]
     names = [each.model for each in users]
@@ -151,7 +151,7 @@ def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) 
     """Return the bindings of further judges, which the run's file stores.
 
     Raises:
-        RunError: If two have one name, or one is in no file, so that a resumed run could not call it.
+        RunError: If two have the same name, or one is defined in no file, so that a resumed run could not call it.
     """
     if others and any(each.objects.keys() - first.objects.keys() for each in others):
         raise RunError(
@@ -164,7 +164,7 @@ def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) 
 
 
 def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[tuple[Bindings, str]]:
-    """Return the judges and the set's name for each judging: the first judging by every judge, then the second, ...
+    """Return the judges and the set's name for each judging: the first judging by each judge, then the second, etc.
 
     Raises:
         RunError: If a name is given for several judges, two sets would have the same name, or `repeat` is less than 1.

@@ -51,7 +51,8 @@ from .tasks import (
 
 
 class Run(RunReader):
-    """A handle of a run: it reads the file at any time, as `RunReader`, and resumes, judges and steps through the run.
+    """A handle of a run: reads the file at any time, as `RunReader` does, and resumes, judges and steps through the
+    run.
 
     Example:
         >>> run = dialoom.open_run("run.db")
@@ -66,8 +67,8 @@ class Run(RunReader):
         trust: As for `RunReader`.
 
     Attributes:
-        ended: The result of the work that returned this handle; `None` without any. `ended.stopped` is the reason
-            if it was stopped by its budget or by failures.
+        ended: The result of the work that returned this handle; `None` if no work did. `ended.stopped` is the reason if
+            the work was stopped by its budget or by failures.
     """
 
     def __init__(
@@ -153,7 +154,7 @@ class Run(RunReader):
         return stream(self._given, path=self.path, is_new=False, models=self._known(models), **trusting)
 
     def _trusting(self, calls: CallSettings) -> CallSettings:
-        """Return the call settings, with this handle's trust setting unless they set it themselves."""
+        """Return the call settings, with this handle's trust setting unless they contain their own."""
         return {"trust": self._trust.everything, **calls}
 
     def _stateful_players(self, file: RunFile) -> dict[str, OwnPlayer]:
@@ -179,7 +180,7 @@ def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool | 
     Args:
         path: The file.
         recipe: The recipe, if the run was made with a recipe object.
-        trust: Use the code and the addresses that the file refers to, whoever made it; see `RunReader`.
+        trust: Whether to use the code and the addresses that the file refers to, whoever made it; see `RunReader`.
 
     Raises:
         StoreError: If there is no such file, or it is not a run.
@@ -216,8 +217,9 @@ async def aplay(
 
     Raises:
         RunError, RecipeError, BindingError, PromptError, DataError, StoreError, CacheError: If an argument is wrong. An
-        error found before the first scenario is played leaves no file. An error found later, such as an input of a
-        prompt that a node leaves out, leaves a run that can be resumed. All of these are `DialoomError`.
+        error found before the first scenario is played leaves no file. After an error found later, such as an input of
+            a prompt that a node does not provide, the run can be resumed. All of these errors are subclasses of
+            `DialoomError`.
         StoppedError: If the run was stopped while it was planned; nothing is written.
     """
     if folder is not None:
@@ -233,7 +235,7 @@ async def aplay(
 async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySettings]) -> Run:
     """Make a new run and its plan without playing; `resume` plays it, `Run.step` steps through a conversation.
 
-    The arguments, and what is raised, are those of `play`.
+    The arguments and the errors raised are those of `play`.
 
     Example:
         >>> dialoom.plan("personalens", path="planned.db", options={"limit": 2}).status().pending
@@ -270,7 +272,8 @@ async def aresume(
     Raises:
         StoreError: If it is not a run, another process writes it, or it has more trials than requested.
         RunError, BindingError, CacheError: If something is missing or wrong; the message says what.
-        TrustError: If the run refers to code or an address that this user has not given, and `trust` is not set.
+        TrustError: If the run refers to code or an address that was not specified on this machine, and `trust` is not
+            set.
     """
     async with reopened(path, recipe, models, calls) as task:
         if retry_failed:
@@ -306,11 +309,11 @@ async def ajudge(
         model: The judge for every judging role that is not in `models`. Several judges, in a list, judge one after the
             other, each into its own set; the set `panel` combines them. `models` accepts lists as well.
         name: The set's name; by default the judges' models.
-        repeat: How often each judge judges all scenarios, each time into another set (`NAME`, `NAME #2`, ...). The sets
-            show how far a judge agrees with itself.
+        repeat: How often each judge judges all scenarios; each repetition goes into its own set (`NAME`, `NAME #2`,
+            ...). The sets show how far a judge agrees with itself.
         sample: The maximum number of scenarios to judge, drawn with the run's seed from those that the judge is asked
             about (some recipes ask about failures only). A larger number in a later call adds scenarios.
-        where: Judge only scenarios that match this expression.
+        where: Only scenarios that match this expression are judged.
         judges: A study's file; its judges and checks score the imported conversations from now on.
         recipe: The recipe, if the run was made with a recipe object.
         retry_failed: Whether failed judgings are tried again.
@@ -417,7 +420,8 @@ async def aretry(
     Raises:
         StoreError: If it is not a run, another process writes it, or it has no such scenario or set.
         RunError, BindingError, CacheError: If something is missing or wrong; the message says what.
-        TrustError: If the run refers to code or an address that this user has not given, and `trust` is not set.
+        TrustError: If the run refers to code or an address that was not specified on this machine, and `trust` is not
+            set.
     """
     if judging is not None and not unparsed:
         raise RunError(
@@ -447,7 +451,7 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
         **settings: As for `play`.
 
     Raises:
-        RunError: If understudies cannot play the recipe; also as for `play`.
+        RunError: If understudies cannot play the recipe, and in the same cases as `play`.
     """
     new = await asyncio.to_thread(lambda: resolve(recipe, False, **settings))
     tell, control = watched(settings)
@@ -459,8 +463,9 @@ async def stream(
 ) -> AsyncGenerator[Event, None]:
     """Yield the events of a run while it is played or, if no recipe is given, resumed.
 
-    Leaving the loop early stops the work. Committed steps are kept, and `resume` continues from them. To go on in the
-    same coroutine, wrap the stream in `contextlib.aclosing`: otherwise the event loop closes it only later.
+    Leaving the loop early stops the work. Committed steps are kept, and `resume` continues from them. If the same
+    coroutine then does other work, wrap the stream in `contextlib.aclosing`: otherwise, the event loop closes the
+    stream only later.
 
     Example:
         >>> async def watch():
@@ -475,13 +480,13 @@ async def stream(
         path: The run's file.
         is_new: Whether to make a new run; by default true if a recipe is given. To resume a run made with a recipe
             object, give the object again and set this to false.
-        **settings: As for `play`; when resuming, only `models` and settings of how calls are made.
+        **settings: As for `play`; when resuming, only `models` and those of `CallSettings`.
 
     Yields:
         Events; the last one is `Ended`.
 
     Raises:
-        DialoomError: As `play` and `resume`.
+        DialoomError: In the same cases as `play` and `resume`.
     """
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
     listener, control = settings.get("on_event"), settings.get("control") or Control()

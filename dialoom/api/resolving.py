@@ -30,7 +30,7 @@ class NewRun:
     Attributes:
         recipe: The recipe.
         config: The configuration, which determines what the run does.
-        bindings: The players, those given as objects included.
+        bindings: The players, including those given as objects.
         policy: How calls are made.
     """
 
@@ -45,7 +45,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
 
     Args:
         recipe: As for `play`.
-        is_played: True if the run is played at once, so that the providers' keys are required.
+        is_played: Whether the run is played immediately, so that the providers' keys are required.
         **settings: As for `play`.
 
     Raises:

@@ -61,17 +61,17 @@ class RunReader:
     Args:
         path: The file.
         recipe: The recipe, if the run was made with a recipe object.
-        trust: Use the code and the addresses that the file refers to, whoever made it; a `Trust` also reports what it
-            allows. Without it, only code and addresses are used that this user gave on this machine when the run was
-            made; a private list records them.
+        trust: Whether to use the code and the addresses that the file refers to, whoever made it; a `Trust` also
+            reports what it allows. By default, only code and addresses are used that this user specified on this
+            machine when the run was made; they are recorded in a private list.
 
     Attributes:
         path: The file.
 
     Raises:
         StoreError: If there is no such file, or it is not a run.
-        RunError: If its recipe cannot be loaded, as soon as it is needed; or if the run was made by another recipe.
-        TrustError: If the recipe is a file that this user has not given, as soon as the recipe is needed.
+        RunError: If the run was made by another recipe; or, once the recipe is needed, if it cannot be loaded.
+        TrustError: Once the recipe is needed, if it is in a file that was not specified on this machine.
     """
 
     def __init__(self, path: PathLike, recipe: RecipeLike | None = None, *, trust: bool | Trust = False) -> None:
@@ -176,7 +176,7 @@ class RunReader:
             return file.status()
 
     def changes(self) -> dict[str, dict[str, int]]:
-        """Return the number of calls not sent as configured, by role and by the setting that was changed and why."""
+        """Return the number of calls that were not sent as configured, by role and by what was changed and why."""
         with self._opened() as file:
             return file.changes()
 
@@ -190,7 +190,9 @@ class RunReader:
         limit: int = 50,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> ScenarioPage:
-        """Return a page of scenarios, finished or not, with their figures; fast for any number of them without `where`.
+        """Return a page of scenarios, finished or not, with their figures.
+
+        Without `where`, this is fast for any number of scenarios.
 
         Args:
             query: Which scenarios, and in which order; by default all, in plan order.
@@ -219,13 +221,15 @@ class RunReader:
         sort: str | None = None,
         is_descending: bool = False,
     ) -> Iterator[tuple[int, RecordedEpisode]]:
-        """Yield the position and the figures of every scenario, finished or not; memory does not grow without `sort`.
+        """Yield the position and the figures of every scenario, finished or not.
+
+        The memory use is constant unless `sort` is given.
 
         Args:
             judging: The set of judgements; by default the oldest.
             where: Only scenarios that match this expression; see `episodes`.
             sort: An expression to sort by; scenarios without a value come last. By default in plan order.
-            is_descending: Return the highest first.
+            is_descending: Whether the highest values come first.
 
         Raises:
             RunError: If an expression is wrong.
@@ -235,7 +239,7 @@ class RunReader:
             yield from all_scenarios(file, judging, where, sort, is_descending)
 
     def search(self, words: str, on_progress: Callable[[str, int, int], None] | None = None) -> dict[int, str]:
-        """Return the first message that contains the words, by the scenario's position; see `search` of `scenarios`.
+        """Return each scenario's first message that contains the words, by position; see `search` of `scenarios`.
 
         Raises:
             RunError: If there is no word.
@@ -256,7 +260,7 @@ class RunReader:
             search: As for `scenarios`.
 
         Raises:
-            RunError, StoreError, OutputError: As `scenarios`; also if there is no such scenario.
+            RunError, StoreError, OutputError: In the same cases as `scenarios`, or if there is no such scenario.
         """
         with self._opened() as file:
             return neighbours(file, scenario, query, where, search)
@@ -361,7 +365,8 @@ class RunReader:
 
         Args:
             call: The call's row in the ledger.
-            before: The row of the call to compare the request with.
+            before: The row of an earlier call; messages that its request does not contain are new. By default, none are
+                marked.
 
         Raises:
             RunError: If there is no such call.
@@ -378,10 +383,10 @@ class RunReader:
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
-            item: The judgement's id, as `conversation` has it.
+            item: The judgement's id, as in the result of `conversation`.
             annotator: The person's name.
             label: A value of the metric's scale (`yes`, `4`); empty to remove the label.
-            path: The labels file, made if it is not there; by default `NAME.labels.csv` beside the run.
+            path: The labels file, which is created if it does not exist; by default `NAME.labels.csv` beside the run.
 
         Raises:
             RunError: If there is no such judgement, or the label is not on its scale.
@@ -513,11 +518,11 @@ class RunReader:
             return agreement(file, labels, judging=judging, metrics=metrics, scales=scales, where=where)
 
     def judge_health(self, judging: str | None = None, *, most: int | None = None) -> list[Health]:
-        """Return the health of a judge in each of its metrics; reports have it as the table `judge-health`.
+        """Return the health of a judge in each of its metrics; reports contain it as the table `judge-health`.
 
         Args:
             judging: The set of judgements; by default the oldest.
-            most: The most scenarios to read, from the first; by default all.
+            most: The maximum number of scenarios to read, in plan order; by default all.
 
         Raises:
             StoreError: If there is no such set.
@@ -600,10 +605,12 @@ class RunReader:
             *requirements: Texts such as `resolved >= 80%`, `tone >= 3.5` or `pass^3(resolved) >= 60%`.
             is_confident: Whether the whole 95 % interval must meet a requirement, not only the mean.
             not_worse_than: Another run to compare with, by the paired test of reports: no required metric (without
-                requirements, no metric at all) may be lower than in that run. The runs may differ only in the role
-                under evaluation.
+                requirements, no metric at all) may be significantly lower than in that run. The runs may differ only in
+                the role under evaluation.
             metrics: Metrics to compare with the other run besides those of the requirements.
-            allow: Conditions that do not fail a requirement: `offline`, `missing`, `constant`, `unfinished`.
+            allow: Conditions to accept, which otherwise fail a requirement: `offline` (an offline model affects the
+                scores), `missing` (scores are missing), `constant` (a judge's scores are all equal), `unfinished`
+                (scenarios failed or were not played), `unhealthy` (the judge fails another check of its health).
             allow_different_users: Whether the user's model and prompt may also differ between the runs.
             judging: The set of judgements; by default the oldest.
             where: Only scenarios that match this expression.
@@ -639,13 +646,13 @@ class RunReader:
             against: Runs or files of rows (JSON Lines, Parquet), such as test data, that are searched for copies of the
                 dialogues.
             where: Only scenarios that match this expression; see `episodes`.
-            embedder: Also find texts of nearly the same meaning, by `lexical` or `st:MODEL`.
-            alike: The least cosine similarity of such texts (0.9).
+            embedder: Also find texts with nearly the same meaning, with the embedder `lexical` or `st:MODEL`.
+            alike: The minimum cosine similarity of such texts; by default 0.9.
             like: A run or a file of real conversations; the statistics then include distances from their users.
 
         Raises:
             RunError: If a file is missing or of another kind, a library is missing (extra `describe`), there is no such
-                embedder, or nothing is finished.
+                embedder, or no scenario is finished.
             DataError: If a line cannot be read; the message names it.
         """
         from dialoom.runs.describe import SimilarTexts, describe_run
@@ -687,7 +694,7 @@ class RunReader:
                 `scores`.
             only: `sound`: only dialogues in which the gate found no fault; `faulty`: only dialogues with faults.
             without: Kinds of faults; dialogues with such a fault are left out.
-            license: The license in the data's card, by the hub's identifier; by default `unknown`.
+            license: The license in the data's card, as an identifier of the Hugging Face hub; by default `unknown`.
             card: Whether the data's card contains statistics of the written rows; see `describe`.
 
         Returns:
@@ -837,7 +844,7 @@ def describe(
     like: PathLike | None = None,
     trust: bool = False,
 ) -> Report:
-    """Return statistics of a dataset: for a run as `Run.describe`, for a PersonaLens release its tables 1 and 6 to 10.
+    """Return statistics of a dataset: those of `Run.describe` or, for a PersonaLens release, its tables 1 and 6 to 10.
 
     Example:
         >>> dialoom.describe("run.db")["sizes"].columns[:3]
@@ -848,13 +855,13 @@ def describe(
             the PersonaLens release.
         against: As for `Run.describe`.
         where: For a run, only scenarios that match this expression.
-        embedder: Also find texts of nearly the same meaning, by `lexical` or `st:MODEL`.
-        alike: The least cosine similarity of such texts (0.9).
+        embedder: Also find texts with nearly the same meaning, with the embedder `lexical` or `st:MODEL`.
+        alike: The minimum cosine similarity of such texts; by default 0.9.
         like: As for `Run.describe`.
         trust: As for `RunReader`.
 
     Raises:
-        RunError: If it is none of these kinds, a library is missing (extra `describe`), or it is empty.
+        RunError: If `path` is none of these, a library is missing (extra `describe`), or it is empty.
         DataError: If a line cannot be read; the message names the file and the line.
     """
     from dialoom.runs.describe import SimilarTexts, describe_path
@@ -885,12 +892,12 @@ def report(
         *runs: Runs of one recipe, one by one or as a list.
         judging: The name of the set of judgements in each run; by default all sets of a single run, or the oldest of
             each run.
-        tables: Only these, by name.
+        tables: Only these tables, by name; by default all.
         where: Only scenarios that match this expression; see `Run.episodes`.
         labels: A labels file for each run; scores calibrated with it are shown in additional tables. `True` for the
             files of `Run.label`.
         allow_different_users: Whether differences are also computed between runs whose user model, user prompt or
-            source of personas differs; the table's title then says so.
+            source of personas differs; the table's title then states it.
         trust: As for `RunReader`, for runs that are given as paths.
         on_progress: Called with the number of scenarios read so far, each time one is read (each is read several
             times). An exception that it raises ends the work.

@@ -1,4 +1,4 @@
-"""Scorecards: every system of a suite is played by every assistant, each as a separate run; all resume together."""
+"""Scorecards: every system of a suite is played by every assistant, in separate runs that are resumed together."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ async def ascorecard(
 ) -> Scorecard:
     """Play all systems of a suite, each as a run in a folder, and write a page with their results.
 
-    Called again with the same arguments, it resumes where it stopped and repeats no paid call. Called with additional
-    assistants, it adds them.
+    If the function is called again with the same arguments, it resumes where it stopped and repeats no paid call. If it
+    is called with additional assistants, it adds them.
 
     Example:
         >>> card = dialoom.scorecard("card", models={"assistant": ["offline/attentive", my_agent]})  # doctest: +SKIP
@@ -100,7 +100,7 @@ async def ascorecard(
     Raises:
         RunError: If something in the suite or the settings is wrong, or the folder holds another scorecard. It is
             raised before anything is sent.
-        DialoomError: As `play`.
+        DialoomError: In the same cases as `play`.
     """
     folder = Path(path)
     tell, control = watched(settings)
@@ -136,7 +136,7 @@ def open_scorecard(*folders: PathLike, allow_different_users: bool = False, trus
     Args:
         *folders: The folders of the scorecards.
         allow_different_users: Whether assistants are compared even if the user model, the user prompt or the source of
-            personas differs; the table's title then says so.
+            personas differs; the table's title then states it.
         trust: As for `Run`.
 
     Raises:
@@ -216,7 +216,7 @@ def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
     """Check that each role in the caller's settings is a role of at least one system.
 
     Raises:
-        RunError: If not.
+        RunError: If a role is unknown.
     """
     for name, value in players.items():
         for role in value if isinstance(value, Mapping) else ():
@@ -227,7 +227,8 @@ def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
 def _settings(
     suite: Suite, system: SuiteSystem, recipe: Recipe, size: Size, model: ModelLike | None, given: JudgeSettings
 ) -> PlaySettings:
-    """Return the settings of a system's run: the caller's override the system's, which override the suite's."""
+    """Return the settings of a system's run. The caller's settings override the system's; those override the
+    suite's."""
     sized = system.sized(size)
     roles = WithRoles.of(recipe).roles_used(parsed_options(recipe, sized.options))
     _check_roles(recipe.roles, system.players())
@@ -344,7 +345,7 @@ def _is_left(path: Path, retry_failed: bool) -> bool:
 
 
 def _left_of(budget: Budget | None, others: Collection[Path]) -> Budget | None:
-    """Return the budget of one run: the common budget less the usage of the other runs."""
+    """Return the budget of one run: the common budget minus the usage of the other runs."""
     if budget is None:
         return None
     bounds = budget.model_dump(include=budget.model_fields_set)

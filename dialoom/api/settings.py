@@ -19,7 +19,7 @@ RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"
 class CallSettings(ProcessSettings, total=False):
     """Settings of how calls are made. None of them changes the content of a dialogue.
 
-    Budget, prices, rates, time-outs and context windows are stored in the run's file for later resumes.
+    Budget, prices, rates, time-outs and context windows are stored in the run's file, and apply when it is resumed.
 
     Example:
         >>> calls = dialoom.CallSettings(concurrency=4, budget=dialoom.Budget(max_cost=2))
@@ -27,9 +27,9 @@ class CallSettings(ProcessSettings, total=False):
     """
 
     on_event: Annotated[
-        Callable[[Event], None] | None, Field(description="Called with each event, in the thread that plays.")
+        Callable[[Event], None] | None, Field(description="A function called with each event in the thread that plays.")
     ]
-    control: Annotated[Control | None, Field(description="Stops the work from another thread.")]
+    control: Annotated[Control | None, Field(description="An object through which another thread can stop the work.")]
 
 
 class JudgeSettings(PlayerSettings, CallSettings, total=False):

@@ -1,4 +1,4 @@
-"""Simulated users that talk to an assistant, from Python values: from rows of people and tasks to a judged run."""
+"""Conversations of simulated users with an assistant, given as Python values: people, tasks, judges and checks."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ async def asimulate(
         per_person: The number of tasks of each person, drawn with the seed; by default all tasks.
         in_sequence: Whether one person's conversations are played one after another, in the order of the tasks, so that
             an assistant that keeps state can remember the earlier ones.
-        trials: How often each conversation is played, independently of the other times; a repeated call may increase
-            it.
-        seed: The seed of every random draw.
+        trials: How often each conversation is played; the trials are independent. A repeated call may increase the
+            number.
+        seed: The seed from which all random draws are derived.
         on_user_fault: `flag`, or `retry N`; see `play`.
         **calls: How calls are made; see `CallSettings`.
 
@@ -137,7 +137,7 @@ class _Given:
 
     Attributes:
         rows: The rows; `None` if a file was given.
-        source: The keys of the study's table for the source of the rows.
+        source: The entries of the study's table that state where the rows come from: the file, if one was given.
         content: A hash of the rows; empty for a file.
     """
 
@@ -239,7 +239,7 @@ def _check_workers(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any
 
 
 def _check_same(path: Path, recipe: Simulation, settings: Mapping[str, Any], models: Mapping[str, Players]) -> None:
-    """Raise an error if the existing run has other rows, settings, function names or models."""
+    """Raise an error if the existing run has different rows, settings, function names or models."""
     with RunFile(path) as run:
         config = run.config
     if config.study != recipe.study.plain():

@@ -57,7 +57,7 @@ from .resolving import resolve
 from .settings import CallSettings, PlaySettings, RecipeLike, call_policy
 
 _AT_ONCE = 200
-"""Outcomes whose faults are written in one transaction."""
+"""Number of outcomes whose faults are written in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ class OpenRun:
 async def new_run(
     recipe: RecipeLike, path: PathLike, settings: PlaySettings, *, is_played: bool
 ) -> AsyncIterator[OpenRun]:
-    """Yield a new, planned run; its file is removed if that fails.
+    """Yield a new run with its plan; the file is removed if planning fails.
 
     Args:
         recipe: As for `play`.
         path: The run's file.
         settings: As for `play`.
-        is_played: True if the run is played at once, so that the providers' keys are required.
+        is_played: Whether the run is played immediately, so that the providers' keys are required.
     """
     new = await asyncio.to_thread(lambda: resolve(recipe, is_played, **settings))
     tell, control = watched(settings)
@@ -162,10 +162,11 @@ async def _ensure_players(task: OpenRun) -> None:
 
 
 async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
-    """Play conversations of a study again if their opening nearly repeats an earlier one's of the same task.
+    """Play conversations of a study again if their openings nearly repeat that of an earlier one with the same task.
 
     This is done only if the study requests it. It begins when no scenario is pending, and each round is one
-    transaction. So neither the order of completion nor interruptions affect which conversations are played again.
+    transaction. Therefore, neither the order of completion nor interruptions affect which conversations are played
+    again.
     """
     store, recipe = task.store, task.recipe
     if not isinstance(recipe, Simulation) or not recipe.study.variety.redraws:
@@ -228,7 +229,7 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
 
 
 def retry_failures(task: OpenRun, judging: str | None = None) -> None:
-    """Make failed scenarios pending again; those whose request was too long only if context windows were given."""
+    """Make failed scenarios pending again; those with too long a request only if context windows were given."""
     again, left = task.store.retries.failed(judging, too_long=task.is_wider)
     task.tell(Retrying(failed=again, too_long=left, judging=judging))
 
@@ -392,7 +393,7 @@ async def _played(
 
 
 def _changes(task: OpenRun) -> set[tuple[str, str]]:
-    """Return, by role, the settings that were not sent as configured in calls so far."""
+    """Return the settings that were not sent as configured in calls so far, each with its role."""
     return {(role, each) for role, texts in task.store.changes().items() for text in texts for each in text.split("; ")}
 
 
@@ -504,10 +505,10 @@ def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
 
 
 def check_judges(store: RunStore, judge: Recipe, bound: Sequence[Bindings], calls: CallSettings) -> None:
-    """Check that judges can be called with the given settings, and that a budget of their cost can be kept.
+    """Check that judges can be called with the given settings, and that a cost limit can be enforced.
 
     Raises:
-        BindingError, RunError: If not.
+        BindingError, RunError: If a judge cannot be called, or has no price although the cost is limited.
     """
     policy = call_policy(calls, RunLimits.of(store), {}, judge.roles)
     casts = [each.by_role for each in bound]
@@ -557,7 +558,7 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
 def tell_unplayed(
     tell: Callable[[Event], None], given: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
 ) -> None:
-    """Report settings for a model that plays no role: the name may be a typing error."""
+    """Report settings for a model that plays no role; its name may be mistyped."""
     played = dict.fromkeys(binding.model for cast in casts for binding in cast.values())
     for setting in ("context", "rpm", "tpm"):
         figures = given.get(setting)

@@ -83,15 +83,15 @@ async def atry_judge(
         'resolved (assistant)'
 
     Args:
-        source: Conversations in a format of `import_transcripts`, or a run. All such conversations are scored by a
-            study's judges; of a run, its recipe's judges score the labelled scenarios.
+        source: Conversations in a format of `import_transcripts`, or a run. All conversations are scored by the study's
+            judges. In a run, only the labelled scenarios are scored, by its recipe's judges.
         model: The judge, as for `judge`; several, in a list, are tried one after the other.
         judges: The study with the judges; required for conversations, not for a run.
         labels: A labels file; by default the labels are in the rows (`"label:anna": {"resolved": "yes"}`), or in the
             labels file of the run.
         path: A file to store the judged run in; a repeated trial continues it.
         repeat: How often all conversations are judged, to see how far the judge agrees with itself.
-        retry_failed: Judge again what failed in an earlier trial with the same `path`.
+        retry_failed: Whether to repeat judgings that failed in an earlier trial with the same `path`.
         **settings: As for `judge`.
 
     Raises:
@@ -106,7 +106,7 @@ async def atry_judge(
     found, where = Path(source), None
     is_run = is_sqlite(found)
     if is_run and judges is not None:
-        raise RunError(f"judges: {found} is a run, whose own recipe has the judges; leave out judges", setting="judges")
+        raise RunError(f"judges: {found} is a run, whose own recipe has the judges; omit judges", setting="judges")
     if not is_run and judges is None:
         raise RunError("judges is missing: give the study whose judges are to be tried", setting="judges")
     given = None
@@ -140,7 +140,7 @@ try_judge = blocking("try_judge", atry_judge)
 
 
 def _where_labelled(path: Path, labels: Labels) -> str:
-    """Return an expression for the scenarios that have a label."""
+    """Return an expression that selects the scenarios that have a label."""
     from dialoom.runs.agreement.items import scenario_of
 
     with RunFile(path) as file:
@@ -151,7 +151,7 @@ def _where_labelled(path: Path, labels: Labels) -> str:
 
 
 def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
-    """Return the labels that the rows of a file of conversations hold.
+    """Return the labels in the rows of a file of conversations.
 
     Raises:
         DataError: If a row has a label for something that is not judged.
