@@ -1,4 +1,4 @@
-"""The public names of dialoom, listed only here: type checkers read this file, and `__init__.py` imports by it."""
+"""The public names of dialoom. They are listed only here: type checkers and `__init__.py` read this file."""
 # ruff: noqa: I001
 
 from dialoom.api.charts import chart as chart

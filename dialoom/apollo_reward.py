@@ -1,7 +1,7 @@
 """APOLLO's reward for trainers: the accuracy of a model's calls, unweighted (the paper's section 5).
 
 The module needs only the standard library and works as `dialoom.apollo_reward` and as a single file. TRL is given the
-function `reward`; verl is given the path of this file and the name `compute_score`. The matcher is the one of dialoom's
+function `reward`; verl is given the path of this file and the name `compute_score`. Calls are matched as in dialoom's
 own evaluation.
 """
 
@@ -37,9 +37,10 @@ def reward(completions: Sequence[Any], gold_calls: Sequence[str], **kwargs: Any)
     """Return, for TRL, 1.0 for each completion whose calls match the gold calls, in order and with arguments, else 0.0.
 
     Args:
-        completions: The completions: each a text, or a list of messages with `tool_calls` or with calls in their text.
+        completions: The completions: each a string, or a list of messages with `tool_calls` or with calls in their
+            text.
         gold_calls: The column of that name: for each completion, the expected calls as JSON. If no calls are expected,
-            the right completion says that everything is done.
+            the correct completion says that everything is done.
         **kwargs: The other columns, which are ignored.
 
     Raises:
@@ -59,7 +60,7 @@ def compute_score(
     extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001
     **kwargs: Any,  # noqa: ARG001
 ) -> dict[str, float]:
-    """Return, for verl, the score (the accuracy), and accuracy and F1 under their names.
+    """Return, for verl, a dictionary of the score (which is the accuracy), the accuracy and the F1.
 
     Args:
         data_source: Ignored.
@@ -69,7 +70,7 @@ def compute_score(
         **kwargs: Ignored.
 
     Raises:
-        ValueError: As `reward`.
+        ValueError: In the same cases as `reward`.
     """
     accuracy, f1 = _completions.worth(_completions.read_rollout(solution_str), _completions.read_gold(ground_truth))
     return {"score": accuracy, "acc": accuracy, "f1": f1}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Advice for resolving an error, where dialoom itself can do it.
+    """Advice on how to resolve an error by an operation of dialoom.
 
     Example:
         >>> advice = dialoom.Advice("resume", "resume the run", {"path": "run.db"})
@@ -46,7 +46,7 @@ class DialoomError(Exception):
         concurrency
 
     Args:
-        message: What is wrong: the value, its place, and what would be valid. Options have their Python names.
+        message: What is wrong: the value, its place, and what would be valid. Options are called by their Python names.
         setting: The option that the error is about, such as `max_cost`.
         advice: What to do next.
     """

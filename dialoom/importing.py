@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause garbage collection during an import: it finds nothing there, and takes a fifth of the import's time."""
+    """Pause garbage collection during an import: it would free nothing, and would take a fifth of the import's time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,9 +1,9 @@
-"""The one place that reads the files that users name. This module is below all layers.
+"""Reading the files that users specify; only this module opens them. It is below all layers.
 
 Such a file may be anything: a device that never ends, a pipe without a writer, text in another encoding, data nested a
-hundred thousand levels deep. So only regular files are read, and their size, nesting and numbers are limited. Every
-problem is raised as a `DataError` with the file and, if there is one, the line. Duplicate keys are refused, because it
-is unknown which of the two values was meant.
+hundred thousand levels deep. Therefore, only regular files are read, and their size, nesting and numbers are limited.
+Every problem is raised as a `DataError` with the file and, if there is one, the line. Duplicate keys are refused,
+because it is unknown which of the two values was meant.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def validated(model: type[Model], value: Any, path: str | Path, line: int | None
 def _nearest(error: ValidationError, value: Any) -> tuple[str, ErrorDetails]:
     """Return the first problem of a value, and its place in the value.
 
-    For a union, pydantic reports the problems of every type, and puts the type's name into the place. The type with the
+    For a union, pydantic reports the problems of every type, and adds the type's name to the place. The type with the
     fewest problems is taken as the intended one.
     """
     problems = error.errors()
@@ -150,7 +150,7 @@ def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:
     is_given = streams and kind in (stat.S_IFIFO, stat.S_IFCHR) and any(map(path.absolute().is_relative_to, _STREAMS))
     if kind != stat.S_IFREG and not is_given:
         os.close(descriptor)
-        raise DataError(path, f"is {_KINDS.get(kind, 'no file')}; it must be a regular file")
+        raise DataError(path, f"is {_KINDS.get(kind, 'not a file')}; it must be a regular file")
     os.set_blocking(descriptor, True)
     return os.fdopen(descriptor, "rb")
 
@@ -159,11 +159,11 @@ def check_regular(path: Path) -> None:
     """Check that a file that another library will open is a regular file.
 
     Raises:
-        DataError: As `open_input`.
+        DataError: In the same cases as `open_input`.
     """
     kind = stat.S_IFMT(_status(path).st_mode)
     if kind != stat.S_IFREG:
-        raise DataError(path, f"is {_KINDS.get(kind, 'no file')}; it must be a regular file")
+        raise DataError(path, f"is {_KINDS.get(kind, 'not a file')}; it must be a regular file")
 
 
 def is_sqlite(path: Path) -> bool:
@@ -200,7 +200,7 @@ def read_text(path: Path, most: int = MOST_BYTES, *, streams: bool = False) -> s
     """Return the text of a UTF-8 file, without a byte order mark.
 
     Raises:
-        DataError: As `read_bytes`, or if it is not UTF-8.
+        DataError: In the same cases as `read_bytes`, or if the file is not UTF-8.
     """
     content = read_bytes(path, most, streams=streams)
     try:
@@ -220,7 +220,7 @@ def read_lines(path: Path, most: int = MOST_LINE_BYTES) -> Iterator[tuple[int, b
         most: Maximum size of a line in bytes.
 
     Raises:
-        DataError: As `open_input`, or if a line is longer than `most`.
+        DataError: In the same cases as `open_input`, or if a line is longer than `most`.
     """
     with open_input(path) as file:
         for number in count(1):
@@ -239,7 +239,7 @@ def read_json(path: Path) -> Any:
     """Return the value of a JSON file.
 
     Raises:
-        DataError: As `read_text`, or as `parse_json`.
+        DataError: In the same cases as `read_text` and `parse_json`.
     """
     return parse_json(read_text(path), path)
 
@@ -249,11 +249,11 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
 
     Args:
         text: The text.
-        path: Where it is from.
+        path: The file that contains it, for error messages.
         line: The line's number, if the text is one line of the file; otherwise errors give lines within the text.
 
     Raises:
-        DataError: If it is not JSON, is nested more than 100 deep, or holds a key twice in an object or an integer of
+        DataError: If it is not JSON, is nested more than 100 levels deep, or contains a duplicate key or an integer of
             more than 300 digits.
     """
     value, end = decode_json(text, path, line)
@@ -264,7 +264,7 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
 
 
 def decode_json(text: str, path: str | Path, line: int | None = None, start: int = 0) -> tuple[Any, int]:
-    """Return the JSON value that begins at `start`, and where it ends; see `parse_json`."""
+    """Return the JSON value that begins at `start`, and the position of its end; see `parse_json`."""
     start += len(text[start:]) - len(text[start:].lstrip())
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -283,23 +283,23 @@ def read_yaml(path: Path) -> Any:
     """Return the value of a YAML file.
 
     Raises:
-        DataError: As `read_text`, or as `parse_yaml`.
+        DataError: In the same cases as `read_text` and `parse_yaml`.
     """
     return parse_yaml(read_text(path, MOST_YAML_BYTES), path)
 
 
 def parse_yaml(text: str, path: str | Path, first_line: int = 1) -> Any:
-    """Return the value of a YAML text: mappings, lists, texts, numbers, `true`, `false` and `null`.
+    """Return the value of a YAML text: mappings, lists, strings, numbers, `true`, `false` and `null`.
 
-    A date is read as text. Aliases and tags are refused.
+    A date is read as a string. Aliases and tags are refused.
 
     Args:
         text: The text.
-        path: Where it is from.
+        path: The file that contains it, for error messages.
         first_line: The line of the file on which the text begins.
 
     Raises:
-        DataError: If it is not YAML, is nested more than 100 deep, or holds a key twice in a mapping or an integer of
+        DataError: If it is not YAML, is nested more than 100 levels deep, or contains a duplicate key or an integer of
             more than 300 digits.
     """
     try:
@@ -317,7 +317,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Return the tables of a TOML file.
 
     Raises:
-        DataError: As `read_text`, or if it is not TOML.
+        DataError: In the same cases as `read_text`, or if the file is not TOML.
     """
     return parse_toml(read_text(path, MOST_YAML_BYTES), path)
 
@@ -327,10 +327,11 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
 
     Args:
         text: The text.
-        path: Where it is from.
+        path: The file that contains it, for error messages.
 
     Raises:
-        DataError: If it is not TOML, is nested more than 100 deep, or holds an integer of more than 300 digits.
+        DataError: If it is not TOML, is nested more than 100 levels deep, or contains an integer of more than 300
+            digits.
     """
     try:
         values = tomllib.loads(text.replace("\r\n", "\n"))
@@ -386,7 +387,7 @@ def _check_depth(value: Any, left: int = _DEEPEST) -> None:
 
 
 def _line_refused(text: str, start: int) -> int | None:
-    """Return the line of the first problem: a duplicate key, too long an integer, or a bracket nested too deeply."""
+    """Return the line of the first problem: a duplicate key, an integer that is too long, or excessive nesting."""
     open_: list[set[str] | None] = []
     last = ""
     for token in _TOKEN.finditer(text, start):

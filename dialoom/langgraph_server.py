@@ -52,14 +52,14 @@ class MemoryLedger:
         return self._replies.get(key)
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> None:
-        """Return `None`: a server stores no states of players."""
+        """Return `None`, because a server stores no states of players."""
 
     async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
-        """Return false: no earlier process has begun a call."""
+        """Return false, because no earlier process has begun a call."""
         return False
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Ignore failed attempts: the run's error reports the last one."""
+        """Ignore a failed attempt; the run's error reports the last one."""
 
     async def record(self, id_: int, record: CallRecord) -> None:
         """Record the reply, if there is one."""
@@ -69,7 +69,7 @@ class MemoryLedger:
 
 
 class RequestError(RunError, ValueError):
-    """A request that cannot be fulfilled. It is a `ValueError`, as the server shows clients only built-in errors."""
+    """A request that cannot be fulfilled; a `ValueError`, because the server shows clients only built-in errors."""
 
 
 class StageRequest(BaseModel):
@@ -208,10 +208,9 @@ class ServedContext(StageRequest):
         return self._made
 
     async def stage(self, step: int) -> Stage:
-        """Return the stage for a node. A run that continues a thread uses the thread's first values for omitted ones.
+        """Return the stage for a node. A run that continues a thread takes omitted values from its first context.
 
-        Steps are counted without the node `begin`, as in a run's file, so that calls have the same places and seeds as
-        there.
+        Steps are counted without the node `begin`, so that calls have the same places and seeds as in a run's file.
         """
         async with self._making:
             if self._made is None:
@@ -251,8 +250,8 @@ def serve(
     Args:
         recipe: An installed recipe's name, or `path/to/file.py:NAME`.
         options: The recipe's options by name.
-        models: The models by role, for roles without a model in the request; only here are `python:` and `graph:`
-            models allowed.
+        models: The models by role, for roles without a model in the request. `python:` and `graph:` models are allowed
+            only here.
         prompts: Sets of prompts that replace the recipe's own; as for `play`.
 
     Raises:

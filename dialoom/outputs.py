@@ -1,4 +1,4 @@
-"""Writing output: the one place that opens files to write, and that makes file names from ids.
+"""Writing output. Only this module opens files for writing and makes file names from ids.
 
 Output is written to a temporary path beside its target and moved there when complete, so readers see either the old
 content or the new content. Inputs of a command and SQLite files, whoever made them, are never overwritten. Runs, caches
@@ -97,14 +97,14 @@ class Folder:
 
     @contextmanager
     def text(self, *names: str, more: bool = False) -> Iterator[IO[str]]:
-        """Yield a new text file in the folder, under names of subfolders and the file.
+        """Yield a new text file in the folder.
 
         Args:
-            names: The names.
+            names: The names of its subfolders, if any, and its own name.
             more: Whether to append to an existing file.
 
         Raises:
-            OutputError: If it is there already.
+            OutputError: If the file exists already, unless `more` is set.
         """
         path = self._named(names) if more else self._new(names)
         with path.open("a" if more else "x", encoding="utf-8", newline="\n") as file:
@@ -175,7 +175,7 @@ def _are_equal(one: Path, other: Path) -> bool:
 
 
 def append_private(path: Path, text: str) -> None:
-    """Append to a file that only this user can read; a missing file is made, with its folders.
+    """Append to a file that only this user can read; a missing file is created, with its folders.
 
     Raises:
         OutputError: If it cannot be written.
@@ -188,19 +188,19 @@ def append_private(path: Path, text: str) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make a file that only this user can read, with its folders, if it is missing.
+    """Create a file that only this user can read, with its folders, if it is missing.
 
     Raises:
-        OutputError: If it cannot be made.
+        OutputError: If it cannot be created.
     """
     append_private(path, "")
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents, if missing.
+    """Create a folder and its parents, if they are missing.
 
     Raises:
-        OutputError: If it cannot be made.
+        OutputError: If it cannot be created.
     """
     with _told(path):
         path.mkdir(parents=True, exist_ok=True)
@@ -298,7 +298,8 @@ def partial_file(place: Path, mode: str, **how: Any) -> Iterator[tuple[Path, IO[
 def _held(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
     """Yield a new file or folder beside a path, and its descriptor, whose lock marks it as being written.
 
-    The system releases the lock when the process ends in any way. So an unlocked file is left over from a dead process.
+    The system releases the lock when the process ends, however it ends. An unlocked file is therefore left over from a
+    dead process.
     """
     _remove_left(place.absolute().parent)
     while True:

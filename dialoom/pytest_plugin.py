@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         REQUIRE, "Requirements on the scores of saved cases, one per line, such as: resolved >= 100%", "linelist"
     )
-    parser.addini(ALLOW, "Conditions that do not fail a requirement: offline, missing, constant", "args")
+    parser.addini(ALLOW, "Conditions to accept, which otherwise fail a requirement: offline, missing", "args")
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:
@@ -38,7 +38,7 @@ class _CaseFile(pytest.File):
 
 
 class _CaseItem(pytest.Item):
-    """A test that a replayed case gives its recorded result, or meets the requirements."""
+    """A test that a replayed case has its recorded result, or meets the requirements."""
 
     def runtest(self) -> None:
         """Play the case.
@@ -52,7 +52,7 @@ class _CaseItem(pytest.Item):
         check_replay(self.path, live, required, allowed, self.config.rootpath)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the message of a failed case or of an error of dialoom's, or the traceback of any other error."""
+        """Return the message of a failed case or of a dialoom error, or the traceback of any other error."""
         is_told = isinstance(excinfo.value, AssertionError) or _is_own(excinfo.value)
         return str(excinfo.value) if is_told else super().repr_failure(excinfo, style)
 
@@ -63,7 +63,7 @@ class _CaseItem(pytest.Item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    """Show an error of dialoom's at the test's line, without dialoom's own lines, unless full tracebacks are wanted."""
+    """Show a dialoom error at the test's line, without dialoom's own lines, unless full tracebacks are requested."""
     error = None if call.excinfo is None else call.excinfo.value
     if error is not None and _is_own(error) and not item.config.getoption("fulltrace"):
         line = error.__traceback__

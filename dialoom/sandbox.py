@@ -2,8 +2,9 @@
 
 Jinja2's own sandbox keeps a template away from Python's internals, but not from `"a" * 10**9`. Here time and memory are
 bounded by the length of the template and the size of its values: operators work on numbers of limited size, no filter
-or method repeats or pads a text, and there are no variables, macros or ranges, with which output could be multiplied.
-Constants are computed while the template is rendered, where these limits apply, and never while it is compiled.
+or method repeats or pads a string, and assignments, macros and ranges, which could multiply the output, are not
+available. Constants are computed while the template is rendered, where these limits apply, and never while it is
+compiled.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.tests = {**self.tests, **{name: _numeric(self.tests[name]) for name in _NUMERIC_TESTS}}
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Compute `left operator right` for numbers, or `+` for two texts or two lists.
+        """Compute `left operator right` for numbers, or `+` for two strings or two lists.
 
         Raises:
             SecurityError: If the operands have other types, or the result would be too large.
@@ -75,7 +76,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Return whether an object is a method of texts, lists or mappings whose result cannot exceed its inputs."""
+        """Return whether an object is a method of strings, lists or mappings whose result cannot exceed its inputs."""
         return (
             isinstance(getattr(obj, "__self__", None), str | list | tuple | dict)
             and getattr(obj, "__name__", "") in _METHODS
@@ -95,7 +96,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return __context.call(__obj, *args, **kwargs)
 
     def expression(self, text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
-        """Return a function that computes an expression from values by name, and the names that the expression uses.
+        """Return a function that evaluates an expression, given values by name, and the names that the expression uses.
 
         Raises:
             TemplateSyntaxError: If the text is not an expression, or is nested too deeply.
@@ -112,7 +113,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return TemplateExpression(self.from_string(tree), undefined_to_none=False), names
 
     def template_variables(self, text: str) -> set[str]:
-        """Return the names that a template uses; it may hold `{{ ... }}`, `{% if %}` and `{% for %}`.
+        """Return the names that a template uses; `{{ ... }}`, `{% if %}` and `{% for %}` are allowed in it.
 
         Raises:
             TemplateSyntaxError: If the text is not a template, contains another statement, or is nested too deeply.
@@ -161,7 +162,7 @@ def _check_length(length: int, what: str) -> None:
 
 
 def _numeric(test: Any) -> Callable[..., Any]:
-    """Return the Jinja2 test restricted to numbers, because `%` on a text would format it."""
+    """Return the Jinja2 test restricted to numbers, because `%` on a string would format it."""
 
     def tested(*values: Any) -> Any:
         for value in values:

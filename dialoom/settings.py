@@ -54,13 +54,13 @@ Kind = TypeVar("Kind", bound=Mapping[str, object])
 PathLike: TypeAlias = str | os.PathLike[str]
 
 AT_ONCE, MOST_AT_ONCE = 16, 10_000
-"""The default and the limit of concurrent scenarios: each is a task with its state."""
+"""The default and the maximum number of concurrent scenarios; each is a task with its own state."""
 
 SHIPPED_PROMPTS = ("small",)
-"""The shipped sets of prompts that replace recipes' own: folders of `prompts/`."""
+"""The shipped sets of prompts that can replace a recipe's own prompts: the names of folders in `prompts/`."""
 
 MOST_TOKENS = 10_000_000
-"""The upper bound of `max_reply`: no model's reply is longer, so a larger value is a typing error."""
+"""The upper bound of `max_reply`: no model's reply is longer, so a larger value must be a typing error."""
 
 FLAG = "flag"
 """The default treatment of a simulated user's fault: it is recorded with the outcome."""
@@ -73,7 +73,7 @@ def by_name(given: Mapping[str, Value] | None) -> dict[str, Value]: ...
 @overload
 def by_name(given: Scalar) -> dict[str, Scalar]: ...
 def by_name(given: Any) -> dict[str, Any]:
-    """Return a setting as a mapping by role or model; a value for all of them is under the empty name."""
+    """Return a setting as a mapping by role or model; the key of a value for all of them is the empty name."""
     if given is None:
         return {}
     return {**given} if isinstance(given, Mapping) else {"": given}
@@ -95,7 +95,7 @@ class ByName:
 
     @property
     def is_text(self) -> bool:
-        """Return whether the values are texts, so that a value such as `5` is not read as a number."""
+        """Return whether the values are strings, so that a value such as `5` is not read as a number."""
         return self.item in (str, Any) or get_origin(self.item) is Literal
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -145,7 +145,7 @@ class Flag:
 
 
 def _path(given: Any) -> Any:
-    """Return a path from a text or another kind of path."""
+    """Convert a string or a path-like object to a path."""
     return Path(given) if isinstance(given, str | os.PathLike) else given
 
 
@@ -161,12 +161,12 @@ def prompt_sets(given: Any) -> Any:
 
 
 def _names(given: Any) -> Any:
-    """Return the names in a comma-separated text."""
+    """Return the names in a comma-separated string."""
     return tuple(filter(None, (name.strip() for name in given.split(",")))) if isinstance(given, str) else given
 
 
 def _seconds(given: Any) -> Any:
-    """Return seconds from a number or from texts such as `90s`, `10m` or `2h`."""
+    """Return a number of seconds, given as a number or as text such as `90s`, `10m` or `2h`."""
     if isinstance(given, str) and given[-1:] in _UNITS:
         try:
             return float(given[:-1]) * _UNITS[given[-1]]
@@ -248,7 +248,7 @@ class Price:
             raise ValueError("a price must be at least 0, in US dollars per million tokens")
 
     def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """Return the cost in US dollars. Cached tokens are part of the input tokens, and never more than these."""
+        """Return the cost in US dollars. Cached tokens are included in the input tokens."""
         cached_tokens = min(cached_tokens, input_tokens)
         cached_price = self.input if self.cached_input is None else self.cached_input
         fresh = input_tokens - cached_tokens
@@ -256,7 +256,7 @@ class Price:
 
 
 def _user_fault(given: str) -> str:
-    """Return a treatment of faulty lines of the simulated user."""
+    """Check a treatment of faulty lines of the simulated user, and return it."""
     if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", given):
         raise ValueError(f"{FLAG}, or 'retry N' with N from 1 to 99")
     return given
@@ -273,16 +273,16 @@ def _price(given: Any) -> Any:
 
 
 Reply: TypeAlias = Callable[..., Any]
-"""A function, async or not, that gets the chat messages a model would receive and returns a reply. A reply is a text, a
-chat message as a dictionary, an `AIMessage`, or a generator of the reply's pieces. A function with a parameter `tools`
-gets the tools offered by the request, and may reply with a message that has `tool_calls`. A function with a parameter
-`session` gets a `Session`.
+"""A function, async or not, that gets the chat messages a model would receive and returns a reply. A reply is a string,
+a chat message as a dictionary, an `AIMessage`, or a generator of the reply's pieces. A function with a parameter
+`tools` gets the tools offered by the request, and may reply with a message that has `tool_calls`. A function with a
+parameter `session` gets a `Session`.
 """
 
 
 @runtime_checkable
 class LangChainModel(Protocol):
-    """A LangChain chat model, or another runnable that gets messages and returns an `AIMessage` or a text."""
+    """A LangChain chat model, or another runnable that gets messages and returns an `AIMessage` or a string."""
 
     async def ainvoke(self, input: Any, config: Any = None) -> Any:
         """Return the reply to the messages."""
@@ -323,7 +323,7 @@ SessionForm: TypeAlias = Literal["user", "metadata", "headers"]
 """Where a request to a model identifies the session: in `user` (the person's id), in `metadata`, or in headers."""
 
 Synchronous: TypeAlias = Literal["normal", "full"]
-"""What a commit survives: `normal` a crash, `full` also a power cut."""
+"""What a commit survives: a crash (`normal`), or also a power cut (`full`)."""
 
 _File: TypeAlias = Annotated[Path | None, BeforeValidator(_path)]
 _Bounds: TypeAlias = Annotated[Budget | None, Strict(False)]
@@ -550,8 +550,8 @@ class ProcessSettings(LimitSettings, total=False):
         As(Annotated[float, Field(ge=0), BeforeValidator(_seconds)]),
         Field(
             default=600.0,
-            description="How long to wait for a provider that cannot be reached before stopping, resumable: seconds, "
-            "or a time such as 90s, 10m or 2h; 0 lets scenarios fail.",
+            description="How long to wait for a provider that cannot be reached, before the run is stopped (it can be "
+            "resumed): seconds, or a time such as 90s, 10m or 2h. With 0, scenarios fail instead.",
         ),
         Flag("Limits", "TIME"),
     ]
@@ -563,7 +563,10 @@ class ProcessSettings(LimitSettings, total=False):
     ]
     synchronous: Annotated[
         Synchronous,
-        Field(default="normal", description="What a commit survives: 'normal' a crash, 'full' also a power cut."),
+        Field(
+            default="normal",
+            description="What a commit survives: a crash ('normal'), or also a power cut ('full').",
+        ),
         Flag("Advanced", "normal|full"),
     ]
     workers: Annotated[
@@ -623,16 +626,18 @@ class RunSettings(PlayerSettings, total=False):
         As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(prompt_sets)]),
         Field(
             default=(),
-            description="Prompts that replace the recipe's prompts with the same ids: a folder of yours, or 'small', "
-            "short prompts for small models. Of several, later ones override earlier ones; a folder named small is "
-            "./small.",
+            description="Prompts that replace the recipe's prompts with the same ids: your own folder, or 'small' "
+            "(short prompts for small models). If several are given, later ones override earlier ones. A folder with "
+            "the name small is given as ./small.",
         ),
         Flag("Models", "DIR|small", is_repeatable=True),
     ]
     options: Annotated[
         Mapping[str, Any] | BaseModel | None, As(Any), Field(description="The options of the recipe, by name.")
     ]
-    seed: Annotated[int, Field(default=0, description="The seed of every random draw."), Flag("Advanced", "N")]
+    seed: Annotated[
+        int, Field(default=0, description="The seed from which all random draws are derived."), Flag("Advanced", "N")
+    ]
     sample: Annotated[
         int | None,
         Field(
@@ -683,10 +688,10 @@ def checked(kind: type[Kind], given: Kind, *, is_text: bool = False) -> Kind:
     Args:
         kind: The typed dictionary that declares them.
         given: The settings; `None` means that a setting is not given.
-        is_text: Whether numbers may be texts, as on the command line.
+        is_text: Whether numbers may be given as strings, as on the command line.
 
     Raises:
-        SettingError: If a setting is invalid or unknown; the message has its name, its value and what it must be.
+        SettingError: If a setting is invalid or unknown; the message states its name, its value and what it must be.
     """
     model = model_of(kind)
     for name in sorted(given.keys() - model.model_fields.keys()):
@@ -723,7 +728,7 @@ def checked_value(name: str, type_: Any, value: Any, of: str = "") -> Any:
         of: The role, if the value is for one role.
 
     Raises:
-        SettingError: If a setting is invalid; the message has its name, its value and what it must be.
+        SettingError: If a setting is invalid; the message states its name, its value and what it must be.
     """
     try:
         return _adapter(type_).validate_python(value, strict=True)

@@ -1,8 +1,9 @@
 """Text from models, users and files, made safe to store and to display. This module is below all layers.
 
-A reply, a name or an error may hold control sequences or markup that the reader's program would execute. Everything
-that displays such texts, on a terminal, in Markdown, in a spreadsheet or as JSON, passes them through here. Stored
-texts are not changed for that; only characters that UTF-8 cannot encode are replaced before they are stored.
+A reply, a name or an error message may contain control sequences or markup that the reader's program would execute.
+Everything that displays such texts, on a terminal, in Markdown, in a spreadsheet or as JSON, passes them through here.
+Stored texts are not changed for this purpose; only characters that UTF-8 cannot encode are replaced before they are
+stored.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def harmless(text: str) -> str:
 
 
 def json_line(value: Any) -> str:
-    """Return a value as a line of JSON, with escapes for terminal control characters."""
+    """Return a value as a line of JSON in which terminal control characters are escaped."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
@@ -90,7 +91,7 @@ def latex_text(text: str) -> str:
 
 
 def csv_cell(cell: Cell) -> Cell | str:
-    """Return a cell that no spreadsheet reads as a formula: a text that looks like one gets an apostrophe as prefix."""
+    """Return a cell that no spreadsheet reads as a formula: text that looks like one is prefixed by an apostrophe."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 

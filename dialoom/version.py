@@ -1,3 +1,3 @@
-"""dialoom's version, importable from every layer."""
+"""The version of dialoom, which every layer can import."""
 
 __version__ = "0.1.0"

@@ -51,8 +51,7 @@ from .tasks import (
 
 
 class Run(RunReader):
-    """A handle of a run: reads the file at any time, as `RunReader` does, and resumes, judges and steps through the
-    run.
+    """A handle of a run: it reads the file at any time, as `RunReader` does, and resumes, judges and steps through it.
 
     Example:
         >>> run = dialoom.open_run("run.db")

@@ -227,8 +227,7 @@ def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
 def _settings(
     suite: Suite, system: SuiteSystem, recipe: Recipe, size: Size, model: ModelLike | None, given: JudgeSettings
 ) -> PlaySettings:
-    """Return the settings of a system's run. The caller's settings override the system's; those override the
-    suite's."""
+    """Return the settings of a system's run: the suite's, overridden by the system's, overridden by the caller's."""
     sized = system.sized(size)
     roles = WithRoles.of(recipe).roles_used(parsed_options(recipe, sized.options))
     _check_roles(recipe.roles, system.players())

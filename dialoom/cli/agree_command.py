@@ -84,7 +84,7 @@ def agree(
 def _check(
     sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool, disagreements: bool
 ) -> None:
-    """Check that exactly one of sampling and comparing is requested, with no options of the other."""
+    """Check that either sampling or comparing is requested, without options of the other."""
     from dialoom.runs.errors import RunError
 
     if (sample is None) == (labels is None):

@@ -1,4 +1,4 @@
-"""The commands and their options. Their work is in the modules beside this one; errors are printed as one line here."""
+"""The commands and their options; other modules do the work. Errors are printed here, each as one line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ WhereText = Annotated[str | None, WHERE]
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
-    """Return an app with only the command with which the arguments begin, as building all is slow; else with all.
+    """Return an app with the command that the arguments begin with or, without a command, with all commands.
+
+    Building all commands is slow.
 
     `dialoom run RECIPE` has the options of the recipe in the arguments.
     """
@@ -291,7 +293,7 @@ def judge(
         Path | None,
         typer.Option(
             metavar="FILE.csv",
-            help="With --try: people's labels, if they are not in the rows, or in RUN.labels.csv.",
+            help="With --try: people's labels, if they are neither in the rows nor in RUN.labels.csv.",
             show_default=False,
         ),
     ] = None,
@@ -329,7 +331,7 @@ def review(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed reviews.")] = False,
     **given: Unpack[JudgeCommand],
 ) -> None:
-    """Find faults in a run's dialogues by the current rules, and with a model those that rules cannot detect."""
+    """Find faults in a run's dialogues: by the current rules and, with a model, those that rules cannot detect."""
     from .playing import review_run
 
     raise typer.Exit(review_run(run, name, retry_failed, given))
@@ -408,7 +410,7 @@ def report(
         typer.Option(
             "--judging",
             metavar="NAME",
-            help="A set of judgements; by default all sets, compared.",
+            help="A set of judgements; by default, all sets are compared.",
             autocompletion=judgings,
         ),
     ] = None,
@@ -424,7 +426,7 @@ def report(
     where: WhereText = None,
     cost: Annotated[
         bool,
-        typer.Option("--cost", help="Print instead the usage of each role's calls: tokens, prompt caches, cost."),
+        typer.Option("--cost", help="Print the usage of each role's calls instead: tokens, prompt caches, cost."),
     ] = False,
     calibrated: Annotated[
         bool,
@@ -470,7 +472,10 @@ def require(
         ),
     ] = None,
     confident: Annotated[
-        bool, typer.Option("--confident", help="The whole 95 % interval must meet the requirement.")
+        bool,
+        typer.Option(
+            "--confident", help="Require that the whole 95 % interval meets a requirement, not only the mean."
+        ),
     ] = False,
     not_worse_than: Annotated[
         Path | None,

@@ -97,7 +97,9 @@ class RecipeList(CommandList):
 
     sections: Mapping[str, Mapping[str, str]] = {}
     others = "Recipes"
-    added: Mapping[str, str] = {"FILE.py:RECIPE": "Your own recipe: RECIPE in a file (docs/new-recipe.md)."}
+    added: Mapping[str, str] = {
+        "FILE.py:RECIPE": "Your own recipe, which FILE.py assigns to RECIPE (docs/new-recipe.md)."
+    }
 
 
 def _write(formatter: Any, title: str, rows: Mapping[str, str], width: int) -> None:

@@ -57,7 +57,7 @@ def describe(
     where: Annotated[str | None, WHERE] = None,
     trust: TrustFlag = False,
 ) -> None:
-    """Describe a dataset: lengths, endings, variety, copies, personal data, coverage, faults; or in a release."""
+    """Describe a dataset (lengths, endings, variety, copies, personal data, coverage, faults) or a release."""
     from dialoom.runs.describe import SimilarTexts, add_to_card, describe_path
 
     from .flags import trust as trusting

@@ -73,7 +73,7 @@ _OFF_SHAPE: tuple[ChatMessage, ...] = (
     {"role": "system", "content": "You are a friendly person. You never write code, JSON or lists."},
     {"role": "user", "content": "Tell me in one plain sentence what you see from your window."},
 )
-"""A request whose text forbids a JSON object: a model replies with one only if its server enforces the schema."""
+"""A request whose text forbids a JSON object: a model replies with an object only if its server enforces the schema."""
 
 
 _EMPTY = (
@@ -150,8 +150,8 @@ def examine(
         names: Names of models: LiteLLM's, or offline models.
         recipe: A recipe whose largest requests are compared with the context windows that the models' servers report.
         timeout: The time limit of an attempt in seconds.
-        strict_params: True to fail models to which a parameter would not be sent as configured, without a request.
-        **players: Settings of the models, as of every role of a run.
+        strict_params: Whether a model fails, without a request, if a parameter would not be sent to it as configured.
+        **players: Settings of the models, as for the roles of a run.
 
     Raises:
         SettingError, BindingError: If the models cannot be called with these settings.
@@ -305,7 +305,7 @@ async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
     A schema that was explicitly requested and is not enforced is a failure; in `auto` mode it is not.
     """
     if request.structured == "prompt":
-        return Check("shape", request.model, State.MISSING, "not requested; only the prompt asks for the form")
+        return Check("shape", request.model, State.MISSING, "not requested; only the prompt asks for the format")
     started = time.monotonic()
     try:
         completion = await gateway.complete(request, CallPlace("doctor", request.prompt_id, 0, 0, request.seed))
@@ -315,7 +315,11 @@ async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
     form = shapes.form(load_litellm(), request)
     if request.structured == "json" and _is_object(completion.text):
         return Check(
-            "shape", request.model, State.OK, f"server enforces some JSON object, requested as {form}", latency
+            "shape",
+            request.model,
+            State.OK,
+            f"the server enforces a JSON object, but no schema; requested as {form}",
+            latency,
         )
     try:
         parse_reply(completion.text, Verdict)
@@ -323,7 +327,7 @@ async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
         asked = "the model supports no structured output" if form is Form.NONE else f"requested as {form}"
         state = State.MISSING if request.structured == "auto" else State.FAILED
         return Check(
-            "shape", request.model, state, f"not enforced ({asked}); only the prompt asks for the form", latency
+            "shape", request.model, state, f"not enforced ({asked}); only the prompt asks for the format", latency
         )
     return Check("shape", request.model, State.OK, f"enforced, requested as {form}", latency)
 

@@ -1,4 +1,4 @@
-"""Exit codes, and errors in the terms of the command line."""
+"""Exit codes, and error messages that name the flags and commands of the command line."""
 
 from __future__ import annotations
 

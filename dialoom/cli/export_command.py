@@ -53,7 +53,7 @@ def _recipe(arguments: list[str]) -> Recipe | None:
 
 
 def _format_flags(recipe: Recipe) -> Flags:
-    """Return the options of all formats; later, the command checks whether its format has the given ones."""
+    """Return the options of all formats; the command checks later whether its format has the given options."""
     flags: Flags = {}
     from dialoom.graphs.training_rows import exporters  # slow to import, and most commands need none
 

@@ -56,7 +56,7 @@ def trust(is_given: bool) -> Trust:
 
 
 def unread() -> None:
-    """Stand in for a command that the arguments do not use."""
+    """Do nothing; this replaces a command that the arguments do not use."""
 
 
 def with_flags(
@@ -65,12 +65,12 @@ def with_flags(
     read: Callable[[dict[str, Any]], AbstractContextManager[Mapping[str, Any]]] = contextlib.nullcontext,
     names: dict[str, Any] | None = None,
 ) -> Callable[..., None]:
-    """Return a command with flags in addition to its own parameters; it receives them as `**given`.
+    """Return a command with flags in addition to its own parameters; it receives their values as `**given`.
 
     Args:
         command: The command.
         flags: The flags; flags with the name of a parameter are left out.
-        read: A context manager around the command, which makes `given` from the flags' values.
+        read: Makes `given` from the flags' values, as a context manager around the command.
         names: The names that the command's annotations use and its module does not import.
     """
     hints = get_type_hints(command, localns=names, include_extras=True)
@@ -95,7 +95,7 @@ def with_flags(
 
 
 def flags_of(options: type[BaseModel], panel: str | None = None) -> Flags:
-    """Return a flag for each field. A flag that is not given has no value, so that the field's own default applies.
+    """Return a flag for each field. A flag that is not given has no value, so that the field's default applies.
 
     Args:
         options: The options' type.

@@ -78,7 +78,7 @@ def print_status(path: Path, as_json: bool) -> None:
 
 
 def _broken_off(status: Status) -> list[str]:
-    """Return the counts of incomplete replies, one line per role."""
+    """Return the counts of incomplete replies, as one line for each role."""
     judgings = {f"judging {name!r}": usage for name, usage in status.by_judging.items()}
     return [
         f"replies of {who}: " + ", ".join(f"{count:,} {what}" for what, count in usage.broken_off.items())
@@ -276,7 +276,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
 
 
 def _recipe(run: RunReader) -> Recipe | None:
-    """Return the run's recipe; if it may not be loaded, print a message and return `None`."""
+    """Return the run's recipe. If it must not be loaded, print a message and return `None`."""
     try:
         return run.recipe
     except TrustError as error:
@@ -344,7 +344,7 @@ def _print_episode(
 
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
-    """Yield a line for the common calls of each prompt, as a scenario may have dozens."""
+    """Yield a line for each prompt's common calls, of which a scenario may have dozens."""
     alike: dict[tuple[str, str], list[int]] = {}
     for call in common:
         alike.setdefault((call.role, call.prompt), []).append(call.scenarios)

@@ -154,14 +154,14 @@ def _inspected(people: Path, folder: Path) -> tuple[str, str]:
 
     rows = [row for _, row in islice(read_rows(people, "description"), _MOST_INSPECTED)]
     if not rows:
-        raise DataError(people, "contains no row; give at least one person")
+        raise DataError(people, "contains no rows; give at least one person (one per row)")
     columns = [column for column in rows[0] if all(column in row for row in rows)]
     goal = next((column for column in columns if column.lower() in _GOALS), "")
     names = [column for column in columns if column.lower() in _IDS]
     id_ = next((column for column in names if len({str(row[column]) for row in rows}) == len(rows)), "")
     described = [column for column in columns if column not in (goal, *(each for each in names if each != "name"))]
     count = f"{len(rows):,} people" if len(rows) < _MOST_INSPECTED else f"at least {len(rows):,} people"
-    parts = {"id": id_ or "none", "goal": goal or "none, so the tasks in the study"}
+    parts = {"id": id_ or "none", "goal": goal or "none, so the study's tasks are used"}
     roles = "; ".join(f"{what}: {column}" for what, column in parts.items())
     say(f"{people}: {count}; columns: {', '.join(columns)}; {roles}; portrait: {', '.join(described) or 'none'}")
     lines = [f"file = {json.dumps(relpath(people, folder), ensure_ascii=False)}"]

@@ -1,4 +1,4 @@
-"""`dialoom personas`: the options of its commands; their work is in `pool_building.py` and `pool_files.py`."""
+"""`dialoom personas`: the options of its commands; `pools.py` does their work."""
 
 from __future__ import annotations
 

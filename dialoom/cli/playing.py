@@ -172,7 +172,7 @@ def try_judge_on(
         out: The file to store the judged run in.
         judges: The study with the judges.
         repeat: How often all conversations are judged.
-        retry_failed: Whether to judge again what failed in an earlier trial.
+        retry_failed: Whether to repeat judgings that failed in an earlier trial.
         given: Who judges, and how calls are made.
     """
     if not given["models"]:
@@ -218,7 +218,7 @@ def _judging_watcher(
 
 
 def _same_command(ended: Ended, name: str | None) -> str:
-    """Return this process's command line without the bound that was reached, optionally with a set's name."""
+    """Return this process's command line without the bound that was reached and, optionally, with a set's name."""
     bound = flag(ended.stopped.setting) if ended.stopped and ended.stopped.setting else None
     pairs = zip(sys.argv, sys.argv[1:], strict=False)
     words = [word for before, word in pairs if word != "--retry-failed" and bound not in (before, word)]
@@ -226,11 +226,11 @@ def _same_command(ended: Ended, name: str | None) -> str:
 
 
 def _found(run: Run) -> str:
-    """Return lines on the faults that the rules found, and on the rules' coverage of the languages."""
+    """Return lines about the faults that the rules found, and about languages that the rules do not fully cover."""
     found, status = list(run.faults()), run.status()
     ids = {episode.id for episode, _ in found}
     told = f"{run.path}: {len(found):,} faults in {len(ids):,} of {status.done:,} dialogues"
-    told += f"; dialoom report {run.path} --table faults" if found else ""
+    told += f"; for details, run: dialoom report {run.path} --table faults" if found else ""
     return f"{told}\n{reduced_shares(status.languages, status.gated)}"
 
 

@@ -180,10 +180,11 @@ def _report(path: Path, found: dict[str, Any], repairs: Repairs) -> str:
 
 
 def _on_threshold(found: dict[str, Any]) -> str:
-    would = f"the threshold {found['threshold']:g} would keep {found['passing']:,} of them, read in this order"
+    count = f"{found['passing']:,}"
+    would = f"with the threshold {found['threshold']:g}, a filter that reads the texts in this order keeps {count}"
     if found["suggested_threshold"] is None:
         return would
-    return f"{would}; for more texts like these, {found['suggested_threshold']:g} would keep at least 95 %"
+    return f"{would}; of further texts like these, the threshold {found['suggested_threshold']:g} keeps at least 95 %"
 
 
 def _short(text: str) -> str:

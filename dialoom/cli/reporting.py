@@ -43,7 +43,7 @@ def report_run(
 ) -> None:
     """Print the report of one or several runs, or write it with its charts; all tables, or only the given ones."""
     if is_latex and out is not None:
-        raise RunError("--latex prints the tables; leave out -o, or redirect what is printed", setting="latex")
+        raise RunError("--latex prints the tables; leave out -o, or redirect the output", setting="latex")
     runs = [RunReader(path, trust=trust(is_trusted)) for path in paths]
     chosen: dict[str, Any] = {"judging": judging, "tables": names, "where": where, "labels": labels}
     found = report(*runs, allow_different_users=allow_different_users, **chosen)

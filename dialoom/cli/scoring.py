@@ -79,6 +79,6 @@ def _show(card: Scorecard) -> None:
 
 
 def _say_written(card: Scorecard, folder: Path) -> None:
-    say(f"the page: {folder / 'index.html'}")
+    say(f"the page is {folder / 'index.html'}")
     if card.report.charts and not can_draw():
         say(f"no charts were drawn, because matplotlib is not installed: {HOW_TO_INSTALL}")

@@ -54,7 +54,7 @@ _PATHS = ("FILE", "DIR", "RUN")
 
 
 class SessionSettings(TypedDict, total=False):
-    """Settings of a command that makes calls that are not keyword arguments of the API."""
+    """Settings of a command that makes calls, apart from the API's keyword arguments."""
 
     env_file: Annotated[
         Path | None,
@@ -69,7 +69,7 @@ class SessionSettings(TypedDict, total=False):
 
 
 class NewRunSettings(SessionSettings, total=False):
-    """Settings of a command that makes a run that are not keyword arguments of the API."""
+    """Settings of a command that makes a run, apart from the API's keyword arguments."""
 
     out: Annotated[
         Path | None,
@@ -128,7 +128,7 @@ class _Declared(NamedTuple):
 
     @property
     def is_number(self) -> bool:
-        """Return whether a text that looks like a number is read as a number."""
+        """Return whether a value that looks like a number is read as a number."""
         types = get_args(self.field.annotation) or (self.field.annotation,)
         return not self.by_name.is_text if self.by_name else int in types or float in types
 
@@ -244,7 +244,7 @@ def settings_of(kind: type[Kind], given: Mapping[str, Any], in_file: Mapping[str
         in_file: The values of a YAML file, by the flags' names.
 
     Raises:
-        SettingError: If a setting is invalid; the message has its name, its value and what it must be.
+        SettingError: If a setting is invalid; the message states its name, its value and what it must be.
     """
     file, flags = (_values(kind, each) for each in (in_file or {}, given))
     for name, value in flags.items():
@@ -275,7 +275,7 @@ def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | None = None) -> Iterator[Kind]:
     """Yield a command's settings, merged from defaults, a YAML file and flags; read keys into the environment.
 
-    If an error in the body is about a setting from the file, its message gets the file and the key.
+    If an error in the body is about a setting from the file, the file and the key are added to its message.
 
     Args:
         kind: The typed dictionary that declares them.
@@ -283,7 +283,7 @@ def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | 
         recipe: The recipe, if the command plays one.
 
     Raises:
-        SettingError: If a setting is invalid; the message has its flag or file, its value and what it must be.
+        SettingError: If a setting is invalid; the message states its flag or file, its value and what it must be.
     """
     keys = {each.key for each in _declared(kind)}
     options = {name: value for name, value in values.items() if name not in keys and value not in (None, [])}
@@ -364,7 +364,7 @@ def _models(given: Any) -> dict[str, list[str]]:
 
 
 def _parameters(given: Any) -> dict[str, dict[str, Any]]:
-    """Return sampling parameters by role and name; parameters for every role are under the empty name.
+    """Return sampling parameters by role and name; the role of parameters for every role is the empty name.
 
     Args:
         given: `[ROLE.]KEY=VALUE` texts with YAML or JSON values; or a YAML file's mapping, with parameters for every

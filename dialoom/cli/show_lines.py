@@ -100,7 +100,7 @@ def bound_lines(bounds: BudgetStatus, run: str) -> list[str]:
 
 
 def budget_flags(bounds: BudgetStatus) -> str:
-    """Return the flags of `dialoom resume RUN` for a larger budget; in brackets if calls are left."""
+    """Return the flags of `dialoom resume RUN` that enlarge the budget; in brackets if calls are left."""
     budget, taken = bounds.limits.budget, bounds.spend
     if taken is None:
         return ""
@@ -120,7 +120,7 @@ def _bounds(bounds: BudgetStatus) -> list[str]:
         told.append(f"{taken.tokens:,} of {budget.max_tokens:,} tokens")
     if budget.max_cost is not None:
         told.append(f"${taken.cost:,.4f} of ${budget.max_cost:,.4f}")
-    return [f"budget: {', '.join(told)} taken"]
+    return [f"budget: {', '.join(told)} used"]
 
 
 def _priced(price: Price) -> str:

@@ -83,7 +83,8 @@ def replay(
     allow: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="WHAT", help="Conditions that do not fail a requirement; see 'dialoom require'. Repeatable."
+            metavar="WHAT",
+            help="Conditions to accept, which otherwise fail a requirement; see 'dialoom require'. Repeatable.",
         ),
     ] = None,
     env_file: Annotated[
@@ -92,7 +93,7 @@ def replay(
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     trust: TrustFlag = False,
 ) -> None:
-    """Play a saved case with the current code, from its recorded replies or with live roles that reply again."""
+    """Play a saved case with the current code: with its recorded replies, or with new replies of live roles."""
     from .stepping.stepping import replay_case
 
     asked = {"live": live or [], "models": by_role(model or []), "prompts": prompts}

@@ -32,9 +32,10 @@ def studio(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser, if there is one.")] = True,
     trust: TrustFlag = False,
 ) -> None:
-    """Open runs in a browser: progress, scenarios, conversations, reports; step through, fork and compare.
+    """View runs in a browser (progress, scenarios, conversations, reports), and step through conversations.
 
-    The command prints an address that admits one browser. Nothing is fetched from the network. Ctrl-C ends it.
+    The command prints a URL that works in one browser only. Nothing is fetched from the network. Ctrl-C ends the
+    studio.
     """
     from dialoom.studio.server import serve
 
@@ -43,7 +44,7 @@ def studio(
     def told(address: str) -> None:
         addresses.append(address)
         if len(addresses) > 1:
-            say(f"this address was used. For another browser: {address}")
+            say(f"this address has been used; for another browser: {address}")
             return
         say(f"the studio is at {address}")
         say("the address works for one browser; Ctrl-C ends the studio")

@@ -13,7 +13,7 @@ def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text without terminal control sequences.
 
     Args:
-        text: One line or several.
+        text: The text, of one or several lines.
         err: Whether to print to standard error.
         nl: Whether a line end follows.
     """

@@ -56,7 +56,10 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
     run = folder.with_name(f"{folder.absolute().name}.run.db")
     watcher = play_or_resume(recipe, run, given)
     if (code := watcher.exit_code()) not in (EXIT_DONE, EXIT_SOME_FAILED) or RunReader(run).status().pending:
-        say(f"{folder} is not written yet; the same 'dialoom new study' command continues, and then writes it")
+        say(
+            f"{folder} is not written yet; the same 'dialoom new study' command continues the run, "
+            "and then writes the folder"
+        )
         return code
     done = [episode for episode in RunReader(run).episodes() if episode.state == "done"]
     counts = Counter(kind for each in done for kind in _PARTS if _statements(each, kind))
@@ -69,7 +72,7 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
         return EXIT_SOME_FAILED
     _write(folder, name, talks.name, done)
     said = ", ".join(f"{kind} of {counts[kind]:,}" for kind in _PARTS)
-    say(f"{folder} is written: {len(done):,} users; inferred: {said}; the others are unparsed or not shown")
+    say(f"{folder} is written: {len(done):,} users; inferred: {said}; no evidence was found for the others")
     return code
 
 

@@ -56,7 +56,7 @@ class Watcher:
         settings: The settings of the work; a control and this listener are added to them.
         again: Returns the command that continues work that has ended; by default `resume` with the given concurrency.
         retry: Returns the command that retries failures.
-        is_kept: Whether the file of the work is kept, so that there is something to continue.
+        is_kept: Whether the file of the work is kept, so that the work can be continued.
         log_format: The format of lines on standard error: `text` or `json`.
 
     Attributes:
@@ -268,7 +268,7 @@ class Watcher:
             self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
 
     def _tell_again(self) -> None:
-        """Print how often each cause of failures occurred again after it was printed."""
+        """Print how often each cause of failures recurred after it was printed."""
         for (_, error), times in self._told.items():
             if times > 1 and not self._json:
                 say(f"the same error {times - 1:,} more times: {_shortened(error)}")
@@ -316,7 +316,7 @@ class Watcher:
         return " · ".join([*self._standing().figures(), *self._notices()])
 
     def _notices(self) -> list[str]:
-        """Return a line for each thing that the work waits for, to show below the bar or at the end of a log line."""
+        """Return a line for each cause of waiting, which is shown below the bar or at the end of a log line."""
         slow = slow_calls(self.control.in_flight)
         return [
             *(f"waiting for {provider}" for provider in sorted(self._away)),

@@ -413,7 +413,7 @@ def test_a_new_study_runs_offline(dialoom: Command, tmp_path: Path) -> None:
             "name,age\nAda,34\nAda,35\n",
             ['portrait = ["name", "age"]', "{{ task.goal }}"],
             4,
-            "name, age; id: none; goal: none, so the tasks in the study; portrait: name, age",
+            "name, age; id: none; goal: none, so the study's tasks are used; portrait: name, age",
         ),
     ],
 )

@@ -206,8 +206,8 @@ def test_threshold_is_suggested_from_the_pool(dialoom: Command, tmp_path: Path) 
     assert (found["passing"], found["suggested_threshold"]) == (19, 0.5)
     shown = dialoom("personas", "check", "pool.jsonl", "--threshold", 0.4).stdout
     assert (
-        "the threshold 0.4 would keep 10 of them, read in this order; "
-        "for more texts like these, 0.5 would keep at least 95 %"
+        "with the threshold 0.4, a filter that reads the texts in this order keeps 10; "
+        "of further texts like these, the threshold 0.5 keeps at least 95 %"
     ) in shown
     (tmp_path / "pool.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
     assert json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)["suggested_threshold"] is None

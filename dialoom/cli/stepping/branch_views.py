@@ -120,7 +120,7 @@ def _add_rows(table: RichTable, rows: Iterable[tuple[RenderableType, RenderableT
     for is_same, group in groupby(rows, key=itemgetter(2)):
         pairs = list(group)
         if is_same:
-            text = f"... {len(pairs)} {noun if len(pairs) == 1 else noun + 's'} equal"
+            text = f"... {len(pairs)} equal {noun if len(pairs) == 1 else noun + 's'}"
             pairs = [(Text(text, style="dim"), Text(text, style="dim"), True)]
         for ours, theirs, _ in pairs:
             table.add_row(ours, theirs)

@@ -29,8 +29,8 @@ class Command:
     Attributes:
         key: The command's one-key form.
         usage: The arguments that follow the command's name, for the help.
-        help: One line.
-        carry_out: Carries out the command with the text that follows its name.
+        help: The command's effect, in one line.
+        carry_out: A function that carries out the command, given the text that follows its name.
     """
 
     name: str
@@ -82,7 +82,7 @@ class CommandInterpreter:
         return stop_answer(stop, self.stepper.parsed_replies(stop), self.is_full)
 
     async def run(self, until: Sequence[Condition]) -> Answer:
-        """Play until one of the conditions is met, a breakpoint or the end; the answer includes the passed stops."""
+        """Play until a condition is met, or to a breakpoint or the end; the answer includes the passed stops."""
         passed: list[Stop] = []
 
         def pass_by(stop: Stop) -> None:
@@ -213,13 +213,13 @@ async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not model.strip():
         raise SteppingError("model takes a role and a model: model assistant openai/gpt-4o-mini")
     await interpreter.stepper.exchange(role, model.strip())
-    return note(f"{role} is played by {model.strip()} from here on, on {interpreter.stepper.branch}")
+    return note(f"{role} is now played by {model.strip()} on {interpreter.stepper.branch}")
 
 
 async def _resample(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "resample")
     sample = await interpreter.stepper.resample()
-    text = f"sample {sample} on {interpreter.stepper.branch}: from here on, new replies are requested"
+    text = f"sample {sample} on {interpreter.stepper.branch}: new replies are requested from now on"
     return note(text, sample=sample, branch=interpreter.stepper.branch)
 
 
@@ -346,7 +346,9 @@ COMMANDS = (
     Command("history", "h", "", "show the tree of checkpoints with its forks", _history),
     Command("where", ".", "", "show this stop again", _where),
     Command("transcript", "t", "", "show the whole conversation so far", _transcript),
-    Command("calls", "i", "", "show the calls that led here: complete requests, replies, tokens, cost, time", _calls),
+    Command(
+        "calls", "i", "", "show the calls that led to this stop: complete requests, replies, tokens, cost, time", _calls
+    ),
     Command("state", "s", "[PATH]", "show the state or a part of it: state messages[-1].content", _state),
     Command("set", "e", "PATH VALUE", "edit the state; the next nodes are chosen again", _set),
     Command(
@@ -363,14 +365,16 @@ COMMANDS = (
         "show the prompt of the next step; edit: change it in $EDITOR and play the step",
         _prompt,
     ),
-    Command("model", "m", "ROLE MODEL", "use another model for a role from here on", _model),
-    Command("resample", "r", "", "request new replies from here on, instead of using recorded ones", _resample),
-    Command("fork", "f", "NAME", "create a branch from here, and switch to it", _fork),
+    Command("model", "m", "ROLE MODEL", "use another model for a role in the following steps", _model),
+    Command(
+        "resample", "r", "", "request new replies in the following steps, instead of using recorded ones", _resample
+    ),
+    Command("fork", "f", "NAME", "create a branch at this stop, and switch to it", _fork),
     Command("switch", "w", "NAME", "switch to a branch", _switch),
     Command("forks", "F", "", "list the branches", _forks),
     Command("diff", "d", "[A] [B]", "show two branches side by side; by default main and this one", _diff),
     Command("promote", "P", "[NAME]", "make the end of this branch the scenario's outcome", _promote),
-    Command("save", "S", "FILE", "save this branch up to here as a case for 'dialoom replay'", _save),
+    Command("save", "S", "FILE", "save this branch up to this stop as a case for 'dialoom replay'", _save),
     Command("full", "v", "[on|off]", "show requests and conversations in full, or shortened", _full),
     Command("help", "?", "[COMMAND]", "this", _help),
     Command("quit", "q", "", "quit; everything is saved", _quit),

@@ -19,7 +19,7 @@ from dialoom.prompts.messages import beyond_words
 from dialoom.runs.stepping import SteppingError
 
 _HEAD = re.compile(r"^=== (system|user|assistant|tool)(?: (\{.*\}))?[ \t]*$", re.MULTILINE)
-"""The head of a message: its role, and its other fields as JSON (tool calls, or the id of the answered call)."""
+"""The header line of a message: its role, and its other fields as JSON (tool calls, or the id of the answered call)."""
 _MESSAGE = TypeAdapter(ChatMessage)
 _LIKE_HEAD = re.compile(r"^(\\*=== )", re.MULTILINE)
 _HELP = """\
@@ -53,7 +53,7 @@ def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
 
 
 def as_text(messages: Sequence[ChatMessage]) -> str:
-    """Return messages as text; lines of a message that look like a head are escaped by a backslash."""
+    """Return messages as text; lines of a message that look like a message header are escaped with a backslash."""
     return "\n".join(f"=== {_head(one)}\n{_LIKE_HEAD.sub(_escaped, one['content'])}\n" for one in messages)
 
 

@@ -22,7 +22,7 @@ from .views import Answer
 
 _OF_THE_LINE = (ConditionError, PathError)
 _FRAMES = 6
-"""Number of stack frames shown for an unexpected error, those nearest to it."""
+"""Number of stack frames shown for an unexpected error: the frames nearest to it."""
 _WIDTH = 120
 """Columns used when standard output is not a terminal."""
 
@@ -134,7 +134,7 @@ def _exit_code(error: Exception) -> int:
 def _told(error: Exception) -> str:
     """Return the message of an error; for an unexpected error, print its traceback first.
 
-    Errors in the nodes of a recipe under development are what a debugger is for, so they do not end the stepping.
+    A debugger is used to find errors in the nodes of a recipe under development, so such errors do not end it.
     """
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
         return worded(error)

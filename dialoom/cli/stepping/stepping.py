@@ -109,7 +109,7 @@ def _say_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> 
     if played.live:
         replies = ", ".join(f"{role} {count}" for role, count in played.live.items())
         kept = f", {played.kept} of them to changed requests" if played.kept else ""
-        say(f"{path}: replied again: {replies}; recorded: {played.calls}{kept}")
+        say(f"{path}: new replies: {replies}; recorded replies: {played.calls}{kept}")
         if not requirements:
             what = "judgements" if played.scores or (played.outcome and played.outcome.judgements) else "words"
             say(f"{path}: {f'the same {what}' if played.is_same else 'NOT as recorded'}")
@@ -178,5 +178,5 @@ def _state(path: Path, scenario: str) -> str:
     if episode is None:
         return "pending"
     if episode.state == "failed":
-        return f"failed, {' '.join((episode.error or 'nobody knows why').split())}"
+        return f"failed, {' '.join((episode.error or 'for an unknown reason').split())}"
     return f"{episode.state}, ended by {episode.outcome.ended_by}"

@@ -30,7 +30,7 @@ _LINES = 4
 _TAIL = 3
 """Number of lines of a request that are shown."""
 _ANSWER = 12
-"""Number of lines of an answer that are shown."""
+"""Number of lines of a reply that are shown."""
 _CHANGES = 8
 """Number of changes of the state that are shown."""
 _FURTHER_IN = 4
@@ -38,10 +38,10 @@ _FURTHER_IN = 4
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """One line that is written for the available width.
+    """A line that is fitted to the available width.
 
     Attributes:
-        write: Returns the line with at most a given number of columns.
+        write: A function that returns the line with at most a given number of columns.
         style: Its colour.
     """
 

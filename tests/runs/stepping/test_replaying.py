@@ -88,7 +88,7 @@ def test_fault_that_is_back_fails_only_where_the_assistant_answers_anew(shop: Pa
         "cancelled (assistant): True -> False",
     ]
     assert found[-2:] == [
-        "case.json: replied again: assistant 2, judge 1; recorded: 3, 1 of them to changed requests",
+        "case.json: new replies: assistant 2, judge 1; recorded replies: 3, 1 of them to changed requests",
         "case.json: NOT as recorded",
     ]
     required = dialoom("replay", "case.json", "resolved >= 100%", *live, code=1, env={}).stdout
