@@ -1,13 +1,13 @@
-"""The studio: runs, their scenarios, conversations and reports, looked at in a browser.
+"""The studio: it shows runs, their scenarios, conversations and reports in a browser.
 
-`studio.serve` serves it; NiceGUI, an extra, is imported only then. How it is made:
+`studio.serve` starts it; NiceGUI, an extra, is imported only then. The structure:
 
-* `access` stands before everything and decides who is let in; it knows nothing of pages.
-* `studio.Studio` holds the runs that were given; `page.View` is what one page shows, as its address says it.
-* `pages/` has a module for each page, with a `PAGE` (a `page.Page`), listed in `pages.PAGES`. A page is added by adding
-  such a module and naming it there: its tab, its frame, its errors and its address come with it.
-* `studio.css` is all that it looks like. Pages use its classes, and colours only by its variables.
+* `access` is in front of the application and decides which browsers are admitted; it does not depend on the pages.
+* `studio.Studio` holds the given runs. `page.View` is what one page shows, as specified by its address.
+* `pages/` has a module for each page, with a `PAGE` (a `page.Page`) that `pages.PAGES` lists. To add a page, add such a
+  module and list it there: the page then has a tab, a frame, an address, and error handling.
+* The style sheets define the whole appearance. Pages use their classes, and use colours only through their variables.
 
-What people and models have said reaches a page as text only (`ui.label`, the text of an element), never as HTML or
+Texts of people and models are added to a page only as text (`ui.label`, the text of an element), never as HTML or
 Markdown.
 """

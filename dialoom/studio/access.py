@@ -59,7 +59,7 @@ class Keys:
     """The token that admits the next browser, and the value of the cookie of admitted browsers.
 
     Args:
-        on_used: Called with the next token as soon as the current one was used.
+        on_used: Called with the next token as soon as the current one has been used.
     """
 
     def __init__(self, on_used: Callable[[str], None] = lambda _token: None) -> None:
@@ -68,7 +68,7 @@ class Keys:
         self.pass_ = secrets.token_urlsafe(_BYTES)
 
     def exchange(self, token: str) -> bool:
-        """Return whether a text is the current token; if it is, replace the token by a new one."""
+        """Return whether a string is the current token; if it is, replace the token by a new one."""
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             return False
         self.token = secrets.token_urlsafe(_BYTES)
@@ -127,7 +127,7 @@ class AccessControl:
             await self._application(scope, receive, _with_headers(send))
 
     def _is_own_host(self, host: str) -> bool:
-        """Return whether a host name is the studio's own, not one pointed here by others (DNS rebinding)."""
+        """Return whether a host name is the studio's own, and not one that others let refer to it (DNS rebinding)."""
         try:
             address = urlsplit(f"//{host}")
             name, port = address.hostname or "", address.port or 80
@@ -161,7 +161,7 @@ class AccessControl:
 
 
 def _of_links(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the site values allowed for links: pages of other sites may link to the studio, but not read its pages."""
+    """Return the values of `sec-fetch-site` allowed for links: other sites may link to pages, but not read them."""
     return ("same-site", "cross-site") if headers.get("sec-fetch-mode") == "navigate" else ()
 
 
@@ -214,7 +214,7 @@ async def _answer(send: Send, status: int, body: bytes, headers: Mapping[str, st
 
 
 def _with_headers(send: Send) -> Send:
-    """Return a sender that adds the common headers to a response, and drops headers that would allow other origins."""
+    """Return a sender that adds the common headers to responses, and drops headers that would allow other origins."""
     ours = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in HEADERS.items()]
 
     async def sent(message: MutableMapping[str, Any]) -> None:

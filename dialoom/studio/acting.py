@@ -1,4 +1,4 @@
-"""Actions on a conversation. Each runs in a thread and holds the run's file only while it is carried out."""
+"""Actions on a conversation. Each runs in a thread and locks the run's file only while it is carried out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kept_from_acting(path: Path) -> str:
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         return "This file is read-only, so you can view it but not change anything."
     if is_written_by_another(path):
-        return "Another process is playing this run, so you can view it but not change anything until that is done."
+        return "Another process is playing this run, so you can view it but not change anything until it has finished."
     return ""
 
 
@@ -95,7 +95,7 @@ class Work:
 
 
 def begin() -> Action:
-    """Write the conversation's initial state to the file by opening the conversation."""
+    """Open the conversation, which writes its initial state to the file."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         return stepper
@@ -114,7 +114,7 @@ def go_on() -> Action:
 
 
 def play_on(*conditions: str) -> Action:
-    """Play until one of the conditions is met, or to the end."""
+    """Play until a condition is met, or to the end."""
 
     async def act(stepper: Stepper, tell: Callable[[Stop], None]) -> Stepper:
         await stepper.run([stepper.condition(each) for each in conditions if each.strip()], tell)
@@ -154,10 +154,10 @@ def edit(path: str, value: str) -> Action:
 
 
 def exchange(role: str, model: str) -> Action:
-    """Let another model play a role from this position on.
+    """Let another model play a role in the steps after this position.
 
     Raises:
-        RunError: If the model is code, which can be given only where the studio is started, not in a browser.
+        RunError: If the model is code, which cannot be selected in a browser.
     """
     if list(player_references(model)):
         raise RunError(
@@ -172,7 +172,7 @@ def exchange(role: str, model: str) -> Action:
 
 
 def resample() -> Action:
-    """Sample new replies from this position on."""
+    """Request new replies in the steps after this position."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         await stepper.resample()

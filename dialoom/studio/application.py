@@ -28,13 +28,13 @@ _KEPT = {"cache-control": "max-age=31536000, immutable"}
 
 
 def build(studio: Studio) -> Any:
-    """Return the application (ASGI) that shows a studio; one per process, as the library supports only one."""
+    """Return the application (ASGI) that shows a studio. The library supports only one application per process."""
     style = f"/studio-{hashlib.sha256(_styles().encode()).hexdigest()[:12]}.css"
     application = FastAPI(openapi_url=None)
     application.add_api_route(style, _style)
     for page in PAGES:
         _add(page, studio, style)
-    # Responses are not compressed, because that only costs time on the local machine.
+    # Responses are not compressed, because compression only costs time on the local machine.
     ui.run_with(
         application,
         dark=None,
@@ -43,21 +43,21 @@ def build(studio: Studio) -> Any:
         show_welcome_message=False,
         gzip_middleware_factory=None,
     )
-    # The UI library's middleware logs a traceback if a browser leaves before it gets an answer. Only the function set
-    # below is needed.
+    # The UI library's middleware logs a traceback if a browser disconnects before it gets a response, so it is removed.
+    # `_Keeping` replaces the only part of it that is needed.
     others = [each for each in library.user_middleware if not hasattr(each.cls, "dispatch")]
     library.user_middleware[:] = [*others, Middleware(_Keeping)]
     return application
 
 
 class _Keeping:
-    """A middleware that lets browsers cache the library's files, whose addresses change with its version."""
+    """A middleware that lets browsers cache the library's files, whose addresses contain its version."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request with a header that states how long the answer may be cached."""
+        """Answer a request, and add a header that states how long the answer may be cached."""
         path = scope.get("path", "")
         is_kept = path.startswith(_OF_LIBRARY) and not path.startswith(f"{_OF_LIBRARY}dynamic_resources/")
         kept = [(name.encode(), value.encode()) for name, value in _KEPT.items()] if is_kept else []

@@ -17,7 +17,7 @@ from .parts import element, folded, on_opening, said, text
 from .wording import many
 
 _SAME = 4
-"""Maximum number of messages in a first request that are all shown; otherwise the first and the last two are shown."""
+"""A first request with more messages than this is shortened to the first message and the last two."""
 
 
 def figures(call: Mapping[str, Any]) -> str:
@@ -33,7 +33,7 @@ def figures(call: Mapping[str, Any]) -> str:
 
 
 def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
-    """Add a folded part with a call's reply and its request, which is compared with the previous request."""
+    """Add a folded part with a call's reply and its request; the request is compared with the previous one."""
     with folded(summary, "call") as part:
         pass
 
@@ -61,7 +61,7 @@ def request(shown: RequestDiff) -> None:
         told = f"request: {many(len(shown.messages) - gone, 'message')}, {new} of them new since the previous call"
         text("div", told + (f", {gone} removed" if gone else ""), "label")
     else:
-        text("div", f"asked: {many(len(shown.messages), 'message')}", "label")
+        text("div", f"request: {many(len(shown.messages), 'message')}", "label")
     if shown.tools:
         text("div", f"tools: {', '.join(shown.tools)}", "quiet small")
     for same, messages in _stretches(shown):

@@ -13,7 +13,8 @@ from dialoom.graphs.reporting import Estimate
 from dialoom.runs.report import text_of
 
 _COLOURS = ("#2a8c82", "#d0743c", "#5b7fc7", "#b8589a", "#8a9a3b", "#c2a01e", "#7a7d84")
-"""Colours that are readable on light and dark, and distinguishable with any colour vision by lightness and symbols."""
+"""Colours that are readable on light and dark backgrounds; lightness and symbols distinguish them for any colour
+vision."""
 _SYMBOLS = ("circle", "rect", "triangle", "diamond", "roundRect", "pin", "arrow")
 _GREY = "#85888f"
 _FAINT = "rgba(133, 136, 143, 0.25)"
@@ -72,7 +73,7 @@ def _steps(series: Sequence[Series]) -> dict[str, Any]:
 
 
 def _ends(scale: tuple[float, float] | None) -> dict[str, Any]:
-    """Return an axis from one end of a scale to the other, with whole numbers if there are few."""
+    """Return an axis from one end of a scale to the other; if the scale has few values, each is labelled."""
     if scale is None:
         return {}
     low, high = scale
@@ -110,7 +111,7 @@ def _point(chart: Chart, series: Series, place: int, counts: Counts) -> dict[str
 
 
 def _intervals(series: Series, colour: str, is_bar: bool) -> list[dict[str, Any]]:
-    """Return lines from the lower to the upper ends of intervals; none for bars, as bars share a position."""
+    """Return lines from the lower to the upper ends of intervals; none for bars, because bars share positions."""
     if is_bar or not (series.low and series.high):
         return []
     ends = [
@@ -145,7 +146,7 @@ def _fitted(series: Series, colour: str) -> list[dict[str, Any]]:
 
 
 def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
-    """Return a chart of one column of estimates: a point and its interval per row, named by the table's rows.
+    """Return a chart of one column of estimates: a point and its interval for each row.
 
     Args:
         table: The table.

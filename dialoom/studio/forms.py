@@ -52,9 +52,9 @@ class Entry:
 
     Args:
         name: Its name in the address.
-        label: What stands above it.
-        value: What stands in it.
-        hint: What stands in it while it is empty.
+        label: The text above the field.
+        value: The initial value.
+        hint: The text that is shown in the empty field.
         classes: Its classes.
     """
 
@@ -80,7 +80,7 @@ def choice(name: str, label: str, values: Mapping[str, int | None], chosen: str)
 
     Args:
         name: Its name in the address.
-        label: What stands above it.
+        label: The text above the field.
         values: The values, each with the number of its scenarios if that is known.
         chosen: The selected value; empty for all.
     """
@@ -120,7 +120,7 @@ class Field:
 
     Args:
         label: The label.
-        value: What stands in it.
+        value: The initial value.
         lines: The height in lines; 1 makes a one-line field.
         options: For a list: the choices by value.
         hint: The placeholder of an empty field.
@@ -286,7 +286,7 @@ class Forms:
         self._button("Send this request and play the step", lambda: acting.ask_instead(who, messages()))
 
     def _edit(self) -> None:
-        """Add the form to edit a place in the state; the value is filled in as soon as the place is selected."""
+        """Add the form to edit a value of the state; the current value is filled in as soon as its path is entered."""
         with card("Edit the state", "stack"):
             path = Field("Place", hint="messages[-1].content")
             value = Field("Value", lines=3, hint="the current value appears here; JSON or plain text")

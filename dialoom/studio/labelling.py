@@ -131,7 +131,7 @@ class JudgementBox:
             metrics; `blind` sets whether the judge's scores are hidden, which is the default while somebody labels.
         shown: The conversation.
         sets: All sets of judgements of the run.
-        health: The health of the judge by what it judges.
+        health: The health of the judge, by metric and target.
         after: The position of the next scenario to label, if there is one.
     """
 
@@ -233,10 +233,10 @@ class JudgementBox:
             return ()
 
     def _earlier(self, labels: Sequence[GivenLabel], items: Sequence[Item]) -> None:
-        """Add labels given to judgements of an earlier conversation that the current one does not have."""
+        """Add the annotator's labels of judgements that belong only to an earlier conversation."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
-            told = f"{many(count, 'label')} of yours only for judgements of an earlier conversation"
+            told = f"{many(count, 'label')} of yours for judgements that only an earlier conversation has"
             text("p", f"{told}: not counted while this conversation is the outcome.", "quiet small")
 
     def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:

@@ -64,7 +64,7 @@ class Looked:
 
 
 async def looked(run: Run, scenario: str, place: Spot) -> Looked:
-    """Read a place in a conversation.
+    """Read the data that the step page shows for a place in a conversation.
 
     Raises:
         DialoomError: If there is no such place, or the run's recipe cannot be loaded.
@@ -125,7 +125,7 @@ async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
     """Return the checkpoint at which a step of a branch began.
 
     Raises:
-        DialoomError: If there is none.
+        DialoomError: If the branch has no such step.
     """
 
     async def look() -> int:
@@ -146,7 +146,7 @@ async def checked(run: Run, scenario: str, where: str) -> None:
 
 
 def as_json(value: Any) -> str:
-    """Return a value of a state for editing: a text unchanged, another value as JSON."""
+    """Return a value of a state for editing: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 

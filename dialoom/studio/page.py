@@ -1,4 +1,4 @@
-"""The pages of the studio, and the view of one address."""
+"""The pages of the studio, and the view that a page shows at a URL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Scope = Literal["studio", "run", "scenario"]
 """The subject of a page: all runs, a run (`/runs/{run}/...`), or a scenario (`/runs/{run}/scenarios/{scenario}...`)."""
 
 Query = Mapping[str, str | Sequence[str] | None]
-"""The query of an address: one or several values by name; `None` and empty texts are left out."""
+"""The query of an address: one or several values by name; `None` and empty strings are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class View:
         return self.path(self.pattern, query)
 
     def path(self, pattern: str, query: Query | None = None, **names: str | int) -> str:
-        """Return the address of a page, of the same run and scenario unless others are given."""
+        """Return the address of a page; it has the same run and scenario unless others are given."""
         return address(pattern, query, **{**self.names, **names})
 
 

@@ -104,7 +104,7 @@ def written(tag: str = "div", classes: str = "") -> Iterator[None]:
 
 
 def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
-    """Add an element with a text in it.
+    """Add an element that contains text.
 
     Args:
         tag: Its name in HTML.
@@ -223,7 +223,7 @@ LONG = 6_000
 
 
 def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
-    """Add text from a model or user unchanged; of a long text only the beginning, and the rest on demand.
+    """Add text from a model or user unchanged; the rest of a long text is loaded on demand.
 
     Args:
         words: The text.
@@ -232,7 +232,7 @@ def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
     """
     _marked(words[:LONG], classes, marks)
     if rest := words[LONG:]:
-        with folded(many(len(rest), "letter more", "letters more")) as more:
+        with folded(many(len(rest), "more letter")) as more:
             pass
         on_opening(more, lambda: text("div", rest, classes))
 
@@ -297,7 +297,7 @@ def _value(value: Any) -> None:
 
 
 def _marked(words: str, classes: str, marks: Sequence[str]) -> None:
-    """Add a text with highlighted passages; of overlapping passages, only the earlier one is highlighted."""
+    """Add text with highlighted passages; if passages overlap, only the first is highlighted."""
     spans = sorted((at, at + len(mark)) for mark in marks if mark and (at := words.find(mark)) >= 0)
     if not spans:
         text("div", words, classes)

@@ -35,7 +35,8 @@ def serve(
         port: The port to listen on; by default 8790, or any free port if that is in use.
         allow_remote: Whether other machines may connect; required for a host other than loopback.
         trust: Whether the code and the addresses that the files refer to are used.
-        on_address: Called with the address that admits a browser, and with a new address as soon as one was used.
+        on_address: Called with the address that admits a browser, and with a new address as soon as the last one has
+            been used.
 
     Raises:
         RunError: If the library is not installed, or the host and port are not available.

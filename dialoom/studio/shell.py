@@ -134,5 +134,5 @@ def listen() -> None:
 
     The key l leads to the next conversation to label.
     """
-    # In the head, because keys may be pressed before the page is loaded.
+    # The script is in the head, because keys may be pressed before the page is loaded.
     ui.add_head_html(f"<script>{_LISTEN}</script>")

@@ -117,11 +117,11 @@ def step_figures(call: StepCall) -> str:
 
 
 def changed(changes: Sequence[Change]) -> None:
-    """Add the changes of the state since the previous stop."""
+    """Add the changes to the state since the previous stop."""
     if not changes:
         return
     if len(changes) > _CHANGES:
-        with folded(f"{many(len(changes), 'change')} of the state"), element("ul", "changes"):
+        with folded(f"{many(len(changes), 'change')} to the state"), element("ul", "changes"):
             for each in changes:
                 _change(each)
         return
@@ -199,7 +199,7 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
 
     Args:
         shown: The two branches.
-        health: The health of the judge by what it judges.
+        health: The health of the judge, by metric and target.
         side: Adds the possible actions to the head of each side.
     """
     stands = " and ".join(
@@ -217,7 +217,7 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
         for is_same, group in groupby(shown.lines, key=lambda pair: pair.is_same):
             pairs = list(group)
             if is_same:
-                with folded(f"{many(len(pairs), 'line')} equal", "alike"):
+                with folded(f"{many(len(pairs), 'equal line')}", "alike"):
                     _spoken_lines([pair.left for pair in pairs if pair.left is not None])
                 continue
             for pair in pairs:
@@ -251,7 +251,7 @@ def _word(judgement: Judgement | None) -> str:
 def _judged(
     thing: str, judgement: Judgement | None, health: Mapping[str, Health], *, is_so: bool, is_worded_so: bool
 ) -> None:
-    """Add a judgement beside the other side's: marked if the scores differ, explained if the explanations do."""
+    """Add a judgement beside the other side's: marked if the scores differ, explained if the explanations differ."""
     with element("div", "side judged-side quiet" if is_so else "side judged-side"):
         text("span", thing, "label")
         word, why = (_word(judgement), "") if judgement is None else badge_of(judgement, health)

@@ -56,7 +56,7 @@ class StudioRun:
         return known
 
     async def judge_health(self, judging: str) -> Mapping[str, Health]:
-        """Return the health of a judge by what it judges; if computing it takes long, the last known result."""
+        """Return the health of a judge, by metric and target; the last known result if computing it takes long."""
         seen, known = signature(self.run.path), self._computing.get(judging)
         if known is None or (known[0] != seen and known[1].done()):
             known = seen, asyncio.create_task(asyncio.to_thread(self.run.judge_health, judging))

@@ -60,7 +60,7 @@ class Watch:
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def look(self) -> RunProgress:
-        """Return the progress. It is read again only if enough time has passed and the file may have changed."""
+        """Return the progress; it is read again only if enough time has passed and the file may have changed."""
         async with self._reading:
             now = time.monotonic()
             if self._progress is None or (now >= self._due and self._may_have_changed()):
@@ -151,7 +151,7 @@ class Computation:
         """Wait for the report.
 
         Raises:
-            DialoomError: As `dialoom.report`.
+            DialoomError: In the same cases as `dialoom.report`.
             AbandonedError: If all waiting pages were left.
         """
         return await asyncio.shield(self.task)

@@ -152,7 +152,7 @@ def counted(
     """Return the query that selects the conversations behind a figure; `None` if they are not known.
 
     Args:
-        table: The report's.
+        table: A table of the report.
         row: A row of the table.
         column: The index of the figure's column.
         choices: The values by which the scenarios of the row's run can be filtered.

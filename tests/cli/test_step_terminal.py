@@ -149,7 +149,7 @@ def test_finished_dialogue_is_rewound_changed_compared_and_promoted(
     end = at.tell("c", "b1")
     assert "the end: no further steps" in end
     beside = at.tell("diff", "b1")
-    assert "... 2 lines equal" in beside
+    assert "... 2 equal lines" in beside
     assert re.search(r"│ user: Wake me at 6:15, please\. *\n", beside)
     assert "since the fork" in beside
     history = at.tell("h", "b1")

@@ -26,7 +26,7 @@ STEP_PATH = f"{PATH}/step"
 _MANY, _ENDS = 120, 40
 """If there are more messages than the first number, only the second number at either end is shown at once."""
 _WORDS = 3
-"""The minimum number of spaces in a text that counts as a description instead of a name."""
+"""A text with at least this number of spaces counts as a description instead of a name."""
 _LONG_NOTE = 400
 """The minimum length in characters of a tool's output (or other text outside the conversation) that is folded."""
 
@@ -256,7 +256,7 @@ def _shown_to(view: View, shown: Conversation) -> None:
 
 
 def _calls(view: View, shown: Conversation) -> None:
-    """Add every call, those of judges and of branches included."""
+    """Add every call, including those of judges and of branches."""
     calls = list(shown.calls)
     if is_blind(view):
         spoken = {each.call["call"] for each in shown.messages if each.call is not None}

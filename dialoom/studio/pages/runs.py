@@ -178,7 +178,17 @@ def _budget(progress: RunProgress) -> Refresh:
     return refresh
 
 
-_COLUMNS = ("calls", "in flight", "failed", "replayed", "input tokens", "cached", "output tokens", "cost", "broken off")
+_COLUMNS = (
+    "calls",
+    "in flight",
+    "failed",
+    "replayed",
+    "input tokens",
+    "cached",
+    "output tokens",
+    "cost",
+    "incomplete replies",
+)
 
 
 def _usages(
@@ -193,20 +203,20 @@ def _usages(
     with element("section"):
         with element("div", "section-head"):
             text("h2", title)
-        with table([(what, False), *((name, name != "broken off") for name in _COLUMNS)], title) as body:
+        with table([(what, False), *((name, name != "incomplete replies") for name in _COLUMNS)], title) as body:
             pass
 
     def refresh(progress: RunProgress) -> None:
         for name, usage in read(progress, rows).items():
             if name not in rows:
                 with body:
-                    rows[name] = cells([(name, False), *(("", column != "broken off") for column in _COLUMNS)])
+                    rows[name] = cells([(name, False), *(("", column != "incomplete replies") for column in _COLUMNS)])
             for cell, words in zip(rows[name][1:], _usage_cells(usage, progress.is_played), strict=True):
                 cell.set_text(words)
 
     for name in first:
         with body:
-            rows[name] = cells([(name, False), *(("", column != "broken off") for column in _COLUMNS)])
+            rows[name] = cells([(name, False), *(("", column != "incomplete replies") for column in _COLUMNS)])
     refresh(progress)
     return refresh
 

@@ -100,7 +100,7 @@ class _Search:
 
 
 class _Filters:
-    """The form of filters; it is submitted as an address."""
+    """The form with the filters, whose values become the address of the page."""
 
     def __init__(self, view: View, metrics: Sequence[str]) -> None:
         self._view = view
