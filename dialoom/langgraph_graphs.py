@@ -9,5 +9,6 @@ from dialoom.runs.configuration.recipes import recipe_names
 
 from .langgraph_server import serve
 
-# Set through `globals`, because the server reads the module's dictionary and only `graphs` knows recipes by name.
+# The graphs are set through `globals`, because the server reads the module's dictionary, and the recipes' names are not
+# known in advance.
 globals().update({name.replace("-", "_"): serve(name) for name in recipe_names()})

@@ -30,7 +30,7 @@ def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Col
 
 
 class _CaseFile(pytest.File):
-    """A file of a saved case."""
+    """A saved case, as a file that pytest collects."""
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the one test of the file."""

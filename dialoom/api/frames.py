@@ -155,7 +155,7 @@ def _faults_by_call(run: RunFile) -> dict[int, str]:
 
 
 def _offline(run: RunFile, judging: str | None) -> str | None:
-    """Return the roles, judges included, that an offline model played; `None` if there are none."""
+    """Return, as text, the roles (including judges) that an offline model played; `None` if there are none."""
     judges = run.judgement_set(judging)
     return offline_roles(run.config.everyone(judges.models if judges else None)) or None
 

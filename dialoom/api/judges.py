@@ -112,7 +112,7 @@ def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
 
 
 def user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players], list[ModelLike]]:
-    """Return the players, of which the user has only its first model, and the user's further models.
+    """Return the players with only the first of the user's models, and the list of the user's other models.
 
     Raises:
         RunError: If the list of the user's models is empty.

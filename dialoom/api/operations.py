@@ -216,8 +216,8 @@ async def aplay(
 
     Raises:
         RunError, RecipeError, BindingError, PromptError, DataError, StoreError, CacheError: If an argument is wrong. An
-        error found before the first scenario is played leaves no file. After an error found later, such as an input of
-            a prompt that a node does not provide, the run can be resumed. All of these errors are subclasses of
+            error found before the first scenario is played leaves no file. After an error found later, such as an input
+            of a prompt that a node does not provide, the run can be resumed. All of these errors are subclasses of
             `DialoomError`.
         StoppedError: If the run was stopped while it was planned; nothing is written.
     """

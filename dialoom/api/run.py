@@ -1,4 +1,4 @@
-"""The read handle of a run: its plan, conversations, judgements, labels, usage, reports and exports."""
+"""The handle that reads a run: its plan, conversations, judgements, labels, usage, reports and exports."""
 
 from __future__ import annotations
 

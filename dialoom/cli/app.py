@@ -446,7 +446,7 @@ def report(
     ] = False,
     trust: TrustFlag = False,
 ) -> None:
-    """Print scores with their intervals, and statistics of the dialogues; several runs of one recipe side by side."""
+    """Print scores with their intervals, and statistics of the dialogues; runs of one recipe appear side by side."""
     from .reporting import report_cost, report_run
 
     if labels and not calibrated:

@@ -80,7 +80,7 @@ def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: 
 
 
 def _column(query: str, incomplete: str) -> list[str]:
-    """Read a column without the store, whose import takes longer than a person waits after a key press."""
+    """Read a column without the store, because importing the store would delay completion noticeably."""
     path = _run()
     if path is None:
         return []
@@ -92,7 +92,7 @@ def _column(query: str, incomplete: str) -> list[str]:
 
 
 def _run() -> Path | None:
-    """Return the run in the line: its first word that is a file. An incomplete line is not parsed."""
+    """Return the run in the command line: the first word that is a file. An incomplete line is not parsed."""
     return next((path for word in _words()[1:] if (path := Path(word)).is_file()), None)
 
 

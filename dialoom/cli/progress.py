@@ -16,7 +16,7 @@ from dialoom.runs.store import Usage
 
 _BAR = 20
 _ROOM_FOR_NAME, _ROOM_FOR_BAR = 70, 100
-"""Columns for the name and the bar; on narrower terminals only the figures are displayed."""
+"""Minimum widths of a terminal, in columns, on which the name and the bar are displayed."""
 
 _ENDLESS = 100 * 3600.0
 """Maximum estimate of the remaining time in seconds; a longer one is not displayed."""

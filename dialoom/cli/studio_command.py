@@ -14,7 +14,7 @@ from .terminal import say
 
 def studio(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="The run's file; several side by side.", show_default=False)
+        list[Path], typer.Argument(metavar="RUN", help="The run's file. Several runs can be given.", show_default=False)
     ],
     host: Annotated[str, typer.Option(help="The address on which the studio listens.")] = "127.0.0.1",
     port: Annotated[

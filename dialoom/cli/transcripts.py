@@ -66,7 +66,7 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
     if not counts:
         say(
             f"dialoom: no study was written: nothing could be inferred from any of the {len(done):,} conversations; "
-            f"dialoom report {run} says why",
+            f"for the reasons, run: dialoom report {run}",
             err=True,
         )
         return EXIT_SOME_FAILED

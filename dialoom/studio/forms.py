@@ -215,7 +215,7 @@ _LONGEST = 14
 
 
 class FormPage(Protocol):
-    """The interface of the page that carries out the actions of a form."""
+    """A page that carries out the actions of its forms."""
 
     run: Run
     view: View

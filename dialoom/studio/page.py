@@ -50,12 +50,12 @@ class View:
         return self.names["scenario"]
 
     def one(self, name: str, default: str = "") -> str:
-        """Return a value of the query."""
+        """Return the last value of a query parameter, or the default if it has none."""
         values = self.query.get(name, ())
         return values[-1] if values else default
 
     def number(self, name: str, default: int) -> int:
-        """Return a whole number of the query.
+        """Return the value of a query parameter as a whole number, or the default if it has none.
 
         Raises:
             RunError: If the value is not a whole number.

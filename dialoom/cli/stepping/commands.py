@@ -337,7 +337,7 @@ COMMANDS = (
         "forward",
         ">",
         "[N]",
-        "go forward along one step already played, or N, including edits and written replies",
+        "go forward one step already played, or N such steps; edits and written replies are included",
         _forward,
     ),
     Command(

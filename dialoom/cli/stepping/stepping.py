@@ -173,7 +173,7 @@ def _told(event: Event) -> None:
 
 
 def _state(path: Path, scenario: str) -> str:
-    """Return a scenario's state, and the reason for it."""
+    """Return a scenario's state, and why it failed or ended."""
     episode = open_run(path).episode(scenario)
     if episode is None:
         return "pending"

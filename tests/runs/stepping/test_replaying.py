@@ -97,7 +97,7 @@ def test_fault_that_is_back_fails_only_where_the_assistant_answers_anew(shop: Pa
 
 
 def test_recorded_judgement_of_another_conversation_does_not_count(shop: Path, dialoom: Command) -> None:
-    assert "recorded: 4\ncase.json: the same" in dialoom("replay", "case.json", "--live", "assistant").stdout
+    assert "recorded replies: 4\ncase.json: the same" in dialoom("replay", "case.json", "--live", "assistant").stdout
     spoil(shop)
     found = dialoom("replay", "case.json", "--live", "assistant", code=1, env={}).stdout
     assert "resolved (assistant): no score: judge was not called, because its recorded reply " in found
