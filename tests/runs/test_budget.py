@@ -179,7 +179,7 @@ def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: l
     }
     dialoom(*plan, "-o", "flag.db", "--max-calls", 4, code=3)
     assert status_of(dialoom, "flag.db")["calls"] == 4
-    assert "4 of 4 calls taken" in dialoom("status", "flag.db").stdout
+    assert "4 of 4 calls used" in dialoom("status", "flag.db").stdout
 
 
 def test_replay_only_makes_no_call(dialoom: Command, players: list[str], tmp_path: Path) -> None:
