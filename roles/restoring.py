@@ -58,44 +58,44 @@ WHEN_INTERRUPTED = Refusal(
     "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message is gone",
 )
 IN_REPLAY = Refusal(
-    "a stateful player that replies anew in a replayed case, in a person's second or later conversation",
+    "a stateful player that gives new replies in a replayed case of a person's second or later conversation",
     _AT_ONCE,
-    "a case does not hold what it kept of the earlier ones",
+    "a case does not contain its state after the earlier conversations",
     "live: {role!r} keeps state, this is the person's conversation {number}, and what it kept of the earlier ones is "
     "not in the case",
 )
 WITH_VALUES = Refusal(
-    "a graph with `InMemorySaver` and values of other types than LangChain messages and plain values",
-    "before anything is played if its state declares dataclasses or pydantic models, else at the first reply after "
-    "which its state has some, as other types do not tell the values",
+    "a graph with `InMemorySaver` whose state has values other than LangChain messages and plain values",
+    "before anything is played if its state declares dataclasses or pydantic models, otherwise after the first reply "
+    "with such values, because other types do not declare them",
     "they could not be restored",
     "has values in its state that cannot be restored{declared}: with InMemorySaver, only LangChain messages and plain "
     "values can; compile it with a persistent checkpointer",
 )
 WITH_ITEMS = Refusal(
-    "a graph with a store, and values in it that are not JSON",
-    "at the first call that finds or leaves some, as a graph's code does not tell its values",
+    "a graph with a store that contains values that are not JSON",
+    "at the first call that finds or leaves such values, because a graph's code does not declare them",
     "they could not be restored",
     "has values in its store that are not JSON, and so cannot be restored: {error}",
 )
 WITH_SNAPSHOT = Refusal(
     "an object whose `snapshot()` returns neither a JSON value nor bytes",
-    "at its first reply, as it has no state before",
+    "at its first reply, because it has no state before",
     "it could not be restored",
     "must return a JSON value or bytes from snapshot(): {error}",
 )
 WITHOUT_PERSON = Refusal(
     "a store whose namespaces contain no person's id",
-    "before anything is played if an `InMemoryStore` has items there, else at the first call that finds or leaves "
-    "some, as another store may not be readable before, and a graph's code does not tell its namespaces",
-    "one person's items could not be told from another's",
+    "before anything is played if an `InMemoryStore` has such items, otherwise at the first call that finds or leaves "
+    "some, because other stores may not be readable before, and a graph's code does not declare its namespaces",
+    "one person's items could not be distinguished from another's",
     "has items in the namespace {namespace!r} of its store, which belongs to no person and so cannot be restored; put "
     "the person's id into it: config['configurable']['user_id']",
 )
 WITHOUT_SESSION = Refusal(
     "a function or object without `session`, snapshots and `begin` that is declared stateful",
     _AT_ONCE,
-    "it could not tell one conversation from another",
+    "it could not distinguish conversations",
     "is declared stateful and cannot tell one conversation from another: give it a parameter `session`, or declare a "
     "class, of which each conversation gets an object of its own",
 )
@@ -114,7 +114,7 @@ UNDECLARED = Refusal(
     "Agent(graph, stateful=True)), or compile it without",
 )
 WITHOUT_STATE = Refusal(
-    "a graph with neither that is declared stateful",
+    "a graph without a checkpointer or store that is declared stateful",
     _AT_ONCE,
     "it would get only new messages, and forget the earlier ones",
     "is declared stateful, and is compiled with neither a checkpointer nor a store",
@@ -126,14 +126,14 @@ OFFLINE_MODEL = Refusal(
     "stateful: {model} keeps no state between calls",
 )
 WITH_HISTORY = Refusal(
-    "a stateful player of a role whose prompt holds the conversation as text",
+    "a stateful player of a role whose prompt contains the conversation as text",
     _AT_ONCE,
-    "the new messages could not be told from the earlier ones",
+    "new messages could not be distinguished from earlier ones",
     "stateful: {role} cannot be stateful, because its prompt {prompt!r} holds the conversation as text",
 )
 WITHOUT_CONVERSATION = Refusal(
     "a stateful player in a call that scenarios share",
-    "at the call, as nodes decide at run time which calls they share",
+    "at the call, because nodes decide at run time which calls are shared",
     "it belongs to no conversation",
     "keeps state, and this call belongs to no conversation, such as one that scenarios share; begin a new run in which "
     "it is not declared stateful",
@@ -199,7 +199,7 @@ KINDS = (
     Kind("graph with `InMemorySaver`", "the checkpoint itself"),
     Kind("graph with a store", "the items in namespaces that contain `user_id`"),
     Kind("object or class with `snapshot()` and `restore(snapshot)`", "the snapshot (JSON or bytes)"),
-    Kind("object or class with `begin(session, messages)`", "none: it is told the earlier messages"),
+    Kind("object or class with `begin(session, messages)`", "none: `begin` gets the earlier messages"),
     Kind(
         "any other function or object, or a model's server",
         "none",

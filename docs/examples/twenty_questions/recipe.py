@@ -1,4 +1,4 @@
-"""A recipe in one file: one role keeps a secret word, the other has twenty questions to find it, a third may judge.
+"""A recipe in one file: one role keeps a secret word, another asks up to twenty questions, a third may judge.
 
 dialoom run docs/examples/twenty_questions/recipe.py:RECIPE --judge -o words.db
 """
@@ -16,27 +16,27 @@ from dialoom.roles.offline import Draws, MarkedRequest, Words, heard, understudy
 
 
 class Options(RecipeOptions):
-    """Each field is a flag of `dialoom run`."""
+    """The options; each field is a flag of `dialoom run`."""
 
-    words: str = Field("piano,heron,glacier", description="The secrets, separated by commas.")
-    questions: int = Field(20, ge=1, description="How many questions there are.")
-    judge: bool = Field(False, description="Have a judge say whether every answer was true.")
+    words: str = Field("piano,heron,glacier", description="The secret words, separated by commas.")
+    questions: int = Field(20, ge=1, description="Maximum number of questions.")
+    judge: bool = Field(False, description="Have a judge decide whether every answer was true.")
 
 
 class Secret(Scenario):
-    """One game. Its id follows from these fields, and reports group by them."""
+    """One game. Its id is derived from these fields, and reports group by them."""
 
     word: str
     questions: int
 
 
 def found(_game: Secret, messages: list[BaseMessage]) -> str:
-    """Return why the game is over: the keeper says that the word is found."""
+    """Return `found` if the keeper says that the word was found, otherwise an empty text."""
     return "found" if messages[-1].name == "keeper" and "found" in str(messages[-1].content).lower() else ""
 
 
 class TwentyQuestions(DialogueRecipe):
-    """One role keeps a word, the other has twenty questions."""
+    """Twenty questions: one role keeps a word, another guesses it."""
 
     name = "twenty-questions"
     prompts = {"guesser": "twenty_questions/guesser", "keeper": "twenty_questions/keeper"}
@@ -56,12 +56,12 @@ class TwentyQuestions(DialogueRecipe):
 RECIPE = TwentyQuestions()
 
 
-WORDS = Words(Path(__file__).parent / "words.toml")  # what is said when `offline/attentive` plays
+WORDS = Words(Path(__file__).parent / "words.toml")  # the offline model's lines
 
 
 @understudy("twenty_questions", "keeper")
 def play_keeper(request: MarkedRequest, draws: Draws) -> str:
-    """Says yes to what words.toml knows of the word, and no to all else."""
+    """Answer yes to a trait that words.toml gives the word, otherwise no."""
     word, question = request.part("word"), (request.said_by("user") or [""])[-1]
     if word in question:
         return WORDS.say("keeper.found", draws)
@@ -71,7 +71,7 @@ def play_keeper(request: MarkedRequest, draws: Draws) -> str:
 
 @understudy("twenty_questions", "guesser")
 def play_guesser(request: MarkedRequest, draws: Draws) -> str:
-    """Asks for a trait that is still open, until one thing is left."""
+    """Ask about a trait that is still open, until one word is left."""
     things, asked = dict(WORDS.get("things")), set()
     for question, reply in zip(request.said_by("assistant"), request.said_by("user"), strict=False):
         asked.add(trait := (heard(WORDS.get("guesser.ask"), question) or {}).get("trait", ""))
@@ -84,7 +84,7 @@ def play_guesser(request: MarkedRequest, draws: Draws) -> str:
 
 @understudy("twenty_questions", "judge")
 def play_judge(request: MarkedRequest, draws: Draws) -> str:
-    """Finds an answer untrue if words.toml knows better."""
+    """Decide whether every answer agrees with words.toml."""
     traits = WORDS.get(f"things.{request.part('word')}", [])
     for question, reply in zip(request.said_by("guesser"), request.said_by("keeper"), strict=False):
         trait = (heard(WORDS.get("guesser.ask"), question) or {}).get("trait")
