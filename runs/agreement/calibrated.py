@@ -72,7 +72,7 @@ class CalibratedScore:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """The judge's score of an item, the mean of its labels, and the unit that it belongs to."""
+    """An item: the judge's score, its sampling unit (such as a person), and the mean of its labels, if it has any."""
 
     score: float
     unit: Hashable
@@ -100,7 +100,7 @@ def calibrated_tables(
     scales: Iterable[str] = (),
     allow_different_users: bool = False,
 ) -> list[Table]:
-    """Return the calibrated means of each run, and for several runs their differences from the first.
+    """Return tables of each run's calibrated means and, for several runs, of their differences from the first run.
 
     Args:
         runs: Runs of one recipe.
@@ -113,7 +113,7 @@ def calibrated_tables(
     Raises:
         RunError: If the numbers of labels files and runs differ, or no item has a label and a score.
         DataError: If a labels file cannot be read, or does not belong to its run.
-        StoreError: If a run has no such set.
+        StoreError: If a run has no such set of judgements.
     """
     if labels and len(labels) != len(runs):
         raise RunError(f"labels: {len(labels)} files for {len(runs)} runs; give one for each, in order")
@@ -180,7 +180,7 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
 
 
 def _notes(labels: Labels, matched: LabelledItems) -> Iterator[str]:
-    yield f"Labels: {labels.path.name}, by {', '.join(labels.annotators)}; of several labels of an item, their mean."
+    yield f"Labels: {labels.path.name}, by {', '.join(labels.annotators)}; several labels of an item are averaged."
     if (earlier := matched.earlier()).count:
         yield earlier_note(earlier)
 
@@ -197,7 +197,7 @@ def scores_of(run: _Calibrated) -> Iterator[CalibratedScore]:
 
 
 def _differences(first: _Calibrated, other: _Calibrated) -> Iterator[CalibratedScore]:
-    """Yield each group's difference between two runs: from items labelled in both if enough, else from both means."""
+    """Yield each group's difference between two runs: paired if enough items are labelled in both, else unpaired."""
     alone = [{row.group: row for row in scores_of(run)} for run in (first, other)]
     for group in (group for group in first.items if group in other.items):
         one, two, scale = first.items[group], other.items[group], first.scales[group]
@@ -296,14 +296,14 @@ def _calibrated(
 _MEANS = ("judge", "calibrated", "labels alone")
 _NOTE = (
     "Calibrated: the judge's scores of all items, corrected by people's labels of some of them (prediction-powered "
-    "inference). The estimate is unbiased whatever errors the judge makes, if items were drawn at random, or at "
-    "random among "
-    "those of equal scores. In brackets: 95 % intervals, in whose width all items of one "
-    f"scenario or person count together (none for fewer than {FEWEST} of these)."
+    "inference). The estimate is unbiased whatever errors the judge makes, if the labelled items were drawn at random, "
+    "or at random among those of equal scores. In brackets: 95 % intervals, clustered by scenario or person (none for "
+    f"fewer than {FEWEST} of these)."
 )
 _NOTE_OF_WORTH = (
-    "Worth: the number of labels that would give the same interval without the judge. More: further labels for an "
-    "interval half as wide; a dash: labelling all other items would not suffice; more conversations are needed."
+    "Worth: the number of labels that would give the same interval without the judge. More: the number of further "
+    "labels that would halve the interval. A dash: labelling all other items would not suffice; more conversations are "
+    "needed."
 )
 _NOTE_OF_PAIRS = (
     "Paired: the same items are labelled in both runs. Otherwise the interval is that of two independent means, which "

@@ -29,7 +29,7 @@ _PER_STRATUM = 10
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """Items and labels by stratum, the last axis; other axes are independent data sets.
+    """The counts of items and labels in each stratum. Strata are the last axis; other axes are independent data sets.
 
     Attributes:
         items: The number of judged items.
@@ -130,7 +130,7 @@ def more_labels(found: Calibration, labels: int, items: int) -> int | None:
     """Return how many further labels would halve the confidence interval; `None` if too few items remain.
 
     Args:
-        found: One calibration, without axes.
+        found: The calibration of one data set.
         labels: The number of labels.
         items: The number of items.
     """
@@ -194,8 +194,8 @@ def design_effect(values: Iterable[tuple[Hashable, float]], mean: float) -> floa
     """Return the design effect of grouped values: the variance of their mean relative to that of independent values.
 
     Args:
-        values: The unit of each value, and the value.
-        mean: Their mean.
+        values: Pairs of a value's unit and the value.
+        mean: The mean of the values.
     """
     sums: dict[Hashable, float] = defaultdict(float)
     squares = 0.0

@@ -27,7 +27,7 @@ from dialoom.text import csv_cell
 
 
 def scenario_of(run: RunFile, item: str) -> tuple[int, str] | None:
-    """Return the position and the id of the scenario of an item's id; `None` if the run has no such scenario."""
+    """Return the position and the id of the scenario that an item's id names; `None` if the run does not have it."""
     for end in (place for place, letter in enumerate(item) if letter == "/"):
         if (position := run.position_of(item[:end])) is not None:
             return position, item[:end]
@@ -88,7 +88,7 @@ def digest_of(episode: Episode, recipe: Recipe, item: Item) -> str:
 
 
 def _without_result(judgement: Judgement) -> Judgement:
-    """Return a judgement without its result: the lines shown to people may quote a judge."""
+    """Return a judgement without its result, so that the lines shown to annotators cannot quote the judge."""
     return Judgement(metric=judgement.metric, target=judgement.target, turn=judgement.turn, status="unparsed")
 
 
@@ -105,7 +105,7 @@ class Scale:
 
     @property
     def size(self) -> int:
-        """The number of values."""
+        """The number of values on the scale."""
         return self.high - self.low + 1
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ class Scale:
         return "yes or no" if self.is_verdict else f"{self.low} to {self.high}"
 
     def text(self, value: int) -> str:
-        """Write one of the scale's values as a label."""
+        """Format one of the scale's values as a label."""
         return ("no", "yes")[value] if self.is_verdict else str(value)
 
     def parse(self, text: str) -> int:
@@ -189,19 +189,26 @@ def _parsed_scale(text: str) -> tuple[str, Scale]:
     found = re.fullmatch(r"(.+?)=(-?\d{1,6})-(-?\d{1,6})", text, re.ASCII)
     if found is None or int(found[2]) >= int(found[3]):
         raise RunError(
-            f"scales {text!r}: one is METRIC=LOW-HIGH with whole numbers, such as naturalness=1-5", setting="scales"
+            f"scales {text!r}: expected METRIC=LOW-HIGH with whole numbers, such as naturalness=1-5", setting="scales"
         )
     return found[1], Scale(int(found[2]), int(found[3]))
 
 
 ITEM, LABEL, DIGEST = "item", "label:", "digest"
-"""Titles in labels files: of the column of ids, the prefix of annotators' columns, and of the column of digests."""
+"""In labels files, the title of the column of ids, the prefix of the titles of annotators' columns, and the title of
+the column of digests."""
 COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", DIGEST, "about", "conversation")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The written sample: its items by group, the judgements excluded as they have no score, and the conversations."""
+    """A written sample.
+
+    Attributes:
+        counts: The number of items by group.
+        unscored: The number of judgements that were excluded because they have no score.
+        conversations: The number of conversations that the items are from.
+    """
 
     counts: Mapping[Group, int]
     unscored: int
@@ -232,7 +239,7 @@ def write_sample(
         target: The file; it must not exist.
         size: Number of items. It is divided evenly between metrics, targets, and whole conversations and turns; within
             each of these, in proportion to the judge's scores, but with at least two items of each score if possible.
-            All of these are of the same conversations as far as their scores allow.
+            As far as the scores allow, the items of all groups are from the same conversations.
         annotators: Names, each of which gets a column.
         seed: The seed of the draw; by default the run's.
         judging: The set of judgements; by default the oldest.
@@ -255,7 +262,7 @@ def write_sample(
     drawn, unscored = _draw_items(found, known, size, config.seed if seed is None else seed)
     if not drawn:
         named = f"; name a check to sample it: {', '.join(sorted(checked))}" if checked else ""
-        message = f"{run.path} has no judgement of a judge with a score to sample ({unscored:,} have none){named}"
+        message = f"{run.path} has no judge's score to sample ({unscored:,} judgements have no score){named}"
         raise RunError(message, setting="metrics" if checked else None)
     drawn.sort()  # items of a conversation are adjacent, so that annotators read it once
     rows = (_drawn_row(run, judging, each, known) for each in drawn)
@@ -266,7 +273,7 @@ def write_sample(
 
 
 class _DrawnItem(NamedTuple):
-    """The place of an item that may be drawn; sorts in plan order."""
+    """The place of an item that may be drawn. Places are ordered as in the plan."""
 
     order: int
     group: Group
@@ -280,7 +287,7 @@ def _draw_items(
     """Return the items drawn, and the number excluded because they have no score.
 
     The samples of the groups are coordinated by permanent random numbers (Ohlsson 1995, in: Business Survey Methods).
-    Each conversation and each of its turns has one random number for all metrics; of each score, the items with the
+    Each conversation and each of its turns has one random number for all metrics. For each score, the items with the
     lowest numbers are drawn. So the items of a score are a simple random sample, and the groups mostly share their
     conversations.
     """
@@ -312,7 +319,7 @@ _FEWEST_OF_SCORE = 2
 
 
 def _allocated(pools: Mapping[int, _Lowest], size: int) -> dict[int, int]:
-    """Return the number of items to draw of each score: proportional to its frequency, but at least two.
+    """Return the number of items to draw for each score: proportional to the score's frequency, but at least two.
 
     Proportional allocation is never less precise than a simple random sample, even if the judge's scores are random.
     """

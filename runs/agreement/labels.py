@@ -1,4 +1,4 @@
-"""Labels files: a column `item` and a column `label:NAME` for each annotator; reading them, and labelling into them.
+"""Labels files, with a column `item` and a column `label:NAME` for each annotator: reading them and adding labels.
 
 A column `digest` identifies the conversation of a row. If it is empty or missing, the row belongs to the scenario's
 current conversation. Interactive labelling writes each label immediately.
@@ -101,7 +101,7 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
 
 
 def _add(path: Path, of_item: dict[str, LabelRow], row: LabelRow) -> None:
-    """Add a row of an item if its conversation has no row yet; a row without digest may belong to any conversation."""
+    """Add a row of an item if its conversation has no row yet; a row without a digest may belong to any."""
     known = of_item.get(row.digest) or of_item.get("") or (None if row.digest else next(iter(of_item.values()), None))
     if known is not None:
         raise DataError(path, f"item {row.item!r} is already on line {known.line}", row.line)
@@ -144,7 +144,7 @@ def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[s
 
 
 def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows with their line numbers; the header first."""
+    """Yield the rows with their line numbers, beginning with the header."""
     csv.field_size_limit(_LARGEST_CELL)  # a cell may contain a whole conversation
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
@@ -332,14 +332,15 @@ class Labelled(NamedTuple):
 
 _Key = tuple[Signature, Signature, str]
 _cache: dict[_Key, dict[int, Labelled]] = {}
-"""Cache of labelling progress, by the state of the run and of the labels file, as lists request it page by page.
+"""A cache of labelling progress, which lists request for every page. A key contains the state of the run's file and of
+the labels file.
 """
 
 
 def labelled(
     run: RunFile, path: Path, annotator: str, metrics: Sequence[str] = (), judging: str | None = None
 ) -> dict[int, Labelled]:
-    """Return an annotator's labelling progress by the scenario's position, for scenarios with any label.
+    """Return an annotator's labelling progress by the scenario's position, for scenarios with at least one label.
 
     Args:
         run: The run.
@@ -392,7 +393,7 @@ def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
 
 
 def _row_of(rows: Sequence[list[str]], of: int, digest: str) -> list[str] | None:
-    """Return the row of a conversation among an item's rows, or else a row without a digest."""
+    """Return the row of a conversation among an item's rows or, if there is none, a row without a digest."""
     return next((row for wanted in (digest, "") for row in rows if _cell(row, of) == wanted), None)
 
 

@@ -81,7 +81,7 @@ class GroupAgreement:
 
 @dataclass(frozen=True, slots=True)
 class EarlierLabels:
-    """Labels of an earlier conversation of a scenario that was since replaced by another outcome.
+    """Labels of a scenario's earlier conversation, which has since been replaced by another one.
 
     Attributes:
         count: Number of labels.
@@ -139,7 +139,7 @@ def agreement(
     scales: Iterable[str] = (),
     where: str | None = None,
 ) -> Agreement:
-    """Compute the kappas of a run's judge and the annotators of a labels file, separately for each scale.
+    """Compute kappa between a run's judge and the annotators of a labels file, separately for each group of judgements.
 
     Args:
         run: The run.
@@ -151,8 +151,7 @@ def agreement(
 
     Raises:
         DataError: If an item does not belong to the run, or a label is not on its metric's scale; the message states
-            the
-            line.
+            the line.
         RunError: If a metric or scale is unknown, or statsmodels is not installed.
         StoreError: If the set of judgements does not exist.
     """
@@ -227,7 +226,7 @@ class LabelledItems:
                 yield episode, item, row
 
     def earlier(self) -> EarlierLabels:
-        """Return the labels of conversations that were since replaced; call this after all items were read.
+        """Return the labels of conversations that have been replaced; call this after all items have been read.
 
         Raises:
             DataError: If a row belongs to no judgement of the run.
@@ -263,7 +262,7 @@ def label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
 
 
 def _group_agreement(group: Group, scale: Scale, names: tuple[str, ...], rows: Codes) -> GroupAgreement:
-    """Return all kappas of a group; the first column of the rows is the judge."""
+    """Return all kappas of a group; the first column of the rows contains the judge's values."""
     judge, annotators = rows[:, 0], rows[:, 1:]
     each = {name: _compare_pair(judge, column, scale) for name, column in zip(names, annotators.T, strict=True)}
     return GroupAgreement(
@@ -322,17 +321,16 @@ def _mean(shares: Iterable[float | None]) -> float | None:
 
 _COLUMNS = ("metric", "between", "n", "kappa", "weighted kappa", "agreement %")
 _EXPLANATION = (
-    "Kappa: agreement beyond chance; 0 is chance agreement, 1 is full agreement. Cohen's between the judge and an "
-    "annotator, with the "
-    "asymptotic 95 % interval; the mean of these, and Fleiss' between annotators over items that all of them labelled, "
-    f"with a bootstrap interval ({RESAMPLES:,} resamples of the items). Weighted: a disagreement counts by the "
-    "square of its size."
+    "Kappa: agreement beyond chance; 0 is chance agreement, 1 is full agreement. Between the judge and an annotator, "
+    "it is Cohen's, with the asymptotic 95 % interval. The mean of these, and Fleiss' kappa between annotators over "
+    f"the items that all of them labelled, have a bootstrap interval ({RESAMPLES:,} resamples of the items). Weighted: "
+    "a disagreement counts by the square of its size."
 )
 _MOST_SCENARIOS = 5
 """Maximum number of scenario ids that a note lists."""
 _ONE_VALUE = (
-    "A dash where there are labels: a rater used only one value (as always with a single item); kappa is then "
-    "undefined, or 0 whatever the others say."
+    "A dash although there are labels: a rater used only one value (as always with a single item), so kappa is "
+    "undefined, or 0 whatever labels the others gave."
 )
 _NO_INTERVAL = (
     f"Intervals are omitted if they are not informative: for fewer than {FEWEST} items, and if the width is zero, as "
@@ -422,7 +420,7 @@ def _comparison_rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparis
 
 
 def earlier_note(earlier: EarlierLabels) -> str:
-    """Return the note on labels of conversations that were since replaced."""
+    """Return the note on labels of conversations that have been replaced."""
     shown = ", ".join(earlier.scenarios[:_MOST_SCENARIOS]) + (
         ", ..." if len(earlier.scenarios) > _MOST_SCENARIOS else ""
     )
