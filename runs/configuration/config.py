@@ -31,8 +31,8 @@ class RunConfig(Record):
             again, up to N times, before the other side sees it.
         sample: The number of scenarios drawn from all that the options yield; `None` for all.
         trials: The number of times that each scenario is played; `resume` can raise it.
-        prompts: The sets of prompts that replace the recipe's own, later ones those of earlier ones: names of shipped
-            sets, and folders.
+        prompts: The sets of prompts that replace the recipe's own, as names of shipped sets or as folders. Prompts of
+            later sets replace those of earlier ones.
         study: The study that the recipe was made from, as plain values; `None` for other recipes.
         code: The SHA-256 of each code file that the recipe and the models refer to, by the name used there.
     """
@@ -76,7 +76,7 @@ class RunConfig(Record):
 
     @property
     def units(self) -> str:
-        """The plural noun for what a run plays: conversations if it plays each scenario several times."""
+        """The plural noun for what a run plays: scenarios, or conversations if it plays each scenario several times."""
         return "conversations" if self.trials > 1 or self.users else "scenarios"
 
     @property
@@ -85,9 +85,9 @@ class RunConfig(Record):
         return [each[USER].model for each in self.players] if self.users else []
 
     def everyone(self, judges: Mapping[str, ModelBinding] | None = None) -> list[tuple[str, ModelBinding]]:
-        """Return each role that spoke with its model; the user occurs with each of its models.
+        """Return each role that spoke, paired with its model; the user is paired with each of its models.
 
-        Given judges replace the run's own.
+        If judges are given, they replace the run's own.
         """
         return [*{**self.played, **(judges or {})}.items(), *((USER, each) for each in self.users)]
 
@@ -104,7 +104,7 @@ class RunConfig(Record):
 
     @property
     def model_names(self) -> dict[str, str]:
-        """The names of the models that spoke, by role; several user models are joined in one text."""
+        """The names of the models that spoke, by role; the names of several user models are joined."""
         names = {role: binding.model for role, binding in self.played.items()}
         return {**names, USER: ", ".join(self.user_models)} if self.users else names
 

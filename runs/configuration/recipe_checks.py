@@ -18,7 +18,7 @@ _REQUIRED = ("name", "summary", "roles", "prompts", "scenario_type")
 
 
 def checked_recipe(found: Any, spec: str) -> Recipe:
-    """Return the recipe that the object found under a name is or contains.
+    """Return the recipe that was found under a name, as an instance, after a check of its parts.
 
     Args:
         found: A recipe, or its class.
@@ -48,7 +48,7 @@ def graph_of(recipe: Recipe, options: Any) -> Graph:
         options: Its options, as an instance of their type or as plain values.
 
     Raises:
-        RunError: If the recipe returns anything else, or the end of its graph cannot be reached.
+        RunError: If the recipe does not return an uncompiled graph, or the end of the graph cannot be reached.
     """
     from langgraph.graph import StateGraph
 

@@ -22,7 +22,7 @@ OBJECT = "object:"
 """Prefix of the name of a recipe that was passed as an object and is known only to the process that received it."""
 
 _OF_COMMANDS = {"transcript-people": "dialoom.graphs.transcript_people:RECIPE"}
-"""Recipes that have their own command to play them, and are not listed."""
+"""Recipes that are played by commands of their own, and are therefore not listed."""
 
 _RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]+\.", re.MULTILINE)
 
@@ -100,7 +100,7 @@ def load_recipe(
 
 
 def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
-    """Return a recipe with the name that a run's file stores for it.
+    """Return the name that a run's file stores for a recipe, and the recipe.
 
     Args:
         recipe: A name, `path/to/file.py:NAME`, a recipe or its class.
@@ -202,7 +202,7 @@ def _of_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | Non
 
 
 def _file_spec(recipe: Recipe) -> str | None:
-    """Return `path/to/file.py:NAME` for a recipe that any process can import; `None` if local or in a notebook."""
+    """Return `path/to/file.py:NAME` for a recipe that any process can import from a file; `None` for any other."""
     module = sys.modules.get(type(recipe).__module__)
     source = Path(getattr(module, "__file__", None) or "")
     if module is None or module.__name__ == "__main__" or source.suffix != ".py" or not source.is_file():
@@ -218,7 +218,7 @@ def _file_spec(recipe: Recipe) -> str | None:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    """Return the entry points of installed packages by name; for equal names, the one that would be imported."""
+    """Return the entry points of installed packages by name; if names are equal, the one that would be imported."""
     found: dict[str, EntryPoint] = {}
     for folder in reversed(sys.path):
         try:

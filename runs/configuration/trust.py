@@ -30,8 +30,8 @@ class Reference:
     """Code, an address or a file that a run file or a case refers to.
 
     Attributes:
-        text: A description with the consequence, as the object of "names" in a message.
-        mark: The key under which this machine remembers it.
+        text: A description, with what its use would cause; in a message, it follows the word "names".
+        mark: The key under which this machine remembers that the user has specified it.
         spec: Its name in the run file or case.
         code: The file whose code would run, if known.
     """
@@ -161,7 +161,7 @@ _LARGEST_LIST = 16 * 2**20
 
 
 def remember(id_: str | None, marks: Iterable[str]) -> None:
-    """Record the marks of references that the user has specified for a run or a case; failure to write is ignored."""
+    """Record the marks of references that the user has specified for a run or a case; a failure to write is ignored."""
     if id_ is None:
         return
     known = remembered(id_)
@@ -259,7 +259,7 @@ class Trust:
                 advice=Advice("trust", "if you trust it, give trust=True", {"path": holder}),
             )
         for each in strange:
-            self._tell(f"{holder}: trusted with {each.text}")
+            self._tell(f"{holder}: allowed to use {each.text}")
         changed = [
             each.code for each in new if each.code and each.spec in code and each.hash() not in (None, code[each.spec])
         ]

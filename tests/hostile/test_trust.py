@@ -111,8 +111,8 @@ def test_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("strange")
 def test_trusted_run_is_used_with_a_notice(dialoom: Command, tmp_path: Path) -> None:
     lines = dialoom("resume", "r.db", "--trust").stdout
-    assert "trusted with the recipe recipe.py:RECIPE" in lines
-    assert "trusted with the player python:strange_game:guesser" in lines
+    assert "allowed to use the recipe recipe.py:RECIPE" in lines
+    assert "allowed to use the player python:strange_game:guesser" in lines
     assert f"{tmp_path}/recipe.py has changed since the run was created" in lines
     assert dialoom("report", "r.db", "--trust").stdout
     assert "2 lines" in dialoom("export", "r.db", "-o", "out.jsonl", "--trust").stdout
@@ -126,7 +126,7 @@ def test_own_run_is_trusted_under_any_name(dialoom: Command, tmp_path: Path) -> 
     assert imported(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
     done = dialoom("report", "moved.db")
     assert "recipe.py has changed since the run was created" in done.stderr
-    assert "trusted with" not in done.stderr
+    assert "allowed to use" not in done.stderr
     assert "Code had changed when the run was continued: recipe.py, strange_game.py." in " ".join(done.stdout.split())
 
 
@@ -245,7 +245,7 @@ def test_case_runs_nothing_unless_saved_here(dialoom: Command, tmp_path: Path) -
     refused = dialoom("replay", "case.json", code=2).stderr
     assert "the case names the recipe recipe.py:RECIPE" in refused
     assert not list(tmp_path.glob("*.ran"))
-    assert "trusted with the recipe" in dialoom("replay", "case.json", "--trust", code=1).stderr
+    assert "allowed to use the recipe" in dialoom("replay", "case.json", "--trust", code=1).stderr
 
 
 def test_study_beside_a_case_is_compared_without_its_code(
