@@ -125,9 +125,8 @@ class RowsDataset:
     """A JSON Lines, JSON or Parquet file of rows, each with a conversation, a text, or several named texts.
 
     A conversation is a list under `messages` (or `conversations`, `turns`, ...) of objects with `role` and `content`
-    (or
-    `from` and `value`), a list of rounds as in ALOE's release, or TRL's `prompt` with `chosen` or `completion`. In any
-    other row (a tree, a pair, a person), every string of several words is a line, with its key as the role.
+    (or `from` and `value`), a list of rounds as in ALOE's release, or TRL's `prompt` with `chosen` or `completion`. In
+    any other row (a tree, a pair, a person), every string of several words is a line, with its key as the role.
 
     Args:
         path: The file.

@@ -40,8 +40,8 @@ def describe_path(
     """Describe a dataset in tables and charts.
 
     Args:
-        path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or one in the layout of the
-            PersonaLens release.
+        path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or a folder in the layout of
+            the PersonaLens release.
         against: Runs or files of rows whose copies in the dataset are reported.
         where: Only a run's scenarios matching this expression.
         trust: The trust in code that a run names.
@@ -50,7 +50,7 @@ def describe_path(
 
     Raises:
         RunError: If the path is none of these, or a library is missing.
-        DataError: If a line cannot be read; the message states it.
+        DataError: If a line cannot be read; the message states the line.
     """
     if (path / "data" / "profile").is_dir():
         if against or where or alike or like:
@@ -93,20 +93,19 @@ def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[
     """Export a run and add a description of the export to its card; return the number of rows in each part.
 
     Raises:
-        RunError: If the export has no card or no rows of dialogues, before anything is written; or for the same reasons
-            as
-            `write`; or if the rows contain no dialogues.
+        RunError: If the export has no card or no rows of dialogues, which is checked before anything is written; if the
+            rows contain no dialogues; or in the same cases as `write`.
     """
     exporter = request.exporter(run.recipe)
     if exporter is not None and exporter.is_folder:
         raise RunError(
-            f"card: format {request.format!r} is a folder of files of its own; only rows of dialogues are described",
+            f"card: format {request.format!r} writes a folder of its own files; only rows of dialogues are described",
             setting="card",
         )
     if is_stream(target) or (exporter is None and request.test_share is None):
         raise RunError(
-            "card: this export has none: one file of the format 'dialogues' says itself how it was made (split it by "
-            "test_share, or take another format), and what is piped is rows alone",
+            "card: this export has no card, because it is a stream, or a file of the format 'dialogues', whose rows "
+            "contain their provenance; write to a file, and give test_share or another format",
             setting="card",
         )
 

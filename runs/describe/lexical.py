@@ -91,7 +91,7 @@ class TextIndex:
         self._compared(id_, text, found)
 
     def _compared(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
-        """Count a text; return its digest and MinHash. The latter is `None` if the text is empty or an exact copy."""
+        """Count a text; return its digest and its MinHash, which is `None` if the text is empty or an exact copy."""
         found.texts += 1
         words = _words(text)
         digest = _digest(words)
@@ -121,7 +121,7 @@ def _digest(words: Sequence[str]) -> bytes:
 
 
 def _shingles(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the sequences of four words; a shorter text is a single sequence."""
+    """Yield all sequences of `SHINGLE` words; a shorter text is a single sequence."""
     for start in range(max(1, len(words) - SHINGLE + 1)):
         yield words[start : start + SHINGLE]
 
@@ -160,14 +160,14 @@ class SimilarTexts:
         """Return the detector for a command's options; `None` if no embedder is given.
 
         Raises:
-            RunError: As for the class, and if a cosine is given without an embedder.
+            RunError: In the same cases as for the class, or if a cosine is given without an embedder.
         """
         if embedder is None and least is not None:
             raise RunError("alike is a cosine of embeddings, so it needs an embedder", setting="alike")
         return None if embedder is None else cls(embedder, LEAST if least is None else least)
 
     def table(self, dataset: Dataset, against: Sequence[Dataset]) -> Table:
-        """Return a table of the dialogues and first lines that resemble an earlier one, or one in another set.
+        """Return a table that counts the dialogues and first lines that resemble an earlier one, or one in another set.
 
         Raises:
             RunError: If the model cannot be loaded.

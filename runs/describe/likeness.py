@@ -48,9 +48,9 @@ _DISTANCE = (
 )
 _MEASURED = (
     "All measures are of the user's lines in each dialogue. Different words: in windows of "
-    f"{_WINDOW} words. Disclosed in the opening: of the different words with content that the user says in all, those "
-    "of the first line. Push-back: lines that object to what the assistant has said. Politeness, typing errors and "
-    "push-back are found by English phrases, and left out of sets whose lines are mostly of another language."
+    f"{_WINDOW} words. Disclosed in the opening: the share of the user's different words with content that the first "
+    "line contains. Push-back: lines that object to what the assistant has said. Politeness, typing errors and "
+    "push-back are found by English phrases, and left out for sets whose lines are mostly in another language."
 )
 
 
@@ -179,7 +179,7 @@ class _Sample:
         self._places = draw.integers(len(values), size=(_RESAMPLES, len(values)))
 
     def columns(self, place: int) -> Iterable[NDArray[np.float64]]:
-        """Yield the known values of a measure in each resample."""
+        """Yield, for each resample, the known values of the measure at this position."""
         for drawn in self._places:
             yield _known(self._values[drawn, place])
 

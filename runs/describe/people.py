@@ -83,7 +83,8 @@ def _texts(census: Census) -> Table:
             table.rows.append([*row, found.dist_1, found.dist_2, found.ent_4, found.self_bleu])
     table.notes.append(
         f"As published: means over {SAMPLES} samples of {SAMPLE_WORDS:,} words, Self-BLEU of letters (Joko et al. "
-        "2024); the paper applies this to dialogues, which the release does not contain. Words: of all texts unchanged."
+        "2024); the paper applies this to dialogues, which the release does not contain. Words: measured on all "
+        "texts, as they are."
     )
     if any(drawn.count > MOST_TEXTS for drawn in census.texts.values()):
         table.notes.append(f"If there are more than {MOST_TEXTS:,} texts, that many were drawn at random.")
@@ -192,9 +193,9 @@ class Combinations:
                 table.rows.append([one, other, count, len(empty), len(empty) / count, such])
         table.notes.append(
             f"For each pair of facets, among the values that occur at all; {compared:,} pairs of facets were "
-            "compared. Left out "
-            f"are facets of one value or of more than {MOST_VALUES}, and pairs with more combinations than there are "
-            "dialogues, or than values of a facet that determines both. Some of these combinations may be impossible."
+            f"compared. Left out are facets with a single value or with more than {MOST_VALUES}, and pairs with more "
+            "combinations than there are dialogues, or than a facet that determines both has values. Some of these "
+            "combinations may be impossible."
         )
         if decided := [f"{name} by {', '.join(sorted(by))}" for name, by in deciding.items() if by]:
             table.notes.append(
