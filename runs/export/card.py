@@ -48,9 +48,9 @@ class Card:
 
     Args:
         rows: The exported rows.
-        files: The count of each file.
+        files: The counts of rows of each file.
         splits: The file of each split, if there are splits.
-        total: The total count, if the files are defined by the format and are not consecutive parts.
+        total: The counts over all files, if the format defines the files and they are not consecutive parts.
     """
 
     def __init__(

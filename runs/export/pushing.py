@@ -64,7 +64,7 @@ def add_section(card: Path, text: str) -> None:
     """Add a description to an export's card, replacing an earlier one.
 
     Raises:
-        OutputError: If it cannot be written.
+        OutputError: If the card cannot be written.
     """
     before = _SECTION.sub("\n", read_text(card)).rstrip("\n")
     with text_output(card) as file:

@@ -271,7 +271,7 @@ class Rows:
             self.split = Split.of(run, self._split_by, request.test_share)
 
     def _check_repeats(self) -> None:
-        """Raise `RunError` for several trials or user models in a folder, whose layout has each scenario once."""
+        """Raise `RunError` for several trials or user models in a format that contains each scenario only once."""
         if self.exporter is None or not self.exporter.is_folder:
             return
         named = set() if self.request.where is None else compile_expression(self.request.where)[1]
@@ -362,7 +362,7 @@ def dialogue(
 
 
 def named(episode: Episode) -> dict[str, Any]:
-    """Return the columns that identify an episode: the scenario's `id`, its user model and `trial` if it has several.
+    """Return the columns that identify an episode: the scenario's `id`, and any user model and `trial`.
 
     An episode that was played again because a stateful player had lost its state is marked as such.
     """
@@ -373,7 +373,7 @@ def named(episode: Episode) -> dict[str, Any]:
 
 
 def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the models by role, with the judge of the set, and the hashes of prompts by id, from which rows result."""
+    """Return the provenance of rows: the models by role, with the set's judge, and the hashes of the prompts by id."""
     models = run.config.model_names
     prompts = {prompt.id: prompt.hash for prompt in run.prompts.values() if prompt.front.role in models}
     if judging is not None:

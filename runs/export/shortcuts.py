@@ -27,12 +27,13 @@ Replies = dict[bool, str]
 
 
 class PairSample:
-    """A sample of chosen and rejected replies. Of too many people or prompts, those with the lowest hashes are kept.
+    """A sample of chosen and rejected replies.
 
-    Of several pairs for one prompt, the first is used.
+    If there are too many people or prompts, those with the lowest hashes are kept. If a prompt has several pairs, the
+    first is used.
 
     Attributes:
-        is_partial: Whether there were more people or prompts than fit.
+        is_partial: Whether people or prompts were left out because there were too many.
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class PairSample:
         ]
 
     def _place(self, places: dict[str, Any], key: object, most: int) -> Any:
-        """Return the entry of a key, created if the key's hash is among the lowest; `None` if the hash is not."""
+        """Return the entry of a key, created if the key's hash is among the lowest; `None` if it is not among them."""
         hash_ = hashlib.sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()
         if hash_ not in places:
             if len(places) == most:
@@ -91,7 +92,7 @@ def _replies(row: Mapping[str, Any]) -> tuple[list[Any], Replies] | None:
 
 
 def _text(reply: str | list[Any]) -> str:
-    """Return the text of a reply, which is a text or a list of messages."""
+    """Return the text of a reply, which is a string or a list of messages."""
     if isinstance(reply, str):
         return reply
     return "\n".join(str(each.get("content") or "") for each in reply if isinstance(each, Mapping))
@@ -118,7 +119,7 @@ FEWEST_FOR_WORDS = 20
 
 
 def shortcut_table(sample: PairSample) -> Table | None:
-    """Return how well length, punctuation and words separate the replies of a sample; `None` if it has none."""
+    """Return a table of how well length, punctuation and words separate a sample's replies; `None` without replies."""
     people = sample.people()
     if not people:
         return None

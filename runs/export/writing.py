@@ -142,7 +142,7 @@ def _check_empty(rows: Rows, part: str) -> None:
     if given and done:
         raise RunError(f"{given} selects no row of {done:,} finished scenarios; nothing was written")
     if rows.request.encoding == "parquet":
-        raise RunError(f"there is no row to write yet ({done:,} scenarios are done), and Parquet needs one")
+        raise RunError(f"there are no rows to write yet ({done:,} scenarios are done), and a Parquet file needs one")
 
 
 def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> int:
@@ -283,7 +283,7 @@ def check_installed() -> None:
     """Check that pyarrow is installed, before any work is done.
 
     Raises:
-        RunError: If it is not.
+        RunError: If it is not installed.
     """
     try:
         importlib.import_module("pyarrow.parquet")
