@@ -241,7 +241,7 @@ class FaultyCalls:
 
 @dataclass(frozen=True, slots=True)
 class _SpokenLine:
-    """A line with all lines before it."""
+    """A line, and all lines before it."""
 
     line: Said
     before: Sequence[Said]

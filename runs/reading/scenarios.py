@@ -31,7 +31,7 @@ class NotYetError(UndefinedError):
 
 
 class Unknown(StrictUndefined):
-    """The error for an unknown name in an expression; the message lists the names that do."""
+    """The error for an unknown name in an expression; the message lists the names that exist."""
 
     __slots__ = ()
 
@@ -176,7 +176,7 @@ class Score(float):
 
 
 def fault_kinds(recipe: Recipe) -> list[str]:
-    """Return the kinds of faults: those of the rules, and the recipe's own."""
+    """Return the kinds of faults: those of the gate's rules, and the recipe's own."""
     return [*KINDS, *WithGate.of(recipe).fault_kinds]
 
 
@@ -274,7 +274,7 @@ class Where:
         """Return the expression's value; `None` if the value is missing.
 
         Raises:
-            RunError: As for `keeps`.
+            RunError: In the same cases as `keeps`.
         """
         values = _values(episode, self._run.recipe)
         if "number" in self._names:
@@ -357,13 +357,14 @@ def _sorted_by(
     """Sort scenarios by an expression's value, numbers before strings; those without a value come last.
 
     Raises:
-        RunError: If a value has no order.
+        RunError: If a value is neither a number nor a string.
     """
     valued = [(by.value(episode), position, episode) for position, episode in found]
     for value, _, episode in valued:
         if value is not None and not isinstance(value, int | float | str):
             raise RunError(
-                f"{by.setting}: {by.text!r} is {value!r:.60} for {episode.id}, which has no order", setting=by.setting
+                f"{by.setting}: {by.text!r} is {value!r:.60} for {episode.id}; only numbers and strings can be sorted",
+                setting=by.setting,
             )
     known = [each for each in valued if each[0] is not None]
     known.sort(key=lambda each: (isinstance(each[0], str), each[0]), reverse=is_reversed)
