@@ -48,7 +48,7 @@ class FaultsOf:
         gated: Number of dialogues that the gate has checked.
         faults: Number of faults, by role and kind.
         dialogues: Number of dialogues with such a fault, by role and kind.
-        unsound: Number of dialogues with any fault of a role.
+        unsound: Number of dialogues with at least one fault of a role, by role.
         languages: Number of dialogues that the gate has checked, by language as an ISO 639 code.
     """
 
@@ -100,7 +100,7 @@ class FaultsOf:
         yield f"{label}Dialogues checked by the gate: {self.gated:,}, of which {', '.join(faults)}{again}. {covered}"
         for review in self._reviews():
             models = ", ".join(review.model_names.values())
-            stand_in = " (a scripted stand-in: not evidence)" if "offline/" in models else ""
+            stand_in = " (a scripted stand-in, whose reviews are not evidence)" if "offline/" in models else ""
             yield f"{label}{models}{stand_in} reviewed: {', '.join(REVIEWED)}."
 
     def _reviews(self) -> list[JudgementSet]:

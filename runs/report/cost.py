@@ -1,4 +1,4 @@
-"""The cost table of a run's calls, by role and model: tokens, those of cache and reasoning, and dollars."""
+"""The cost table of a run's calls, by role and model: tokens, cached and reasoning tokens, and dollars."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
     return notes
 
 
-# Calls are those that were answered or ended in an error. A cache hit has no attempts and no tokens, and neither has
-# a reply that a person wrote in the step debugger.
+# Calls are those that were answered or ended in an error. Neither a cache hit nor a reply that a person wrote in the
+# step debugger has attempts or tokens.
 _QUERY = """
 SELECT role, model, judging,
     count(reply) + count(error) AS calls,

@@ -131,9 +131,9 @@ def paired_differences(
 COLUMNS_OF_MEANS = ("mean of the first", "mean", "difference")
 _COLUMNS = ("run", "metric", *COLUMNS_OF_MEANS, "p")
 _TESTED = (
-    "Differences of percentages are percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
+    "Differences of percentages are in percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
     "drawing all differences of a unit together, because they are not independent (none for fewer than {fewest} "
-    "{units}). p: of the same bootstrap, corrected by Holm for all rows together."
+    "{units}). p: from the same bootstrap, with Holm's correction for all rows together."
 )
 _BY_FACETS = "Scenarios are paired if they differ only in facets in which the runs as a whole differ."
 
@@ -173,7 +173,7 @@ def _values_by_facet(scored: Mapping[str, _Scored]) -> dict[str, set[str]]:
 
 
 def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
-    """Return scenarios by their facets other than `apart`, if no other scenario has the same ones."""
+    """Return scenarios by their facets other than `apart`, without scenarios for which these are the same."""
     keys = {
         id_: canonical({name: value for name, value in each.facets.items() if name not in apart})
         for id_, each in scored.items()
@@ -239,15 +239,15 @@ def _left_out(rows: Sequence[JudgedDifference], first: str) -> Iterator[str]:
 
 def _power(n: int, recipe: Recipe) -> str:
     units = WithFacets.of(recipe).units
-    further = "" if units == "scenarios" else f", of further {units} as well"
+    further = "" if units == "scenarios" else f", from further {units} too"
     return f"An interval half as wide would take about four times as many scenarios: about {3 * n:,} more{further}."
 
 
 _NOTE = (
-    "Spearman's rank correlation between a score and the number of words judged: those of the judged role, in the "
-    "whole conversation or that turn. In brackets: 95 % intervals (Bonett and Wright's, as if all were independent). "
-    "An interval without 0 may show that the judge is biased, or that longer replies are better; a different kind of "
-    "judge can tell these apart."
+    "Spearman's rank correlation between a score and the number of words judged: the words of the judged role in the "
+    "whole conversation, or in the judged turn. In brackets: 95 % intervals (Bonett and Wright's, as if all scores "
+    "were independent). An interval without 0 may show that the judge is biased, or that longer replies are better; a "
+    "different kind of judge can tell these apart."
 )
 
 

@@ -47,7 +47,7 @@ _NAME_WIDTH = 20
 _CHARACTER, _LINE_OF_NAMES = 0.08, 0.3
 """The mean width of a character, and the height of names that are not upright, in inches."""
 
-# The page's dimensions, in inches.
+# The dimensions of a page and of its parts, in inches.
 _WIDTH, _PLOT_HEIGHT = 8.0, 4.2
 _LEFT, _RIGHT, _TOP = 0.75, 0.25, 0.55
 _AXIS_LABELS, _LEGEND_LINE, _GAP, _NOTE_LINE, _BOTTOM = 0.65, 0.21, 0.06, 0.17, 0.15

@@ -70,7 +70,7 @@ class Health:
 
     @property
     def n(self) -> int:
-        """The number of scores."""
+        """The number of judgements with a score."""
         return self.scores.total()
 
     @property
@@ -121,7 +121,7 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
     Args:
         reported: The run, with the set.
         where: Only scenarios that match this expression.
-        most: The most scenarios to read, from the first.
+        most: The maximum number of scenarios to read, beginning with the first.
     """
     run, found = reported.run, dict[str, Health]()
     checks = WithJudging.of(run.recipe).check_metrics
@@ -182,7 +182,7 @@ def _spoken(outcome: Outcome, target: str) -> str:
 
 @lru_cache(maxsize=16)  # judgements of the same conversation are consecutive
 def _compared(text: str) -> tuple[str, frozenset[int]]:
-    """Return a text in normal form, and the hashes of its runs of words."""
+    """Return a text in normal form, and the hashes of its sequences of words."""
     words = words_of(text)
     return " ".join(words), frozenset(runs_of(tuple(words), _RUN))
 
@@ -273,7 +273,7 @@ _NOTE = (
 
 
 def health_table(health: Sequence[Health], several: bool) -> list[Table]:
-    """Return the table of the judges' health; no table without judgements."""
+    """Return the table of the judges' health; an empty list without judgements."""
     has_order = any(each.placed[0] for each in health)
     columns = [*(["run"] if several else []), *_COLUMNS, "repeated %", *([_ORDER] if has_order else [])]
     columns += ["itself", "failed"]

@@ -26,7 +26,7 @@ _ALPHA = (
 
 
 def judges_tables(run: RunFile, where: str | None) -> list[Table]:
-    """Return the tables of agreement between judges, and between the sets of each judge; empty without several sets."""
+    """Return the tables of agreement between judges, and between the sets of each judge; empty for a single set."""
     groups = judges_of(run.judgement_sets())
     columns = ["metric", "judges", "n", "alpha", "all equal %"]
     between = Table("judges", "Agreement between the judges", columns)

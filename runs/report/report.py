@@ -136,7 +136,7 @@ class Report:
         tables: The recipe's tables.
         charts: The recipe's charts; drawing needs the extra `plots`.
         labels: The labels of several runs, as in the column `run`.
-        notes: What holds of the runs as a whole, such as parameters that were not sent as configured.
+        notes: Notes on the runs as a whole, such as on parameters that were not sent as configured.
     """
 
     title: str
@@ -162,8 +162,7 @@ class Report:
             judging: One set of judgements; by default all sets of a single run, or the oldest set of each of several
                 runs.
             names: Only tables and charts with these names. A name without a set's suffix selects the tables of all sets
-                of
-                judgements.
+                of judgements.
             where: Only scenarios matching this expression.
             first: Tables that precede the recipe's.
             allow_different_users: Whether differences are computed between runs whose simulated users differ.

@@ -76,7 +76,7 @@ def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None =
 def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
     """Return the notes below all tables and charts: the filter, changes made by people, offline models.
 
-    What holds of the runs as a whole is told once for the report (`notes_on_runs`).
+    Notes on the runs as a whole appear once in a report (see `notes_on_runs`).
     """
     return [*notes_on_content(reported, where), offline_note(reported)]
 
@@ -102,7 +102,7 @@ def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
 
 
 def drawn_again(run: RunFile) -> str:
-    """Return how many of a run's conversations got new replies, e.g. because of their openings; empty for none."""
+    """Return a note on how many of a run's conversations were played again with new replies; empty if none were."""
     times = [*run.samples().values()]
     count = len(times) - times.count(0)
     return (
@@ -223,7 +223,7 @@ def offline_note(reported: Sequence[ReportedRun]) -> str | None:
 
 
 def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
-    """Return the roles played by an offline model, by the run's label; an empty text if there are none."""
+    """Return the roles played by an offline model, by the run's label; an empty string if there are none."""
     models: dict[str, list[tuple[str, ModelBinding]]] = {}
     for each in reported:
         models.setdefault(each.label, []).extend(each.everyone)
@@ -236,7 +236,7 @@ def _joined_roles(roles: Iterable[str]) -> str:
 
 
 def offline_roles(players: Iterable[tuple[str, ModelBinding]]) -> str:
-    """Return the roles played by an offline model, separated by commas; an empty text if there are none."""
+    """Return the roles played by an offline model, separated by commas; an empty string if there are none."""
     return ", ".join(dict.fromkeys(role for role, who in players if is_offline(who.model)))
 
 

@@ -385,7 +385,7 @@ def _unsound(reported: ReportedRun, allowed: Collection[str]) -> list[str]:
 
 
 def _doubts(reported: ReportedRun, where: str | None) -> dict[str, str]:
-    """Return, for each subject with a doubtful judge, the failed checks of that judge."""
+    """Return the failed checks of each subject's judge; subjects whose judge fails no check are left out."""
     return {each.what: f"unhealthy: {'; '.join(each.doubts)}" for each in health_of(reported, where) if each.doubts}
 
 
