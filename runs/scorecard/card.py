@@ -55,7 +55,7 @@ from .suite import Contrast, Size, Suite
 _COLUMNS = ("system", "of", "assistant", "mean of the first", "mean", "difference", "p")
 _NOTE = (
     "Each assistant compared with the first, {first}, on the scenarios that both have finished. "
-    "Differences of percentages are percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
+    "Differences of percentages are in percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
     "drawing all differences of a unit together, because they are not independent "
     f"(none for fewer than {FEWEST}). p: of the same bootstrap, corrected by Holm for all rows of "
     f"this table together; below {ALPHA} a difference counts as significant."
@@ -316,7 +316,7 @@ def _overall_tables(
 
 
 def _health_table(health: Mapping[str, Sequence[Health]]) -> list[Table]:
-    """Return the table of the judges' health in all systems; empty without judgements."""
+    """Return the table of the judges' health in all systems; an empty list without judgements."""
     of_all = [replace(one, label=f"{system}: {one.label}") for system, of in health.items() for one in of]
     tables = health_table(of_all, several=True)
     for table in tables:

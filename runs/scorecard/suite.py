@@ -33,12 +33,12 @@ class Headline(_SuitePart):
     """A headline figure of a system: a cell of one of its report's tables.
 
     Attributes:
-        name: Its name on the card; ends in `%` if the column does.
+        name: The figure's name on the card. It ends in `%` if the column's name does.
         table: The table's name.
         column: The column's name.
         row: Values of other columns that identify the row; not needed if there is only one row.
         scale: The lowest and the highest possible value, in the table's own unit (a share is 0 to 1); a figure without
-            it is in no chart.
+            a scale is not charted.
     """
 
     name: str = Field(min_length=1)
@@ -102,7 +102,7 @@ class SuiteSystem(_Players):
         title: The title above its figures.
         seed: The seed of every random draw; by default the suite's.
         options: The recipe's options, in every size.
-        on_user_fault: As for `play`.
+        on_user_fault: The setting of `play` with this name.
         quick: Settings of the small size.
         full: Settings of the large size.
         headlines: The figures on the card, in this order.
@@ -185,7 +185,7 @@ def read_suite(named: str | Path) -> Suite:
         named: The name of a shipped suite, or a path.
 
     Raises:
-        RunError: If it does not exist or is invalid: with the place of the problem, and what is expected.
+        RunError: If it does not exist or is invalid; the message states the place of the problem, and what is expected.
     """
     shipped = shipped_suites()
     path = shipped.get(str(named)) or Path(named)
@@ -211,7 +211,7 @@ def suite_of(content: object, place: str) -> Suite:
 
 
 def _where(place: str, content: dict[str, Any]) -> str:
-    """Return a place in the file for messages: a system by its name, followed by the keys."""
+    """Describe a place in the file for messages: a system's name, followed by the keys."""
     keys = place.split(".") if place else []
     if len(keys) > 1 and keys[0] == "systems" and keys[1].isdecimal():
         system = content["systems"][int(keys[1])]
