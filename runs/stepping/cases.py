@@ -44,7 +44,7 @@ class RecordedCall(Record):
         model: The model's name; `said` if a person wrote the reply.
         request: The SHA-256 of the request.
         is_edited: Whether a person wrote the request, so that it differs from the rendered prompt.
-        reply: The reply as the run file stores it: a text, or an object with text and tool calls.
+        reply: The reply as the run file stores it: a string, or an object with text and tool calls.
     """
 
     node: str
@@ -75,7 +75,7 @@ class Case(Record):
         code: The SHA-256 of each code file that the recipe and the models refer to, by its name in the recipe or model.
         outcome: The outcome at that checkpoint.
         is_end: Whether the conversation ended there.
-        forked: The number of steps, the last ones, that were played on a branch and not on `main`.
+        forked: The number of steps at the end that were played on a branch and not on `main`.
     """
 
     format: Literal["dialoom case, version 1"]

@@ -116,7 +116,7 @@ class ScenarioContext:
         return {role: await self._state_shown(model, state) for role, (model, state) in found.items()}
 
     async def _state_shown(self, model: str, state: Any) -> Any:
-        """Return a state; if only the player's own database has it, with its values, or with the reason for none."""
+        """Return a state; if its values are only in the player's own database, with these or the reason for none."""
         if not (isinstance(state, dict) and state.keys() >= {"thread", "checkpoint"} and "values" not in state):
             return state
         place = model, str(state["thread"]), str(state["checkpoint"])
@@ -323,7 +323,7 @@ class PlayableContext(ScenarioContext):
         return self.gateway.player(model)
 
     async def begin(self) -> str:
-        """Write the scenario's initial state to its thread, stop before the first node, return the checkpoint's id."""
+        """Write the scenario's initial state to its thread, stop before the first node; return the checkpoint's id."""
         stage = replace(self.stage(self.gateway, self.main(), 0), is_fork=False)
         initial = self.recipe.initial(self.work.scenario)
         config = at(self.work.thread)
@@ -397,12 +397,12 @@ def steps(line: Sequence[Point]) -> int:
 
 
 def one_step(coming: Sequence[str]) -> dict[str, Any]:
-    """Return LangGraph's option to stop after the next nodes; impossible for the node that takes the input."""
+    """Return LangGraph's option to stop after the next nodes; after the input, it is to stop before the first node."""
     return {"interrupt_before": "*"} if START in coming else {"interrupt_after": "*"}
 
 
 def updates(graph: Compiled, values: Mapping[str, Any], nodes: Sequence[str]) -> list[StateUpdate]:
-    """Return an edit of channels for LangGraph, as if made by the last nodes, whose edges then choose again."""
+    """Return an edit of channels for LangGraph, as if made by the last nodes; their edges then choose again."""
     whole = {
         name: Overwrite(value) if isinstance(graph.channels.get(name), BinaryOperatorAggregate) else value
         for name, value in values.items()

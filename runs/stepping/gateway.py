@@ -85,7 +85,7 @@ def reply_from_text(request: Request, text: str) -> Completion:
     """Convert a person's text to a reply. If tools are offered, the text can also be tool calls in JSON.
 
     Args:
-        request: The request that is answered.
+        request: The request to answer.
         text: Text that parses as the reply type; or `{"name": ..., "arguments": {...}}`, a list of such calls, or
             `{"content": ..., "tool_calls": [...]}`.
 
@@ -137,7 +137,7 @@ def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
 
 
 def _bound(request: Request, models: Mapping[str, ModelBinding]) -> Request:
-    """Return a request to the model that replaces the role's own, if one does."""
+    """Return a request with the role's model replaced by another one, if there is one."""
     if (binding := models.get(request.role)) is None:
         return request
     return replace(request, model=binding.model, api_base=binding.api_base, is_stateful=binding.stateful)
@@ -175,7 +175,7 @@ class SteppingGateway:
             completion = await self._say(request, place, text)
         else:
             completion = await self._gateway.complete(request, place)
-        # Keyed by identity, because tasks that a graph sends to the same node have the same place.
+        # The key is not the place, because tasks that a graph sends to the same node have the same place.
         self._made[request.key(place)] = (place.node, place.ordinal, place.ask, written is not None)
         return completion
 

@@ -97,7 +97,7 @@ class ReplayResult:
     def is_same(self) -> bool:
         """Return whether the conversation took the recorded path; with live roles, whether the judgements are the same.
 
-        With live roles, a case without judgements is the same only if its messages are.
+        With live roles, a case without judgements is the same only if its messages are the same.
         """
         is_judged = self.outcome is not None and bool(self.outcome.judgements or self.scores)
         return not (self.departures or self.scores or (self.lines and not is_judged))
@@ -179,7 +179,7 @@ class _OwnModules(MetaPathFinder):
 
 @contextmanager
 def _importable_from(folders: Sequence[Path]) -> Iterator[None]:
-    """Let modules be imported from these folders, and forget them afterwards: another case may have others so named."""
+    """Let modules be imported from these folders, and forget them afterwards, as other cases may use the same names."""
     finder = _OwnModules(folders)
     before = finder.loaded()
     for name in [name for name in before if finder.is_other(name)]:
@@ -195,7 +195,7 @@ def _importable_from(folders: Sequence[Path]) -> Iterator[None]:
 
 
 class _Replay:
-    """One replay of a case."""
+    """A single replay of a case."""
 
     def __init__(self, case: Case, trust: Trust, folders: Sequence[Path]) -> None:
         self._case, self._trust = case, trust
@@ -270,7 +270,7 @@ class _Replay:
     def _present(self) -> Recipe | None:
         """Return the recipe as it is now, which for a study is read from its file; `None` if the file is missing.
 
-        The Python files of the study are not imported: they may be others than those that the case names.
+        The Python files of the study are not imported, because they may differ from those that the case names.
         """
         case = self._case
         if case.study is None or case.recipe == TRANSCRIPT:
@@ -326,7 +326,8 @@ class _Replay:
         is_end = not snapshot.tasks
         if is_end != self._case.is_end:
             names = _node_names(tuple(task.name for task in snapshot.tasks))
-            self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
+            what = "ended, but not in the case" if is_end else f"did not end: {names} would run next"
+            self._departures.append(f"the conversation {what}")
         try:
             return finished(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
         except Exception as error:  # any error of the recipe's code
@@ -452,7 +453,7 @@ class _LiveReplay(_Replay):
 
 
 class _NotRecordedError(Exception):
-    """A call that the case does not contain."""
+    """The error for a call that the case does not contain."""
 
 
 class _RecordedGateway:
@@ -498,7 +499,7 @@ class _RecordedGateway:
         raise _NotRecordedError(self._unexpected(request, place))
 
     def _rank(self, call: RecordedCall) -> bool:
-        """Return the rank of a recorded call whose request differs; calls with a low rank are preferred."""
+        """Return the rank of a recorded call whose request differs; calls with lower ranks are preferred."""
         return not call.is_edited
 
     def _unexpected(self, request: Request, place: CallPlace) -> str:

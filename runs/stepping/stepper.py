@@ -82,7 +82,7 @@ class Stepper(StepperView):
         await stepper.here()
         return stepper
 
-    # Moving
+    # Moving between checkpoints
 
     async def step(self, changed: CallOverrides | None = None) -> Stop:
         """Advance one step. A step that this branch has already played in the same way is not repeated.
@@ -158,7 +158,7 @@ class Stepper(StepperView):
         """
         return await self.goto((await self.first_where(condition)).number)
 
-    # Editing
+    # Changing the state and the calls
 
     async def edit(self, path: str, value: Any) -> Stop:
         """Set a value in the state. The next nodes are chosen again, by the edges of the nodes that ran last.
@@ -208,7 +208,7 @@ class Stepper(StepperView):
         """Play one step with a given request to a role instead of its rendered prompt.
 
         Args:
-            role: The role, given as for `say`.
+            role: The role, given as in `say`.
             messages: The request.
 
         Raises:
@@ -223,7 +223,7 @@ class Stepper(StepperView):
         return stop
 
     async def exchange(self, role: str, model: str) -> None:
-        """Replace a role's model from here on, on this branch.
+        """Replace a role's model for the following steps of this branch.
 
         Raises:
             SteppingError: If there is no such role.
@@ -242,13 +242,13 @@ class Stepper(StepperView):
         await self._keep(replace(self._branch, models=models))
 
     async def resample(self) -> int:
-        """Request new samples of all replies from here on, on this branch; return the sample number."""
+        """Request new samples of all replies in the following steps of this branch; return the sample number."""
         await self._branch_off()
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._keep(replace(self._branch, sample=sample))
         return sample
 
-    # Branches
+    # Creating, switching and promoting branches
 
     async def fork(self, name: str) -> Stepper:
         """Create a branch at this checkpoint and return a stepper on it. This stepper stays on its branch.
@@ -298,11 +298,11 @@ class Stepper(StepperView):
         await self._ensure_more()
         roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "no role"
         raise SteppingError(
-            f"the next step calls {roles}, not {who!r}; 'back' leads to earlier steps, and 'until {who}' plays on to "
-            f"where {who} is next"
+            f"the next step calls {roles}, not {who!r}; 'back' leads to earlier steps, and 'until {who}' plays on "
+            f"until {who} is next"
         )
 
-    # Playing
+    # Playing steps
 
     async def _ensure_more(self) -> None:
         if not await self.context.nodes_after(self.context.points()[self._head]):
@@ -323,7 +323,7 @@ class Stepper(StepperView):
         return None
 
     async def _is_as_now(self, point: Point) -> bool:
-        """Return whether repeating a step would make the same calls: same models, no changes by a person."""
+        """Return whether repeating a step would make the same calls: no model, request or sample has changed."""
         context, branch = self.context, self._branch
         if context.store.branches.calls_of(context.work.position, point.id) is None:
             return False  # the process was killed before the step's calls were recorded
@@ -335,7 +335,7 @@ class Stepper(StepperView):
         )
 
     def _main_goes_on(self) -> bool:
-        """Return whether a step from here extends `main`: at its last checkpoint, and only in a pending scenario."""
+        """Return whether a step from here extends `main`: the scenario is pending, and this is its last checkpoint."""
         return self.context.is_pending and self._head == self._end()
 
     async def _branch_off(self, exchanged: Collection[str] = ()) -> None:

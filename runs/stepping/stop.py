@@ -103,7 +103,7 @@ def _in_mapping(before: Mapping[Any, Any], after: Mapping[Any, Any], path: str) 
 
 
 def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
-    """Yield the differences between two lists: items between common prefix and suffix are compared one by one."""
+    """Yield the differences between two lists: items between the common prefix and suffix are compared one by one."""
     shorter = min(len(before), len(after))
     start = _shared(before, after, shorter)
     end = _shared(before[::-1], after[::-1], shorter - start)

@@ -74,7 +74,7 @@ def columns_of(nodes: Sequence[TreeNode]) -> dict[int, int]:
     """Return each checkpoint's column in `draw_tree`, counted from 0; a line of descent stays in one column.
 
     Raises:
-        ValueError: As `draw_tree`.
+        ValueError: In the same cases as `draw_tree`.
     """
     _check(nodes)
     children, lines, found = _children(nodes), _OpenLines(), dict[int, int]()
@@ -128,7 +128,7 @@ class _OpenLines:
         return self._next.index(number) if self.expect(number) else self._open(number, 0)
 
     def follow(self, column: int, children: Sequence[int]) -> list[int]:
-        """Continue a line with a checkpoint's children: the first in its column, the others in new, returned ones."""
+        """Continue a line with a checkpoint's children, the first in its column; return the columns of the others."""
         self._next[column] = children[0] if children else None
         return [self._open(child, column) for child in children[1:]]
 

@@ -92,12 +92,12 @@ def converted(old: Any, new: Any, where: str) -> Any:
 
 def _hint(old: Any, new: Any) -> str:
     if isinstance(old, str) and isinstance(new, int | float):
-        return f", and in quotes a text: {json.dumps(json.dumps(new))}"
+        return f"; in quotes, it is a text: {json.dumps(json.dumps(new))}"
     return ""
 
 
 def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
-    """Convert new items of a list: to messages in a list of messages; else check that the list has such items."""
+    """Return a list's new items: as messages in a list of messages, else unchanged after a check of their kinds."""
     if any(isinstance(each, BaseMessage) for each in old) or _begins_conversation(old, new, where):
         return [
             _message(old[index] if index < len(old) else None, each, index, f"{where}[{index}]")
@@ -253,7 +253,7 @@ def _key(value: Any, piece: Piece, path: str, done: str) -> Any:
     if isinstance(value, list | tuple):
         if isinstance(piece, int) and -len(value) <= piece < len(value):
             return piece % len(value)
-        there = f"it is a list of {len(value)}" + (f", [0] to [{len(value) - 1}]" if value else "")
+        there = f"it is a list of length {len(value)}" + (f", [0] to [{len(value) - 1}]" if value else "")
     elif isinstance(value, BaseMessage | Mapping):
         names = list(plain(value) if isinstance(value, BaseMessage) else value)
         if isinstance(value, BaseMessage) and piece == "name":
@@ -292,5 +292,5 @@ def _message_with(old: BaseMessage, key: str, rest: Sequence[Piece], value: Any,
     if key == "content":
         return old.model_copy(update={"content": _replaced_at(old.content, rest, value, path, here)})
     if key != "role" or rest or not isinstance(value, str) or not value:
-        raise PathError(f"{path}: only a message's content and (by another text) its name can be replaced")
+        raise PathError(f"{path}: only a message's content and name can be replaced, the name only by a non-empty text")
     return old.model_copy(update={"name": value})

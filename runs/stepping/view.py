@@ -340,7 +340,7 @@ class StepperView:
 
 
 class NotBegunError(SteppingError):
-    """The scenario has no checkpoint yet, not even its initial state."""
+    """The error for a scenario that has no checkpoint yet, not even of its initial state."""
 
 
 class ReadOnlyStepper(StepperView):
@@ -368,7 +368,7 @@ class ReadOnlyStepper(StepperView):
             branch: The branch to inspect.
             checkpoint: A checkpoint's number or id; by default the branch's latest one.
             players: The stateful players whose own databases can be read, by model. Those that are in a module or file
-                are added when they are needed first.
+                are added when they are first needed.
 
         Raises:
             StoreError: If there is no such scenario.
@@ -382,7 +382,7 @@ class ReadOnlyStepper(StepperView):
             yield stepper
 
     async def at(self, branch: str, checkpoint: str | int | None = None) -> ReadOnlyStepper:
-        """Return a view of another branch or checkpoint of the same scenario, given as for `open`."""
+        """Return a view of another branch or checkpoint of the same scenario, given as in `open`."""
         stepper = ReadOnlyStepper._of(self.context, branch, checkpoint)
         await stepper.here()
         return stepper

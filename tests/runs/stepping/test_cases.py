@@ -145,7 +145,7 @@ def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) 
         "step 1: keeper would run, but guesser was recorded"
     ]
     assert with_source('("guesser", "keeper"), "questions"', '("guesser", "keeper"), 6')[:2] == [
-        "the end: it did not come, guesser would follow",
+        "the conversation did not end: guesser would run next",
         'the outcome: ended_by: "out_of_questions" -> "error"',
     ]
     assert with_source("if messages[-1].name ==", "if messages[2 * len(messages) - 2].name ==") == [
