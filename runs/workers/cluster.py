@@ -43,7 +43,7 @@ _NO_PROCESS = 1800.0
 """The seconds after which Ray is considered broken if it has not started a single process."""
 
 _NO_PLACE, _READING, _TIMES = 180.0, 60.0, 10.0
-"""Timeouts in seconds for the start of a worker, counted from the last start of any worker, and for reading the file
+"""Timeouts in seconds: for the start of a worker, counted from the last start of any worker, and for reading the file
 of a dead worker.
 
 On a slow machine, both are extended to `_TIMES` times the time that the start of a Ray process took.
@@ -100,8 +100,8 @@ class StartingClock:
     short.
 
     Args:
-        reference: A Ray object that is ready when a Ray process that needs no free CPU has started, which only the
-            machine can delay.
+        reference: A Ray object that is ready when a certain Ray process has started. The process needs no free CPU, so
+            only a slow machine can delay it.
     """
 
     def __init__(self, reference: Awaitable[Any]) -> None:
@@ -119,7 +119,7 @@ class StartingClock:
         return max(seconds, _TIMES * (self._seconds or 0.0))
 
     async def run_out(self) -> str:
-        """Wait until the time for a worker's start is used up, and return the reason as text."""
+        """Wait until the time for a worker's start is used up, and return the reason why it did not start."""
         asked = time.monotonic()
         await asyncio.wait([self._reference], timeout=self._since + _NO_PROCESS - asked)
         if self._seconds is None:
@@ -186,7 +186,8 @@ class WorkerHandle:
     async def _again(self, begun: Begun, ask: Callable[[], Awaitable[Any]]) -> Any:
         """Make a call, and repeat it while the network is down. Lost reports are sent again, but counted only once.
 
-        There is no wait for a machine that is gone: its workers are unavailable until Ray places them again, if ever.
+        The call is not repeated if the machine is gone: its workers are unavailable until Ray places them again, if
+        ever.
         """
         until = time.monotonic() + _PATIENCE
         while True:
@@ -362,7 +363,7 @@ def _connect(policy: CallPolicy) -> None:
 
 @contextmanager
 def ray_settings() -> Iterator[None]:
-    """Apply settings for Ray's import and start, among them less log output, for the duration of the block."""
+    """Apply settings for Ray's import and start, such as less log output, for the duration of the block."""
     added = {name: value for name, value in _RAY_SETTINGS.items() if name not in os.environ}
     talk = logging.getLogger("ray")
     level = talk.level

@@ -191,7 +191,7 @@ def take_leftovers(store: RunStore) -> int:
 
 
 def _opened(path: Path, deadline: float) -> RunStore:
-    """Open a worker's file when no process holds its lock; raise an error after a deadline, a `time.monotonic` time."""
+    """Open a worker's file once no process holds its lock; raise an error after a deadline (as `time.monotonic`)."""
     while True:
         try:
             return RunStore(path)

@@ -301,7 +301,7 @@ class WorkerPool:
         return works
 
     async def _nothing_left(self, member: _Member) -> bool:
-        """Wait while other workers have work that may come back to this one; return whether all work is done."""
+        """Wait until there may be work for this worker again, or all work is done; return whether all work is done."""
         async with self._changed:
             await self._changed.wait_for(
                 lambda: (

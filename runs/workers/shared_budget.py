@@ -19,7 +19,7 @@ _ROUNDING = 1e-9
 
 @dataclass(slots=True)
 class LeaseState:
-    """A gateway's reservations, spend and returns of its share of the budget so far.
+    """The amounts of its share of the budget that a gateway has spent and returned so far.
 
     Attributes:
         spent: The spend of its calls.
@@ -131,7 +131,7 @@ class SharedBudget:
         return self._bounds[dimension] is None or getattr(wanted, dimension) <= self._left(dimension)
 
     def _generous(self, wanted: Spend) -> Spend:
-        """Return a share for as many calls as leave the same share for every other gateway several times."""
+        """Return a share for one call or more: for several, it is at most a quarter of a gateway's part of the rest."""
         calls = _CALLS
         for name, bound in self._bounds.items():
             if bound is not None and (each := getattr(wanted, name)):

@@ -109,7 +109,7 @@ class SharedState:
         await self._rate(place, kind, per_minute).take(units)
 
     async def give(self, place: Place, kind: str, per_minute: int, units: int) -> None:
-        """Return units that were taken but not spent; a negative number takes more."""
+        """Give back units that were taken but not spent; a negative number takes more."""
         self._rate(place, kind, per_minute).give(units)
 
     async def overloaded(self, worker: str, place: Place, age: float, retry_after: float | None) -> None:
@@ -140,7 +140,9 @@ class SharedState:
             await self._news.wait()
 
     async def common(self, worker: str, key: str) -> Transfer | Failed | None:
-        """Return a common call with its reply, marked as `LENT`; `None` if the worker should make the call itself.
+        """Return a common call with its reply, marked as `LENT`, or the error if another worker's call failed.
+
+        The result is `None` if the worker should make the call itself.
 
         Args:
             worker: The worker's name.
@@ -216,7 +218,7 @@ class SharedState:
 
 
 def _given(transfer: Transfer, attempts: int | None) -> Transfer:
-    """Return a common call as the row for another file, with the given number of attempts, such as `LENT`."""
+    """Return a common call for another file, with the given number of attempts, such as `LENT`."""
     if attempts is None:
         return transfer
     calls: list[Mapping[str, object]] = [call | {"attempts": attempts} for call in transfer.of("calls")]
@@ -356,7 +358,7 @@ class _SharedRate:
         await asking
 
     def give(self, units: int) -> None:
-        """Return units that were taken but not spent; a negative number takes more."""
+        """Give back units that were taken but not spent; a negative number takes more."""
         if units:
             self._gateway.tell(self._line.give(*self._of, units))
 
