@@ -57,7 +57,7 @@ class WorkList:
     """A source of work that reads an iterator on demand.
 
     Args:
-        work: The work; conversations of one sequence in their order.
+        work: The work, in which the conversations of a sequence are in their order.
         store: The run, which holds the state of each conversation's predecessor.
     """
 
@@ -84,10 +84,10 @@ class WorkList:
 
 
 class WorkInOrder:
-    """A queue of work in which a conversation can begin only after its predecessor in the sequence was played.
+    """A queue of work in which a conversation can begin only after its predecessor in the sequence has been played.
 
     Args:
-        work: The work; conversations of one sequence in their order.
+        work: The work, in which the conversations of a sequence are in their order.
         store: The run, which holds the state of each predecessor.
     """
 
@@ -410,7 +410,7 @@ class Engine:
         return self._outcome(work, snapshot.values or self._initial(work), failed=True)
 
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
-        """Return the outcome derived from a state; if the scenario was played and not only judged, with its faults."""
+        """Return the outcome derived from a state, with its faults if the scenario was played and not only judged."""
         if isinstance(work, PlayWork):
             outcome = finished(self._recipe, work.scenario, state, failed)
             if self._is_stateful and work.sample:
@@ -430,7 +430,7 @@ def _sample(work: Work) -> int:
 
 
 def _bug_message(error: Exception) -> str:
-    """Return the message of an unforeseen error, with the place where it was raised."""
+    """Return the message of an unforeseen error, followed by the file and the line where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     said = ": ".join(filter(None, (type(error).__name__, str(error))))

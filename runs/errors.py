@@ -1,4 +1,4 @@
-"""Attribution of errors to the responsible party, and SQLite errors in words. Only this module does either."""
+"""Attribution of errors to the responsible party, and explanation of SQLite errors. Only this module does either."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def lasting_cause(error: BaseException) -> str | None:
 
     Returns:
         The type of the error and its message without ids and numbers. `None` for errors of other kinds, and for errors
-        about this scenario's content: its length, or a content policy.
+            that depend on this scenario's content, such as its length or a violation of a content policy.
     """
     if not isinstance(error, PermanentProviderError) or isinstance(error, ContextError | PolicyError):
         return None

@@ -212,7 +212,7 @@ def ensure_callable(casts: Iterable[Mapping[str, ModelBinding]], policy: CallPol
         policy: The policy for calls.
 
     Raises:
-        BindingError: Naming the missing keys, or the parameters.
+        BindingError: If keys are missing or parameters are not accepted; the message names them.
     """
     if policy.settings["replay_only"]:
         return
@@ -225,7 +225,7 @@ def ensure_callable(casts: Iterable[Mapping[str, ModelBinding]], policy: CallPol
 
 
 def check_workers(servers: Collection[str], casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy) -> None:
-    """Check that several processes can play the run: without MCP servers, and without players that cannot be restored.
+    """Check that several processes can play the run: it has no MCP servers, and no players that cannot be restored.
 
     Args:
         servers: The MCP servers.
@@ -233,7 +233,7 @@ def check_workers(servers: Collection[str], casts: Iterable[Mapping[str, ModelBi
         policy: The policy for calls.
 
     Raises:
-        RunError: Naming the setting.
+        RunError: If they cannot; the message names the setting.
     """
     if policy.is_alone:
         return

@@ -1,4 +1,4 @@
-"""Creation of a run file, with checks first and then the plan in one transaction; and sampling of scenarios."""
+"""Creation of a run file: checks, then the plan in one transaction. Sampling of scenarios."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Drawn:
     def summary(self) -> str:
         """Return a one-line summary."""
         parts = [
-            f"{name} {drawn:,} of {there:,}" if drawn < there else f"{name} all {there:,}"
+            f"{name}: {drawn:,} of {there:,}" if drawn < there else f"{name}: all {there:,}"
             for name, (drawn, there) in self.covered.items()
         ]
         spread = f", spread over the facets ({', '.join(parts)})" if parts else ""
@@ -198,7 +198,7 @@ def prepare(recipe: Recipe, config: RunConfig) -> PromptLibrary:
     """Check everything that can be checked before the run's file is created, and return the run's prompts.
 
     Raises:
-        RunError, RecipeError, BindingError, PromptError: Naming the invalid setting.
+        RunError, RecipeError, BindingError, PromptError: If a setting is invalid; the message names it.
     """
     graph_of(recipe, config.options)
     library = WithPrompts.of(recipe).library(config.prompts)
@@ -243,7 +243,7 @@ async def planned(
         is_for_good: Whether to remember for this run that the user trusts the code that it specifies.
 
     Raises:
-        RecipeError, DataError, StoreError: No file is left.
+        RecipeError, DataError, StoreError: If planning failed; no file is left.
         StoppedError: If planning was stopped.
     """
 
@@ -277,7 +277,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     """Write the plan of a run that has no plan yet.
 
     Raises:
-        RecipeError, DataError, StoreError, StoppedError: No plan is written.
+        RecipeError, DataError, StoreError, StoppedError: If planning failed or was stopped; no plan is written.
         RunError: If no scenario fits the options.
     """
     config = store.config

@@ -53,11 +53,11 @@ class DiscardingLedger:
         return 0
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
-        """Find nothing."""
+        """Return `None`, because nothing is stored."""
         return None
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> None:
-        """Find nothing."""
+        """Return `None`, because nothing is stored."""
 
     async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
         """Return false: no earlier process has begun a call."""
@@ -101,7 +101,7 @@ async def ensure_fits(
             requests are checked when they are made.
 
     Raises:
-        RunError: With the lengths of request and window, and advice.
+        RunError: If a request does not fit; the message states both lengths, and what to do.
     """
     windows = await asyncio.to_thread(_served_windows, models, stated)
     if not windows:
@@ -201,7 +201,7 @@ class CostEstimate:
         by_role: The usage in all scenarios, as tuples of role, model and usage.
         total: The usage of all roles.
         least: The run's usage if every scenario used as few tokens as the cheapest one of the sample. `most` is the
-            same for the most expensive one. Both leave out common calls, which belong to no scenario.
+            same for the most expensive one. Both leave out common calls, which scenarios share.
         players: The offline models that played the sample.
     """
 

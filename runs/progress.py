@@ -340,7 +340,7 @@ class Ended:
         failed: The number of scenarios that failed.
         is_complete: Whether every scenario was reached; false after an interrupt, or if the work stopped early.
         stopped: The reason if the work stopped by itself.
-        judging: The set of judgements, if it was a judging.
+        judging: The set of judgements, if scenarios were judged.
     """
 
     path: Path
