@@ -180,7 +180,7 @@ class BranchReader:
         return found
 
     def calls_of(self, scenario: int, checkpoint: str) -> list[StepCall] | None:
-        """Return the calls that led to a checkpoint; `None` if they are not recorded, as for engine checkpoints."""
+        """Return the calls that led to a checkpoint; `None` if that was not recorded, as for the engine's steps."""
         noted = "SELECT 1 FROM step_calls WHERE scenario = ? AND checkpoint = ? LIMIT 1"
         if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
             return None

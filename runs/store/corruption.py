@@ -88,7 +88,7 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
 
 
 def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
-    """Check that the set of every judgement exists: a judgement without a set would be left out silently.
+    """Check that the set of every judgement exists, as a judgement without a set would be left out silently.
 
     Only the first judgements and the sets of finished scenarios are checked, so that large files open as quickly as
     small ones.

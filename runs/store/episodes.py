@@ -139,14 +139,14 @@ def read_episodes(
 
 
 def read_episode(connection: sqlite3.Connection, judging: Sequence[str], position: int) -> RecordedEpisode | None:
-    """Return the outcome of the scenario at a position, with judgements as in `read_episodes`; `None` while pending."""
+    """Return the outcome of the scenario at a position, with judgements as in `read_episodes`; `None` if pending."""
     return next(read_episodes(connection, judging, position - 1, position + 1), None)
 
 
 def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iterator[tuple[int, RecordedEpisode]]:
     """Yield every scenario's position and data in plan order, without messages, explanations and numbers of tokens.
 
-    These make up most of a run's file, and lists of scenarios do not show them.
+    Lists of scenarios do not show what is left out, and reading it would take long.
     """
     after = -1
     while rows := connection.execute(_FIGURES, (after, _PAGE)).fetchall():

@@ -67,7 +67,7 @@ def read_judgement_sets(connection: sqlite3.Connection) -> list[JudgementSet]:
 
 
 def insert_judgement_set(connection: sqlite3.Connection, judgement_set: JudgementSet) -> None:
-    """Add a set, or replace the set with its name. Called only in jobs of the writer."""
+    """Add a set, or replace the set that has the same name. Called only in jobs of the writer."""
     models = {role: binding.model_dump() for role, binding in judgement_set.models.items()}
     row = (judgement_set.name, canonical(models), canonical(dict(judgement_set.prompts)))
     connection.execute("INSERT OR REPLACE INTO judgement_sets (name, models, prompts) VALUES (?, ?, ?)", row)
@@ -112,7 +112,7 @@ def words_of_panel(words: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
     """Return the panel's judgement on each subject that at least one of its judges has judged.
 
     Scores are combined by their median, and verdicts by strict majority; without a majority the status is `tied`.
-    Unparsed judgements are ignored. If all are unparsed, so is the panel's judgement.
+    Unparsed judgements are ignored. If all are unparsed, the panel's judgement is unparsed too.
 
     Args:
         words: The judgements of one scenario, by the name of the judge's set.

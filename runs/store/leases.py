@@ -122,7 +122,7 @@ class Leases:
         return pack_common(self._reader, bytes.fromhex(key[:32]))
 
     def forget_all(self) -> None:
-        """Delete all open leaseswhen no worker is left. Scenarios whose results were not merged stay pending."""
+        """Delete all open leases when no worker is left. Scenarios whose results were not merged stay pending."""
 
         def forget(connection: sqlite3.Connection) -> int:
             delete = "DELETE FROM run WHERE key >= ? AND key < ?"
@@ -195,8 +195,8 @@ class Retries:
     def failed(self, judging: str | None = None, too_long: bool = True) -> Retried:
         """Make failed scenarios pending again, or failed judgings in a set; return the numbers.
 
-        Scenarios continue from their last step. Replies in the ledger are reused. But if a reply made the scenario
-        fail, new replies are requested from there on.
+        Scenarios continue from their last step. Replies in the ledger are reused, unless a reply made the scenario
+        fail: then all further replies are requested anew.
 
         Args:
             judging: The name of the set whose failed judgings are retried; by default, failed scenarios are.

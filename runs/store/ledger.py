@@ -132,7 +132,7 @@ class SQLiteLedger:
         return await self._writer.submit(work)
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
-        """Return the recorded reply for this key, counted as a replay; `None` without one. No call is begun.
+        """Return the recorded reply for this key, counted as a replay; `None` if there is none. No call is begun.
 
         The use of a common call does not count as a replay; its place is recorded instead.
         """
@@ -141,9 +141,9 @@ class SQLiteLedger:
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
         """Return a player's state at the first of the given points of the conversation for which one is recorded.
 
-        Of several branches' states after equal conversations, that of a call on the booked line is preferred, then that
-        of the branch, then that of the sample. If no state is recorded, the result is the last state in the latest of
-        the person's earlier conversations that has one.
+        If several branches have states after equal conversations, the state of a call on the booked line is preferred,
+        then that of the branch, then that of the sample. If no state is recorded, the result is the last state in the
+        latest of the person's earlier conversations that has one.
         """
         booking = self._threads[place.scenario]
         line = json.dumps(booking.line)

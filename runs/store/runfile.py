@@ -166,7 +166,7 @@ class RunFile:
             self._trust.check(self.path, self._find("id"), found, self.config.code)
 
     def give(self, named: Iterable[Reference]) -> None:
-        """Trust code and addresses that the user has just specified, for this run, and remember this."""
+        """Trust code and addresses that the user has just specified for this run, and remember them."""
         found = list(named)
         self._trust.give(found)
         remember(self._find("id"), [each.mark for each in found])
@@ -218,7 +218,7 @@ class RunFile:
         return read_judgement_sets(self._reader)
 
     def has_judged(self, name: str) -> bool:
-        """Return whether a set of judgements has any, even if they failed."""
+        """Return whether any scenario was judged for a set of judgements, even if the judging failed."""
         query = "SELECT EXISTS (SELECT 1 FROM judged WHERE judging = ?)"
         return bool(self._reader.execute(query, (name,)).fetchone()[0])
 
@@ -355,7 +355,7 @@ class RunFile:
         return read_common_calls(self._reader, position)
 
     def common_usage(self) -> tuple[dict[str, Usage], dict[str, Usage]]:
-        """Return the usage of common calls by role: first for calls that one scenario uses, then for all others."""
+        """Return two usages by role: of the common calls that only one scenario uses, and of all other common calls."""
         return read_common_usage(self._reader)
 
     def resolve(self, name: str) -> int:
@@ -386,7 +386,7 @@ class RunFile:
         """Return the previous and the next scenario in a query's result; `None` if the query does not find this one.
 
         Raises:
-            StoreError: As for `page`.
+            StoreError: In the same cases as `page`.
         """
         return read_neighbours(self._reader, self._judging_of(query), query, position)
 
@@ -421,7 +421,7 @@ class RunFile:
         return [str(name) for query in queries for (name,) in self._reader.execute(query)]
 
     def scenario(self, recipe: Recipe, position: int) -> Scenario:
-        """Return a scenario of the plan."""
+        """Return the scenario at a position of the plan."""
         row = self._reader.execute("SELECT content FROM scenarios WHERE position = ?", (position,)).fetchone()
         return self._scenarios.scenario(recipe, row["content"])
 

@@ -205,7 +205,7 @@ def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str
 
 
 def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage], dict[str, Usage]]:
-    """Return the usage of common calls by role: first for calls that one scenario uses, then for all others."""
+    """Return two usages by role: of the common calls that only one scenario uses, and of all other common calls."""
     common = "judging IS NULL AND scenario IS NULL"
     users = "(SELECT count(DISTINCT scenario) FROM common_uses WHERE common_uses.key = calls.key)"
     one, several = (_usage(connection, "role", f"{common} AND {users} {how}") for how in ("= 1", "<> 1"))

@@ -361,7 +361,7 @@ class Transactions:
 
         Raises:
             StoreError: If the file cannot be written.
-            Exception: If the job raises one, also because SQLite rejects its values.
+            Exception: The exception that the job raises, for example because SQLite rejects its values.
         """
         try:
             return await self._writer.submit(job)
@@ -375,7 +375,7 @@ class Transactions:
 
         Args:
             job: The job.
-            once: Whether the job must not be repeated, as happens when other jobs of its batch fail.
+            once: Whether the job must not be repeated; otherwise it is repeated if another job of its batch fails.
 
         Raises:
             StoreError: If the file cannot be written.

@@ -27,7 +27,7 @@ Key: TypeAlias = tuple[Thread, Id]
 """A checkpoint's thread and id."""
 
 Packed: TypeAlias = "Value | list[Value]"
-"""A packed value; for a long list, its elements, each packed."""
+"""A packed value. A long list is represented by the list of its packed elements."""
 
 PackedFields: TypeAlias = dict[str, Packed]
 """A graph's input as packed fields. A field that is also a channel's value shares its rows."""
@@ -105,7 +105,7 @@ class Held(NamedTuple):
     values: Mapping[str, ChannelContent]
 
     def unchanged(self, channel: str, versions: ChannelVersions) -> ChannelContent | None:
-        """Return a channel's value if its version is the same in the next checkpoint; else `None`."""
+        """Return a channel's value if the channel's version is the same in the next checkpoint; else `None`."""
         version = versions.get(channel)
         return self.values.get(channel) if version is not None and self.versions.get(channel) == version else None
 

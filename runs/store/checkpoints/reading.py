@@ -161,7 +161,7 @@ class CheckpointReader:
         return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
 
     def _resolved(self, held: Mapping[K, Sequence[Any]]) -> dict[K, Any]:
-        """Return values from their stored forms, `(kind, reference)`."""
+        """Return the values of stored forms, each a pair `(kind, reference)`."""
         ids = {reference for kind, reference in held.values() if kind == "value"}
         for kind, reference in held.values():
             if kind == "items":

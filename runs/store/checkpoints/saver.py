@@ -84,7 +84,7 @@ class RunSaver(ReadingSaver):
         with closing(lock), closing(Writer(connect)) as writer, closing(cls(writer, path)) as saver:
             yield saver
 
-    # Writing
+    # Storing checkpoints and writes
 
     async def aput(
         self,
@@ -150,7 +150,7 @@ class RunSaver(ReadingSaver):
         """
         self._port.enqueue(put_writes_of(config, writes, task_id, task_path, self._packer)).result()
 
-    # Upkeep
+    # Deleting, copying and compacting
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread's checkpoints and writes."""
@@ -161,7 +161,7 @@ class RunSaver(ReadingSaver):
         self._now(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints that one of these LangGraph runs made, as their metadata say."""
+        """Delete the checkpoints that one of these LangGraph runs made, according to their metadata."""
         await self._soon(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:

@@ -150,7 +150,7 @@ def create_tables(database: Database) -> None:
         pk="number",
     )
     database.table("checkpoints").create_index(["thread", "id"], unique=True)
-    # The columns that are equal for checkpoints of equal stepsand independent of the channels' values.
+    # The columns that are equal for checkpoints of equal steps and independent of the channels' values.
     database.table("checkpoint_frames").create(
         {"id": int, "hash": bytes, "format": int, "channels": str, "seen": str, "updated": str, "metadata": str},
         pk="id",

@@ -150,7 +150,7 @@ class Packer:
         self._forget = forget
 
     def pack(self, elements: Sequence[Any]) -> list[Value]:
-        """Return each element packed."""
+        """Pack each element and return the results."""
         find = self._known.get
         packed: list[Value] = []
         for element in elements:
@@ -215,7 +215,7 @@ def own_hash(element: Value) -> bytes:
 
 
 def value_of(text: str, read: ReadText = no_text) -> Any:
-    """Return the value that `text_of` converted to this JSON text."""
+    """Return the value from which `text_of` made this JSON text."""
     return json.loads(text, object_hook=partial(_revived, read))
 
 
@@ -225,7 +225,7 @@ def revived(parsed: Any, read: ReadText = no_text) -> Any:
 
 
 def plain_text(value: object) -> str:
-    """Return the same text as `json_text`, but faster; numbers must be finite."""
+    """Return the same JSON as `json_text`, but faster; numbers must be finite."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # integers of more than 64 bits, lone surrogates

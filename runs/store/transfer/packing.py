@@ -122,7 +122,8 @@ _STATES = "SELECT * FROM player_states WHERE scenario = ?1 ORDER BY id"
 _EARLIER_STATES = f"""
 SELECT player_states.*, after AS scenario FROM player_states JOIN scenarios ON position = ?1
 WHERE player_states.id IN ({LAST_STATES}) ORDER BY player_states.id"""
-"""The states in which a worker finds the players; it takes all of them for those of the conversation before."""
+"""The players' states before a conversation, for a worker's file. They come from earlier conversations of the same
+person, but all are given the position of the conversation directly before."""
 
 
 def pack(connection: sqlite3.Connection, position: int, thread: str, lease: int, *, is_leased: bool) -> Transfer:
@@ -283,7 +284,7 @@ class _Packing:
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def _in(self, query: str, values: Iterable[Any]) -> list[Row]:
-        """Return the rows of a query in whose `IN` clause any number of values may stand."""
+        """Return the rows of a query with any number of values in its `IN` clause."""
         wanted: Sequence[Any] = list(values)
         found: list[Row] = []
         for start in range(0, len(wanted), _AT_ONCE):
