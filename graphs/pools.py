@@ -44,7 +44,7 @@ class PoolOptions(RecipeOptions):
     seeds: AbsolutePath | None = Field(None, description="Pool to start from; by default the shipped seeds.")
     batch: int = Field(20, ge=1, description="Number of texts requested per round.")
     examples: int = Field(5, ge=1, description="Number of the pool's texts shown to the writer per round.")
-    patience: int = Field(
+    stop_after: int = Field(
         5, ge=1, description="Number of consecutive rounds with too few accepted texts after which the run stops."
     )
     least: int = Field(1, ge=1, description="A round that accepts fewer texts than this counts as one with too few.")
@@ -74,8 +74,8 @@ class PoolScenario(EmbeddedScenario):
     @classmethod
     def of(cls, options: PoolOptions, seeds: list[str]) -> PoolScenario:
         """Return the scenario of these options and seeds."""
-        chosen = options.model_dump(include={"kind", "threshold", "embedder", "batch", "examples", "patience", "least"})
-        return cls(target=options.size, seeds=tuple(seeds), **chosen)
+        chosen = options.model_dump(include={"kind", "threshold", "embedder", "batch", "examples", "least"})
+        return cls(target=options.size, seeds=tuple(seeds), patience=options.stop_after, **chosen)
 
     @property
     def label(self) -> str:

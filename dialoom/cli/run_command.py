@@ -66,10 +66,11 @@ def _add(runs: typer.Typer, spec: str) -> None:
 
     try:
         recipe = load_recipe(spec)
+        command = _command(spec, recipe)
     except DialoomError as error:
         say(f"dialoom: {worded(error)}", err=True)
         raise SystemExit(EXIT_USAGE) from error
-    runs.command(spec, help=recipe.summary, epilog=OF_PLAYING, cls=PanelCommand)(_command(spec, recipe))
+    runs.command(spec, help=recipe.summary, epilog=OF_PLAYING, cls=PanelCommand)(command)
 
 
 def _command(spec: str, recipe: Recipe) -> Callable[..., None]:

@@ -223,8 +223,16 @@ def with_settings(
         command: The command; `KIND` is a typed dictionary of this module.
         recipe: The recipe to play, if it is known.
         without: Names of settings that the command does not have.
+
+    Raises:
+        SettingError: If an option of the recipe has the name of a setting, by which the command line and YAML files
+            would set both or neither.
     """
     (kind,) = get_args(get_type_hints(command, localns=globals(), include_extras=True)["given"])
+    if recipe and (taken := sorted(_option_names(recipe).keys() & {each.key for each in _declared(kind)})):
+        raise SettingError(
+            f"recipe {recipe.name!r}: the option {taken[0]!r} has the name of a setting of every run; rename it"
+        )
     flags = flags_of(recipe.options_type, recipe.name) if recipe else {}
     flags |= flags_for(kind, without=without)
     return with_flags(command, flags, lambda values: read_settings(kind, values, recipe), globals())

@@ -267,7 +267,9 @@ def test_estimate_of_offline_models_is_exact(dialoom: Command, tmp_path: Path) -
     assert f"{calls} {input_tokens} {output_tokens} {cost}" in " ".join(estimated.split())
 
 
-def test_recipe_without_understudies_is_estimated_with_the_placeholder(dialoom: Command, tmp_path: Path) -> None:
+@pytest.fixture
+def odd(tmp_path: Path) -> None:
+    """A recipe of one's own, whose roles have no scripted players."""
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "asker.md").write_text(
         "---\nid: asker\nversion: 1\nrole: asker\ninputs: []\nreply: verdict\n---\n=== user ===\nName a number.\n"
@@ -313,7 +315,24 @@ class OddRecipe(Recipe, WithPrompts):
 RECIPE = OddRecipe()
 """
     )
+
+
+@pytest.mark.usefixtures("odd")
+def test_recipe_without_understudies_is_estimated_with_the_placeholder(dialoom: Command) -> None:
     assert "offline/placeholder" in dialoom("run", "odd.py:RECIPE", "--dry-run").stdout
+
+
+@pytest.mark.usefixtures("odd")
+def test_option_with_the_name_of_a_setting_is_refused(dialoom: Command, tmp_path: Path) -> None:
+    clash = (
+        "from odd import *\nfrom dialoom.graphs import RecipeOptions\n"
+        "class Options(RecipeOptions):\n    max_calls: int = 3\n"
+        "OddRecipe.options_type = Options\n"
+    )
+    (tmp_path / "clash.py").write_text(clash)
+    refused = dialoom("run", "clash.py:RECIPE", "-o", "clash.db", code=2).stderr
+    assert "recipe 'odd': the option 'max_calls' has the name of a setting of every run; rename it" in refused
+    assert not (tmp_path / "clash.db").exists()
 
 
 USAGE = Usage(calls=9000, input_tokens=1_200_000, output_tokens=34_000, cost=1.5)

@@ -72,6 +72,13 @@ def test_both_pools_are_built_and_combined(dialoom: Command, tmp_path: Path) -> 
     assert "give 21,000 pairs; give a number from 1 to 21,000" in refused.stderr
 
 
+def test_pool_ends_after_unproductive_rounds(dialoom: Command) -> None:
+    told = dialoom(
+        *BUILD, "--kind", "profile", "--least", 21, "--stop-after", 2, "--patience", "10s", "-o", "p.jsonl"
+    ).stdout
+    assert "after 2 rounds" in told
+
+
 def test_killed_pool_continues_to_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
     """SIGKILL in the middle, SIGINT later (exit 3), then to the end; another configuration is refused."""
     build = [*BUILD, "--target", 200, "--seed", 3]

@@ -68,14 +68,14 @@ class Mumbler(Writer):
 
 def test_unreadable_reply_costs_one_round() -> None:
     writer = Mumbler([["a red boat"], ["two green kites"]], {2, 3, 5, 6})
-    state, told = built(["one seed"], writer, target=9, patience=3)
+    state, told = built(["one seed"], writer, target=9, stop_after=3)
     assert [entry["text"] for entry in state["entries"]] == ["one seed", "a red boat", "two green kites"]
     assert state["unread"] == [2, 3, 5, 6] and state["ended_by"] == "bottleneck"
     assert "round 2: the writer's reply could not be parsed" in told
     outcome = RECIPE.outcome(PoolScenario.of(PoolOptions(), ["one seed"]), state)
     assert outcome.counts["unread_rounds"] == 4
     with pytest.raises(UnparsedReplyError):
-        built(["one seed"], Mumbler([["a red boat"]], {2, 3, 4}), target=9, patience=3)
+        built(["one seed"], Mumbler([["a red boat"]], {2, 3, 4}), target=9, stop_after=3)
 
 
 @settings(max_examples=60)
@@ -118,11 +118,11 @@ def test_pool_grows_to_its_target_and_no_further() -> None:
 def test_rounds_that_keep_too_little_end_it() -> None:
     same = ["heron otter"]
     writer = Writer([same, same, ["lemon piano"], same, same, ["canal ferry"]])
-    state, _ = built(["red sky"], writer, target=50, patience=2)
+    state, _ = built(["red sky"], writer, target=50, stop_after=2)
     assert [figures["kept"] for figures in state["rounds"]] == [1, 1, 0, 1, 0, 0]
     assert state["ended_by"] == "bottleneck"
     writer = Writer([["heron otter"], ["lemon piano"], ["canal ferry"]])
-    state, _ = built(["red sky"], writer, target=50, patience=2, least=2)
+    state, _ = built(["red sky"], writer, target=50, stop_after=2, least=2)
     assert [figures["kept"] for figures in state["rounds"]] == [1, 1, 1]
 
 
@@ -130,7 +130,7 @@ def test_writer_is_shown_texts_of_the_pool() -> None:
     seeds = ["heron", "otter", "lemon", "glacier", "piano", "canal", "violin"]
     writers = [Writer([]), Writer([])]
     for writer in writers:
-        built(seeds, writer, examples=3, patience=6)
+        built(seeds, writer, examples=3, stop_after=6)
     assert writers[0].shown == writers[1].shown
     assert all(len(set(shown)) == 3 and set(shown) <= set(seeds) for shown in writers[0].shown)
     assert any(one != other for one, other in pairwise(writers[0].shown))
