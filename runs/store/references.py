@@ -31,7 +31,7 @@ ReadText: TypeAlias = "Callable[[int], str]"
 
 
 def no_text(id_: int) -> str:
-    """Raise an error, as the reader of texts for JSON outside run files, which must not contain references."""
+    """Raise an error. This is the reader of texts for JSON outside run files, which must not contain references."""
     raise LookupError(f"text {id_} cannot be read outside a run's file")
 
 

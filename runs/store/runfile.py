@@ -144,7 +144,7 @@ class RunFile:
 
     @property
     def _recipe_folders(self) -> list[Path]:
-        """The folders in which a recipe's relative path is looked up: the run's original, its present one, and here."""
+        """The folders in which a recipe's relative path is looked up: the original, the run's, the working folder."""
         made = (self.config.study or {}).get("folder") or self._find("folder")
         return [*([] if made is None else [Path(made)]), self.path.absolute().parent, Path.cwd()]
 

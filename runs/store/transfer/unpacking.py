@@ -69,7 +69,7 @@ class Unpacking:
             self._checkpoints()
 
     def _find_texts(self) -> None:
-        """Map ids of texts and passages to the file's. A passage comes after the passages that it contains."""
+        """Map the ids of texts and passages to ids in the file. A passage comes after the passages that it contains."""
         texts = self._transfer.texts
         self._texts = dict(zip(texts, self._kept_texts.ids_of(self._connection, texts.values()), strict=True))
         for row in self._transfer.of("passages"):
