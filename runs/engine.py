@@ -66,7 +66,7 @@ class WorkList:
         self._changed = asyncio.Condition()
 
     async def take(self) -> Work | None:
-        """Wait for a piece of work that can begin and return it; return `None` at the end."""
+        """Wait until a piece of work can begin, and return it; return `None` at the end."""
         async with self._changed:
             while (piece := self._order.take()) is None and not self._order.is_over:
                 await self._changed.wait()

@@ -76,9 +76,8 @@ def calibrate(
 
     The variance is V = sum(w_h^2 s_h^2 / n_h) + sum(w_h (m_h - m)^2) / N for shares w_h of N items, and means m_h and
     variances s_h^2 of n_h labels in stratum h. If V exceeds the variance of the labels alone, s^2 / n, the latter is
-    used (in the limit, PPI++ is never worse). The
-    interval is Wilson's for the mean and the effective number of labels n* = s^2 / V, multiplied by m (1 - m) / s^2 if
-    labels vary less than verdicts with the same mean.
+    used (in the limit, PPI++ is never worse). The interval is Wilson's for the mean and the effective number of labels
+    n* = s^2 / V, multiplied by m (1 - m) / s^2 if labels vary less than verdicts with the same mean.
 
     Args:
         strata: The data.

@@ -372,7 +372,7 @@ def notes(agreement: Agreement) -> list[str]:
     if any(kappa.low is None for kappa in kappas):
         found.append(_NO_INTERVAL)
     if skipped := max((kappa.skipped for kappa in kappas), default=0):
-        found.append(f"Resamples in which a kappa is undefined are excluded from its interval: up to {skipped:,}.")
+        found.append(f"Resamples in which a kappa is undefined are excluded from its interval, at most {skipped:,}.")
     if agreement.earlier.count:
         found.append(earlier_note(agreement.earlier))
     for group in agreement.groups:

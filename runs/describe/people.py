@@ -153,7 +153,7 @@ class Combinations:
     Attributes:
         dialogues: Number of dialogues.
         values: The values of each facet, in the order of occurrence; `None` for a facet with too many values.
-        met: For each two facets, the pairs of values that occur together.
+        met: For each pair of facets, the pairs of values that occur together.
     """
 
     dialogues: int = 0

@@ -169,7 +169,7 @@ class ExportRequest:
         )
 
     def leaves_out(self, faults: Sequence[DialogueFault] | None) -> bool:
-        """Return whether a dialogue with these faults is left out, as is a dialogue that the gate has not checked."""
+        """Return whether a dialogue with these faults is left out; any filter leaves it out if they are unknown."""
         if self.only is None and not self.without:
             return False
         if faults is None:

@@ -1,4 +1,4 @@
-"""Shortcuts in preference datasets: chosen and rejected replies that a classifier of the reply alone separates."""
+"""Shortcuts in preference datasets: features of replies alone that separate chosen from rejected ones."""
 
 from __future__ import annotations
 
@@ -209,8 +209,8 @@ def separation(
     """Return the cross-validated AUC, and the share of prompts whose chosen reply scores higher (ties count half).
 
     Args:
-        people: For each person, the chosen (`True`) and the rejected reply by prompt. A person's replies are
-            all in the same fold.
+        people: For each person, the chosen (`True`) and the rejected reply by prompt. A person's replies are all in the
+            same fold.
         features: A function from texts to a row of features per text.
     """
     replies = [

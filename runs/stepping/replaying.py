@@ -367,7 +367,7 @@ class _LiveReplay(_Replay):
         super().__init__(case, trust, folders)
         self._live = frozenset(live)
         if unknown := sorted(self._live - {*case.models, TOOL_ROLE}):
-            judges = "; judges score imported conversations in their run only, checks score them in a replay, too"
+            judges = "; judges score imported conversations only in their run, checks score them in a replay too"
             note = judges if case.recipe == TRANSCRIPT else ""
             raise RunError(
                 f"live: unknown role {unknown[0]!r}; the roles are {', '.join(case.models)}{note}", setting="live"

@@ -249,7 +249,7 @@ def label(stop: Stop) -> str:
 
 
 def named(nodes: Sequence[str]) -> str:
-    """Format nodes that ran together as a list; of many nodes, only the first ones."""
+    """Format the names of nodes that ran together; if there are many, only the first one and the number of others."""
     shown = [node for node in nodes if not node.startswith("__")]
     if len(shown) > _NODES:
         return f"{shown[0]} and {len(shown) - 1} more"
