@@ -36,7 +36,7 @@ def no_text(id_: int) -> str:
 
 
 def referring(value: Json, find: FindText) -> Json:
-    """Return a JSON value with texts that are already stored replaced by references."""
+    """Return a JSON value in which texts that are already stored are replaced by references."""
     if isinstance(value, str):
         id_ = find(value) if len(value) >= LONG_TEXT else None
         return value if id_ is None else {TEXT: id_}
@@ -56,7 +56,7 @@ def _key(key: str, find: FindText) -> str:
 
 
 def with_keys(parts: dict[str, Json], read: ReadText) -> dict[str, Json]:
-    """Return a JSON object with keys that are references replaced by the original keys."""
+    """Return a JSON object in which keys that are references are replaced by the original keys."""
     if not any(key.startswith(TEXT) for key in parts):
         return parts
     return {read(int(key[len(TEXT) :])) if key.startswith(TEXT) else key: part for key, part in parts.items()}
