@@ -72,7 +72,7 @@ class Calibration:
 def calibrate(
     strata: Strata, *, step: float = 1.0, quantile: float = QUANTILE, designs: tuple[float, float, float] = (1, 1, 1)
 ) -> Calibration:
-    """Estimate means from labels and judge's scores.
+    """Estimate means from labels and a judge's scores.
 
     The variance is V = sum(w_h^2 s_h^2 / n_h) + sum(w_h (m_h - m)^2) / N for shares w_h of N items, and means m_h and
     variances s_h^2 of n_h labels in stratum h. If V exceeds the variance of the labels alone, s^2 / n, the latter is

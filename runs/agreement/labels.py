@@ -109,7 +109,7 @@ def _add(path: Path, of_item: dict[str, LabelRow], row: LabelRow) -> None:
 
 
 def _read_cells(path: Path) -> list[list[str]]:
-    """Return the cells of a labels file unchanged, the header first.
+    """Return the cells of a labels file unchanged, beginning with the header.
 
     Raises:
         DataError: If it cannot be read, or has no column `item`.

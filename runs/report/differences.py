@@ -173,7 +173,7 @@ def _values_by_facet(scored: Mapping[str, _Scored]) -> dict[str, set[str]]:
 
 
 def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
-    """Return scenarios by their facets other than `apart`, without scenarios for which these are the same."""
+    """Return the scenarios that no other one equals in all facets other than `apart`, by these facets."""
     keys = {
         id_: canonical({name: value for name, value in each.facets.items() if name not in apart})
         for id_, each in scored.items()

@@ -218,7 +218,7 @@ def _is_copied(judgement: Judgement, about: str, said: str, instructions: frozen
 
 @cache
 def _statements() -> Mapping[str, Sequence[re.Pattern[str]]]:
-    """Return the patterns by which explanations state a verdict or a score, of all languages."""
+    """Return the patterns, for all languages, by which explanations state a verdict or a score."""
     text = resources.files(__package__).joinpath("statements.yaml").read_text(encoding="utf-8")
     found: dict[str, list[re.Pattern[str]]] = defaultdict(list)
     for by_kind in yaml.safe_load(text).values():

@@ -172,7 +172,7 @@ class _OwnModules(MetaPathFinder):
         }
 
     def is_other(self, name: str) -> bool:
-        """Return whether the loaded module with this name, or the package that it is in, is not the one found here."""
+        """Return whether the loaded module with this name, or its package, is not the one in these folders."""
         top = name.partition(".")[0]
         return getattr(sys.modules.get(top), "__file__", None) != self._files[top]
 
