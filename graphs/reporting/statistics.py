@@ -216,9 +216,15 @@ def rank_correlation(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
     return Estimate(n, rho, math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
 
 
-def share_of(count: int, n: int) -> Estimate | None:
-    """Return a share with Wilson's interval; `None` if n is 0."""
-    return Estimate(n, count / n, *wilson(count / n, n)) if n else None
+def share_of(count: int, n: int, units: int | None = None) -> Estimate | None:
+    """Return a share with Wilson's interval; `None` if n is 0.
+
+    Args:
+        count: The number of observations with a property.
+        n: The number of observations.
+        units: The number of independent units, such as scenarios, to which they belong; by default n.
+    """
+    return Estimate(n, count / n, *wilson(count / n, units or n)) if n else None
 
 
 def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:

@@ -33,6 +33,7 @@ _WITHOUT_TOOLS = (
     "actions that it claims were not carried out."
 )
 
+_COVERED = "Covers all judged conversations of the run, also those that are not exported."
 _UNKNOWN = "unknown"
 _RIGHTS = (
     "No licence was given (`license: unknown`). What may be done with this dataset depends on its sources and on the "
@@ -159,9 +160,7 @@ class Card:
         """Yield lines on the health of the judge whose scores are exported."""
         if self._rows.judging is not None:
             reported = reported_runs([self._rows.run], self._rows.recipe, self._rows.judging.name)
-            health = health_of(reported[0], self._rows.request.where)
-            tables = health_table(health, several=False)
-            for table in tables:
+            for table in health_table(health_of(reported[0], None), several=False, covers=_COVERED):
                 yield from markdown_table(table)
 
     def _shortcuts(self) -> Iterator[str]:

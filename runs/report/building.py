@@ -200,6 +200,7 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
         tables += _with_notes(compared, *(note for each in both for note in notes_on_content([each], where)))
     about_judges = [] if judging is not None else judges_tables(run, where)
     about_judges += length_table(sets, [each.set_name or "" for each in sets], where)
+    warn_of_narrow_intervals(about_judges, sets)
     notes = (note for each in sets for note in notes_on_content([each], where))
     return tables + _with_notes(add_offline_column(about_judges, sets), *notes)
 
@@ -234,7 +235,9 @@ def compare(
     warned = dict.fromkeys(warning for table in tables for warning in table.warnings)
     for table in beside:
         table.warnings += warned
-    tables += [*beside, *add_offline_column(length_table(chosen, [each.label for each in chosen], where), chosen)]
+    of_length = length_table(chosen, [each.label for each in chosen], where)
+    warn_of_narrow_intervals(of_length, chosen)
+    tables += [*beside, *add_offline_column(of_length, chosen)]
     return _with_notes(tables, difference_note(chosen, recipe), *notes_on_content(chosen, where))
 
 

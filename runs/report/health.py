@@ -16,6 +16,7 @@ import yaml
 from dialoom.graphs import Estimate, Judge, Judgement, Outcome, Table
 from dialoom.graphs.capabilities import WithJudging, WithLabels, WithRoles
 from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
+from dialoom.graphs.outcome import scenario_of
 from dialoom.graphs.reporting.statistics import FEWEST, share_of
 from dialoom.graphs.reporting.table import CONSTANT, DOUBTFUL
 from dialoom.runs.reading.scenarios import selected
@@ -52,6 +53,8 @@ class Health:
         repeated: Number of items judged several times by this judge, and number of these with equal scores.
         placed: Number of comparisons judged in both orders, and number of these in which the judge chose the same
             position both times.
+        scenarios: The scenarios of the judgements behind each figure: `scores`, `judged`, `explained`, `repeated` and
+            `placed`.
         is_own: Whether the judge's model wrote the judged text.
         is_label: Whether the metric is one of several labels that the judge chooses from, and thus may never apply.
     """
@@ -65,6 +68,7 @@ class Health:
     contradictory: int = 0
     repeated: tuple[int, int] = (0, 0)
     placed: tuple[int, int] = (0, 0)
+    scenarios: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     is_own: bool = False
     is_label: bool = False
 
@@ -91,6 +95,10 @@ class Health:
     def doubts(self) -> list[str]:
         """The failed checks, except constant scores, which may be correct."""
         return [failure for failure in self.failures() if failure != _CONSTANT]
+
+    def share(self, count: int, of: int, figure: str) -> Estimate | None:
+        """Return a share of judgements; its interval counts those of one scenario, e.g. of its trials, as one."""
+        return share_of(count, of, len(self.scenarios[figure]))
 
     def failures(self) -> list[str]:
         """Return the failed checks as texts; no checks are made for fewer than five judgements."""
@@ -144,19 +152,25 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
                 found[what] = Health(reported.label, what, is_own=is_own, is_label=is_label)
             health = found[what]
             health.unparsed += judgement.status == "unparsed"
+            if judgement.score is not None or judgement.status == "unparsed":
+                health.scenarios["judged"].add(episode.scenario)
             if judgement.score is None:
                 continue
+            health.scenarios["scores"].add(episode.scenario)
             health.scores[float(judgement.score)] += 1
             if judge is not None and judge.placed is not None and (is_placed := judge.placed(judgement)) is not None:
                 health.placed = health.placed[0] + 1, health.placed[1] + is_placed
+                health.scenarios["placed"].add(episode.scenario)
             if judgement.explanation:
                 health.explained += 1
+                health.scenarios["explained"].add(episode.scenario)
                 about, said = _about(run, scenario, judgement), _spoken(episode.outcome, judgement.target)
                 health.copied += _is_copied(judgement, about, said, instructions, prompts)
                 health.contradictory += contradicts(judgement)
-    for what, pair in _repeated(reported, where, most).items():
+    for (id_, what), (items, equal) in _repeated(reported, where, most).items():
         if what in found:
-            found[what].repeated = pair
+            found[what].repeated = found[what].repeated[0] + items, found[what].repeated[1] + equal
+            found[what].scenarios["repeated"].add(id_)
     return list(found.values())
 
 
@@ -239,8 +253,8 @@ def contradicts(judgement: Judgement) -> bool:
     return bool(stated) and judgement.score not in stated
 
 
-def _repeated(reported: ReportedRun, where: str | None, most: int | None) -> dict[str, tuple[int, int]]:
-    """Return, by subject, how many items the judge scored several times, and how many of them equally."""
+def _repeated(reported: ReportedRun, where: str | None, most: int | None) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return, by scenario and subject, how many items the judge scored several times, and how many of them equally."""
     groups = judges_of(reported.run.judgement_sets())
     sets = next((group for group in groups if reported.judging in group), [])
     scores: dict[tuple[str, str, int | None, str], list[float]] = defaultdict(list)
@@ -248,13 +262,14 @@ def _repeated(reported: ReportedRun, where: str | None, most: int | None) -> dic
         for episode in islice(selected(reported.run, each.name, where), most):
             for judgement in episode.outcome.judgements:
                 if judgement.score is not None:
-                    key = (episode.id, subject_of(judgement), judgement.turn, judgement.target)
-                    scores[key].append(float(judgement.score))
-    found: dict[str, tuple[int, int]] = {}
-    for (_, what, _, _), values in scores.items():
+                    item = (episode.id, subject_of(judgement), judgement.turn, judgement.target)
+                    scores[item].append(float(judgement.score))
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for (episode_id, what, _, _), values in scores.items():
         if len(values) > 1:
-            items, equal = found.get(what, (0, 0))
-            found[what] = items + 1, equal + (len({*values}) == 1)
+            key = scenario_of(episode_id), what
+            items, equal = found.get(key, (0, 0))
+            found[key] = items + 1, equal + (len({*values}) == 1)
     return found
 
 
@@ -270,27 +285,36 @@ _NOTE = (
     "got equal scores. Itself: whether the judge's model wrote what it judges. The figures of a judge that fails a "
     "check are marked."
 )
+_COVERS = "Covers all judged conversations."
+_INTERVALS = (
+    "In brackets: 95 % intervals by Wilson; judgements of one scenario (turns, trials) count as one, because they are "
+    "not independent."
+)
 
 
-def health_table(health: Sequence[Health], several: bool) -> list[Table]:
-    """Return the table of the judges' health; an empty list without judgements."""
+def health_table(health: Sequence[Health], several: bool, covers: str = _COVERS) -> list[Table]:
+    """Return the table of the judges' health; an empty list without judgements.
+
+    Args:
+        health: The health of each judge.
+        several: Whether the judges are those of several runs.
+        covers: A note on the conversations that the figures cover.
+    """
     has_order = any(each.placed[0] for each in health)
     columns = [*(["run"] if several else []), *_COLUMNS, "repeated %", *([_ORDER] if has_order else [])]
     columns += ["itself", "failed"]
     table = Table(HEALTH, "Health of the judges", columns)
     table.facets = {"metric": None, "failed": None, "itself": None}
     for each in health:
-        all_ = each.n + each.unparsed
         most, count = max(each.scores.items(), key=lambda pair: (pair[1], pair[0]), default=(None, 0))
-        shares = [
-            share_of(number, of) for number, of in ((each.copied, each.explained), (each.contradictory, each.explained))
-        ]
-        figures = [each.n, most, share_of(count, each.n), each.spread, share_of(each.unparsed, all_), *shares]
-        pairs = [each.repeated, *([each.placed] if has_order else [])]
-        figures += [share_of(count, of) for of, count in pairs]
+        figures = [each.n, most, each.share(count, each.n, "scores"), each.spread]
+        figures.append(each.share(each.unparsed, each.n + each.unparsed, "judged"))
+        figures += [each.share(number, each.explained, "explained") for number in (each.copied, each.contradictory)]
+        pairs = {"repeated": each.repeated, **({"placed": each.placed} if has_order else {})}
+        figures += [each.share(equal, of, figure) for figure, (of, equal) in pairs.items()]
         told = ["yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
         table.rows.append([*([each.label] if several else []), each.what, *figures, *told])
-    table.notes = [_NOTE, *([_ORDER_NOTE] if has_order else [])]
+    table.notes = [covers, _NOTE, *([_ORDER_NOTE] if has_order else []), _INTERVALS]
     return [table] if table.rows else []
 
 

@@ -24,7 +24,7 @@ SAID = {
 }
 
 
-def _judged(folder: Path, kind: str, is_own: bool = False) -> Run:
+def _judged(folder: Path, kind: str, is_own: bool = False, trials: int = 1) -> Run:
     numbers = count()
 
     async def user(messages: list[Any]) -> str:
@@ -47,6 +47,7 @@ def _judged(folder: Path, kind: str, is_own: bool = False) -> Run:
         user=user,
         judge=judge,
         judges=[dialoom.Judge("resolved", rubric="This goal was reached: {{ task.goal }}")],
+        trials=trials,
         path=folder / "run.db",
     )
 
@@ -97,6 +98,24 @@ def test_requirement_on_an_unhealthy_judge_fails_unless_allowed(kind: str, tmp_p
 def test_sound_judge_is_not_marked(tmp_path: Path) -> None:
     text = str(_judged(tmp_path, "sound").report())
     assert "‡" not in text.replace("marked ‡", "") and "†" not in text and "| none |" in text
+
+
+def test_trials_of_a_scenario_count_once_in_intervals(tmp_path: Path) -> None:
+    (once,) = _judged(tmp_path, "sound").report()["judge-health"].rows
+    (tmp_path / "run.db").unlink()
+    (thrice,) = _judged(tmp_path, "sound", trials=3).report()["judge-health"].rows
+    single, repeated = (next(cell for cell in row if isinstance(cell, Estimate)) for row in (once, thrice))
+    assert (single.n, repeated.n) == (8, 24) and single.mean == repeated.mean
+    assert (single.low, single.high) == (repeated.low, repeated.high)
+
+
+def test_card_tells_that_health_covers_conversations_that_are_not_exported(tmp_path: Path) -> None:
+    """The conversations whose verdict is true have a constant judge only by their selection."""
+    run = _judged(tmp_path, "sound")
+    run.export("sft", path=tmp_path / "rows.jsonl", where="resolved == 1", card=True)
+    card = next(tmp_path.glob("*.md")).read_text(encoding="utf-8")
+    assert "| resolved (assistant) | 8 |" in card and "the same score every time" not in card
+    assert "Covers all judged conversations of the run, also those that are not exported." in card
 
 
 def test_marks_follow_the_declared_metric_of_a_column(tmp_path: Path, dialoom: Command) -> None:

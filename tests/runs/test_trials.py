@@ -137,6 +137,14 @@ def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Pat
     assert warned and all("treat every trial as a separate scenario" in table.warnings[0] for table in warned)
 
 
+def test_agreement_of_judges_over_trials_is_marked(tmp_path: Path) -> None:
+    """Its intervals are over judged items, and those of several trials are not independent."""
+    options = {"users": "1", "setting": ("I",), "limit": 2}
+    run = dialoom.play("personalens", path=tmp_path / "run.db", options=options, trials=3)
+    run.judge("offline/placeholder", name="again", repeat=2)
+    assert "treat every trial as a separate scenario" in run.report()["repeats"].warnings[0]
+
+
 def test_estimators_are_those_of_the_literature() -> None:
     assert [pass_hat(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(1 / 6), 0.0]
     assert [pass_at(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(5 / 6), 1.0]
