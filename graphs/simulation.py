@@ -6,6 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -50,6 +52,8 @@ from .traits import COLUMNS, STRESS, TraitedScenario, Traits, traits_of
 _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
 """The words with which the simulated user ends a conversation. The shipped prompts instruct the user to write them."""
 
+_MOST_NAMED = 3
+"""Maximum number of people that a note names."""
 _LONGEST_LABEL = 40
 _LONGEST_FACET = 80
 """Maximum number of characters of a facet's value. Longer values are descriptions rather than groups."""
@@ -150,15 +154,24 @@ class Simulation(DialogueRecipe, WithLabels):
         traits = self._traits(draw, note)
         left = {column: dict(values) for column, values in self.study.quotas.items()}
         known = set[str]()
-        for name, person, task in pairs(self.study, *self.sources, draw):
-            row = {**person, **task}
-            known.update(left.keys() & row.keys())
-            wanted = [(each, str(row.get(column))) for column, each in left.items() if str(row.get(column)) in each]
-            if any(each[value] < 1 for each, value in wanted):
-                continue
-            for each, value in wanted:
-                each[value] -= 1
-            yield SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
+        count, without, first = 0, 0, list[str]()
+        for name, planned in groupby(pairs(self.study, *self.sources, draw), key=itemgetter(0)):
+            is_left_out = True
+            for _, person, task in planned:
+                row = {**person, **task}
+                known.update(left.keys() & row.keys())
+                wanted = [(each, str(row.get(column))) for column, each in left.items() if str(row.get(column)) in each]
+                if any(each[value] < 1 for each, value in wanted):
+                    continue
+                for each, value in wanted:
+                    each[value] -= 1
+                is_left_out = False
+                yield SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
+            count, without = count + 1, without + is_left_out
+            first += [name] if is_left_out and len(first) < _MOST_NAMED else []
+        if without:
+            rest = f" and {without - len(first):,} more" if without > len(first) else ""
+            note(f"quotas leave {without:,} of {count:,} people without a conversation: {', '.join(first)}{rest}")
         for column, values in left.items():
             if column not in known:
                 message = f"[quotas] has the column {column!r}, which neither people nor tasks have"

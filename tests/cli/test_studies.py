@@ -613,6 +613,10 @@ def test_quotas_bound_the_conversations_of_a_value(dialoom: Command, folder: Pat
     told = dialoom("run", "support.toml", "-o", "support.db").stdout
     assert "quota style = in a hurry: 2 of 5 scenarios" in told
     assert [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()] == ["Ada", "Ada", "Bo"]
+    assert "without a conversation" not in told
+    (folder / "people.csv").write_text("name,style\n" + "".join(f"P{number},wordy\n" for number in range(6)))
+    told = dialoom("run", "support.toml", "-o", "few.db").stdout
+    assert "quotas leave 5 of 6 people without a conversation: P1, P2, P3 and 2 more" in told
     (folder / "support.toml").write_text(STUDY + "[quotas]\nmood = { good = 1 }\n")
     told = dialoom("run", "support.toml", "-o", "other.db", code=2).stderr
     assert "support.toml:33: [quotas] has the column 'mood', which neither people nor tasks have" in told
