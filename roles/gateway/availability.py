@@ -105,7 +105,8 @@ class Availability:
         provider: The provider's name.
         patience: Seconds that the provider may be unavailable; with 0, calls fail instead of waiting.
         pauses: The gateway's pauses, which end early when the run stops.
-        tell: Called when the provider becomes unavailable, when it is available again, and when the patience ends.
+        tell: Called when the provider becomes unavailable, when it is available again, and when it has been unavailable
+            for longer than `patience`.
     """
 
     def __init__(self, provider: str, patience: float, pauses: Pauses, tell: Callable[[ProviderEvent], None]) -> None:
@@ -161,12 +162,12 @@ class Availability:
             self._wake_all()
 
     def failed(self, turn: Turn, error: ProviderError, begun_at: float, is_last: bool) -> bool:
-        """Record a failed attempt; return whether it counts against the call's maximum of attempts.
+        """Record a failed attempt; return whether it counts towards the maximum number of attempts.
 
         Args:
             turn: The attempt's turn.
             error: The attempt's error.
-            begun_at: When the first attempt at the call was sent, by the clock of the pauses.
+            begun_at: The time at which the first attempt at the call was sent, by the clock of the pauses.
             is_last: Whether this is the call's last attempt.
         """
         if not isinstance(error, UnansweredError):
@@ -252,12 +253,12 @@ class Availability:
 
 @dataclass(frozen=True, slots=True)
 class CallInFlight:
-    """A call that was sent and is not answered yet.
+    """A call that was sent and has not been answered yet.
 
     Attributes:
         role: The role that is called.
         model: The role's model.
-        began: When it was first sent, on the monotonic clock.
+        began: The time at which it was first sent, on the monotonic clock.
     """
 
     role: str

@@ -1,4 +1,4 @@
-"""A run's budget of calls, tokens and cost, with reservations for calls in flight; and state shared by processes."""
+"""A run's budget of calls, tokens and cost, with reservations for calls in flight; and state that processes share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class Account:
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def claim(self, expected: Spend) -> None:
-        """Reserve a call's estimated consumption. If it does not fit, wait until calls in flight have cost less.
+        """Reserve a call's estimated consumption.
+
+        If it does not fit into the budget, wait for calls in flight, which may consume less than is reserved for them.
 
         Raises:
             BudgetError: If it does not fit even when no call is in flight. Every later claim is refused too, so that
@@ -75,7 +77,7 @@ class Account:
         """Reserve a call's estimated consumption.
 
         Raises:
-            BudgetError: If it exceeds the rest of the budget; then nothing is reserved.
+            BudgetError: If it exceeds the rest of the budget. Nothing is reserved in this case.
         """
         if self._refused is not None:
             raise BudgetError(str(self._refused), setting=self._refused.setting)
@@ -121,8 +123,8 @@ Place: TypeAlias = tuple[str, str | None]
 """A model, and the address at which it is served."""
 
 HearOverload: TypeAlias = Callable[[Place, float, float | None], None]
-"""A function called when the provider has rejected a call of another process. Its arguments are the call's place, the
-seconds since it was sent, and the seconds that the provider asks to wait.
+"""A function called when the provider has rejected a call of another process. Its arguments are the call's model and
+address, the seconds since the call was sent, and the seconds that the provider asks to wait.
 """
 
 

@@ -53,8 +53,7 @@ class ResponseCache:
 
     Only replies of models are cached. The replies of a user's own function or graph depend on code that may have
     changed, which cannot be detected. The offline models are part of dialoom, and their replies depend on the role and
-    the prompt as
-    well as on the messages: version, role and prompt are part of their cache keys.
+    the prompt as well as on the messages, so version, role and prompt are part of their cache keys.
 
     Args:
         path: The file; created if it does not exist.
@@ -142,7 +141,10 @@ def check_cache(path: Path) -> None:
 
 
 def cache_key(request: Request, place: CallPlace) -> bytes:
-    """Return a reply's cache key: the SHA-256 of all that affects the reply, and excludes the call's place."""
+    """Return a reply's cache key: the SHA-256 of everything that affects the reply.
+
+    Of the call's place, it includes only the numbers `ask` and `sample`.
+    """
     shape = None if request.reply_type is None else _schema(request.reply_type)
     own = [__version__, request.role, request.prompt_id] if request.model.startswith(OFFLINE) else None
     content = [
@@ -160,7 +162,7 @@ def _schema(reply_type: type[BaseModel]) -> dict[str, Any]:
 
 
 def is_kept(request: Request) -> bool:
-    """Return whether the reply to a request may be cached; replies of the user's own code may not, as it can change."""
+    """Return whether the reply to a request may be cached. Replies of the user's own code may not: it can change."""
     return not request.model.startswith(_OWN_CODE)
 
 
@@ -261,16 +263,17 @@ def wants_markers(litellm: ModuleType, model: str) -> bool:
 
 
 def marked(messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool = False) -> list[dict[str, Any]]:
-    """Return the messages with cache markers at the ends of stable prefixes, and adjacent messages of a role joined.
+    """Return the messages with cache markers at the ends of stable prefixes; adjacent messages of a role are joined.
 
     There are two markers: one after the instructions, which all calls of a scenario share, and one after the last
     message but one, where the prefix of this role's next request ends. If a marker would fall on a tool call or a tool
-    output, the message before is marked.
+    output, the message before it is marked.
 
     Args:
         messages: The messages.
         model: The model that is called.
-        is_growing: Whether the next request will begin with all messages of this one, as an agent's with tools does.
+        is_growing: Whether the next request will begin with all messages of this one, as it does for an agent with
+            tools.
     """
     system = max((index for index, message in enumerate(messages) if message["role"] == "system"), default=-1)
     whole = messages if is_growing else messages[:-1]

@@ -107,7 +107,7 @@ class CallPlace:
     Attributes:
         scenario: The scenario's id (or another thread's).
         node: The graph's node.
-        step: The number of LangGraph's superstep.
+        step: The number of the superstep in LangGraph.
         ordinal: The call's number within that execution of the node, from 0.
         seed: The sampling seed, derived from the run's seed and this place, so that equal places get equal seeds.
         ask: The number of the request for this reply: 1, or 2 after a reply that does not parse. After the recipe has
@@ -152,8 +152,9 @@ class Request:
         is_stateful: Whether the player keeps state between calls. This field and the ones below are not part of the
             identity.
         conversation: The indices in `messages` of the conversation's messages; all others belong to the prompt.
-        rendered: The conversation's messages as rendered, if a person wrote the request instead, or if it asks again
-            for a reply that could not be parsed; neither is part of the conversation later.
+        rendered: The conversation's messages as rendered from the prompt, if a person has rewritten the request, or if
+            the request asks again for a reply that could not be parsed. Messages that were changed or added for this
+            are not part of the conversation in later requests.
         session: The session that is passed to the player.
         session_form: The part of a request to a model that carries the session; `None` for no part.
         earlier: The latest known state of a stateful player.
@@ -185,7 +186,10 @@ class Request:
     tool_run: ToolRun | None = None
 
     def rewritten(self, messages: tuple[ChatMessage, ...]) -> Request:
-        """Return the request with other messages; those of the conversation count as such until one was changed."""
+        """Return the request with other messages.
+
+        Messages count as part of the conversation only up to the first changed one.
+        """
         return replace(
             self,
             messages=messages,
@@ -197,7 +201,7 @@ class Request:
 
     @property
     def shaping(self) -> list[Any]:
-        """All settings besides model, temperature and seed that affect the reply; empty if all have their defaults."""
+        """All settings besides model, temperature and seed that affect the reply; empty if all have defaults."""
         sampled = [self.max_reply, dict(sorted(self.params.items()))] if self.max_reply or self.params else []
         shaped = sampled if self.structured == "auto" else [*sampled, self.structured]
         return [*shaped, {"tools": list(self.tools)}] if self.tools else shaped
@@ -300,7 +304,7 @@ class Completion:
             object.__setattr__(self, "cost", None)
 
     def with_ids(self, key: str) -> Completion:
-        """Return the completion with deterministic tool call ids, as some providers reject the ids of others.
+        """Return the completion with deterministic tool call ids, because some providers reject ids made by others.
 
         Args:
             key: The identity of the model call, from which the ids are derived.
@@ -343,7 +347,7 @@ class CallRecord:
     Attributes:
         attempts: Number of attempts.
         latency: Seconds, including pauses between attempts.
-        changes: As in `Completion`, for a call that has no completion.
+        changes: The same as in `Completion`, for a call that has no completion.
     """
 
     completion: Completion | None

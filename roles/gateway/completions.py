@@ -24,8 +24,8 @@ _END = re.compile(rf"</{_TAG}\s*>", re.IGNORECASE)
 def without_thinking(text: str) -> tuple[str, str | None]:
     """Split a reply into its text and the reasoning embedded in it.
 
-    A block without a closing tag extends to the end, as the reply was cut off during the reasoning. A block without an
-    opening tag starts at the beginning, as some servers put the opening tag into the request.
+    A block without a closing tag extends to the end, because the reply was cut off during the reasoning. A block
+    without an opening tag starts at the beginning, because some servers put the opening tag into the request.
     """
     if "<" not in text:
         return text, None
@@ -46,7 +46,7 @@ def ensure_short(model: str, *texts: str | None) -> None:
     """Reject a reply that is too long.
 
     Raises:
-        PermanentProviderError: With the model and the length.
+        PermanentProviderError: If the reply is too long; the message states the model and the length.
     """
     if (letters := sum(len(text) for text in texts if text)) > MOST_LETTERS:
         raise PermanentProviderError(f"{model}: the reply has {letters:,} characters; the maximum is {MOST_LETTERS:,}")
@@ -56,12 +56,12 @@ def completion_of(response: Any, model: str, cost: Any) -> Completion:
     """Convert LiteLLM's response to a completion.
 
     Raises:
-        TransientProviderError: If the response contains no choice.
+        TransientProviderError: If the response contains no choices.
         PolicyError: If the provider's content filter has removed the whole reply.
         PermanentProviderError: If the reply is too long.
     """
     if not response.choices:
-        raise TransientProviderError(f"{model}: the response contains no choice")
+        raise TransientProviderError(f"{model}: the response contains no choices")
     choice = response.choices[0]
     message = choice.message
     details = getattr(message, "provider_specific_fields", None) or {}
@@ -159,7 +159,7 @@ def _count(holder: Any, name: str) -> int | None:
 
 
 def _text(value: object) -> str | None:
-    """Return a text, joining its parts if it is given in parts; `None` for any other value."""
+    """Return a text, or the joined texts of a list of parts; `None` for any other value."""
     if isinstance(value, list):
         return "".join(str(part.get("text", "")) for part in value if isinstance(part, dict))
     return value if isinstance(value, str) else None
@@ -202,7 +202,7 @@ def read_reply(completion: Completion) -> Completion:
 
 
 def _read(text: str) -> _Kept | None:
-    """Parse a stored text; `None` if it is plain text, or if serialization cannot have produced it."""
+    """Parse a stored text; return `None` if it is plain text, or if `kept_text` cannot have produced it."""
     if not text.startswith(_BEGINNING):
         return None
     try:

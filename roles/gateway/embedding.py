@@ -1,7 +1,8 @@
 """Embedding models as backends, such as `embed:openai/text-embedding-3-small`, with calls recorded in the ledger.
 
-As with other calls, a run that is killed and resumed pays for no embedding twice. A request's messages are the texts.
-The reply's text is `{"vectors": [...]}`; each vector is the base64 of its little-endian float32 values.
+As with other calls, a run that is killed and resumed does not pay twice for an embedding. The messages of a request are
+the texts to embed. The reply's text is `{"vectors": [...]}`; each vector is the base64 of its little-endian float32
+values.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Exchange:
 
     Attributes:
         most: Maximum size of an accepted response body in bytes.
-        refused: The reason why the request was not sent or the response was rejected; `None` if neither is so.
+        refused: The reason why the request was not sent or the response was rejected; `None` if neither happened.
         compare: Called once with the body of the request; it returns a reason not to send it, or `None`.
     """
 
@@ -54,10 +54,10 @@ class Exchange:
         return self._body.decode(errors="replace") if is_answer else None
 
     def ensure_accepted(self, model: str) -> None:
-        """Raise an error if the response was rejected, as LiteLLM treats a rejection as a lost connection.
+        """Raise an error if the response was rejected, because LiteLLM treats a rejection as a lost connection.
 
         Raises:
-            PermanentProviderError: With the model and the reason.
+            PermanentProviderError: If the response was rejected; the message states the model and the reason.
         """
         if self.refused is not None:
             raise PermanentProviderError(f"{model}: {self.refused}")
@@ -93,7 +93,7 @@ class Exchange:
         self._is_whole = True
 
     def _refusal(self, request: httpx.Request, response: httpx.Response) -> str | None:
-        """Return the reason to reject a response because of its headers; `None` to accept it."""
+        """Return the reason why a response is rejected because of its headers; `None` if it is accepted."""
         if not response.has_redirect_location:
             compression = _compression(response)
             if response.status_code >= 400 or not compression:

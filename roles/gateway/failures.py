@@ -33,7 +33,7 @@ _TOO_LONG = re.compile(
 _CERTAIN = re.compile(
     r"exceed\w* (?:the )?(?:available |model'?s? )?context (?:window|length|size)|maximum context length", re.IGNORECASE
 )
-"""Messages that report a too long request without doubt, so that a retry is useless even after a server error (500)."""
+"""Messages that certainly report a too long request, so that a retry is useless even after a server error (500)."""
 
 _NUMBER = r"(\d[\d,]*)"
 _ASKED = (
@@ -64,7 +64,7 @@ def is_too_long(status: int | None, text: str) -> bool:
 
 
 def window_advice(text: str, request: Request | None) -> str:
-    """Return advice with the sizes of window and request, where known: the provider's figures or dialoom's estimate."""
+    """Return advice with the sizes of window and request as far as known, from the provider or estimated by dialoom."""
     asked, reads = _figure(_ASKED, text), _figure(_READS, text)
     if asked is None and request is not None:
         asked = f"about {request.letters // 4:,}"
@@ -72,7 +72,7 @@ def window_advice(text: str, request: Request | None) -> str:
 
 
 def too_long(asked: str | None, reads: str | None, request: Request | None) -> str:
-    """Return a description of the problem, with the lengths of window and request where known, and advice."""
+    """Return a description of the problem, with the lengths of window and request as far as known, and advice."""
     lengths = [asked] if asked else []
     lengths += [f"its context window is {reads}"] if reads else []
     length = f" ({'; '.join(lengths)})" if lengths else ""
@@ -98,7 +98,8 @@ _BY_NUMBER = {
     errno.ETIMEDOUT: "no answer to the connection",
 }
 _UNAVAILABLE = frozenset({502, 503, 504})
-# Compared by name: LiteLLM's HTTP client depends on the provider and the settings, and none is imported here.
+# Exceptions are compared by name: LiteLLM's HTTP client depends on the provider and the settings, and no client is
+# imported here.
 _NO_CONNECTION = frozenset({"ClientConnectorError", "ConnectError", "ConnectTimeout", "ConnectionTimeoutError"})
 _LOST = frozenset(
     {"ServerDisconnectedError", "ClientOSError", "ClientPayloadError", "RemoteProtocolError", "ReadError", "WriteError"}
@@ -124,7 +125,7 @@ class Unanswered:
 
 
 def unanswered(error: BaseException, status: int | None) -> Unanswered | None:
-    """Describe an error that did not come from the provider's server; `None` for an error that the server reported.
+    """Describe an error that did not come from the provider's server; return `None` for one that the server reported.
 
     Args:
         error: The exception that LiteLLM raised.
@@ -177,7 +178,8 @@ _POLICY = re.compile(
 )
 # The SDKs raise this before anything is sent; LiteLLM reports it as status 500.
 _NO_KEY = re.compile(r"missing credentials|api_key client option must be set|missing .{0,40}api key", re.IGNORECASE)
-# LiteLLM's proxy reports both with status 400; without a database, it accepts no key but its master key.
+# LiteLLM's proxy reports an unknown key and an unknown model with status 400; without a database, it accepts only its
+# master key.
 _UNKNOWN_KEY = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
 _UNKNOWN_MODEL = re.compile(r"invalid model name|model_not_found", re.IGNORECASE)
 _NO_TOOLS = re.compile(
@@ -190,7 +192,7 @@ _NOISE = re.compile(r"^(?:litellm\.\w+: |\w+(?:Error|Exception|Timeout): |Timeou
 def classified(
     error: Exception, model: str, request: Request | None = None, answer: str | None = None
 ) -> ProviderError:
-    """Convert an exception to a `ProviderError`, without any key in its message.
+    """Convert an exception to a `ProviderError` whose message contains no API key.
 
     Args:
         error: The exception that LiteLLM raised.
@@ -231,7 +233,7 @@ def classified(
 
 
 def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
-    """Describe a connection failure without names of library objects; `None` if the failure has an HTTP status."""
+    """Describe a connection failure without names of library objects; return `None` if it has an HTTP status."""
     at = (request.api_base if request else None) or found.host or model.partition("/")[0]
     if found.absence is Absence.CERTAIN:
         return f"{model}: cannot connect to {at}: {found.reason}"
@@ -278,14 +280,17 @@ def _body_code(error: BaseException | None) -> Any:
 
 
 def _too_long(error: Exception, status: int | None) -> str | None:
-    """Return the whole message if the request is too long, else `None`. LiteLLM detects it for some providers only."""
+    """Return the whole message if the request is too long, else `None`.
+
+    LiteLLM detects this only for some providers.
+    """
     text = f"{error} {_body_code(error)}"
     is_so = type(error).__name__ == "ContextWindowExceededError" or is_too_long(status, text)
     return text if is_so else None
 
 
 def _is_policy(error: Exception, status: int | None) -> bool:
-    """Return whether a content policy rejects the request. LiteLLM detects it for some providers only."""
+    """Return whether a content policy rejects the request. LiteLLM detects this for some providers only."""
     if type(error).__name__ == "ContentPolicyViolationError":
         return True
     return status in (400, 403) and bool(_POLICY.search(f"{error} {_body_code(error)}"))

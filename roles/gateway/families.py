@@ -22,7 +22,7 @@ THINKING, EFFORT = "thinking", "reasoning_effort"
 
 
 class Family(BaseModel):
-    """The parameters that a family of models accepts; the head of the table explains the fields."""
+    """The parameters that a family of models accepts; the comment at the beginning of the table explains the fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
@@ -84,7 +84,7 @@ class Fitted(NamedTuple):
 
 @functools.cache
 def families() -> tuple[Family, ...]:
-    """Return the families of the table."""
+    """Return the families of models in the table."""
     rows = tomllib.loads(resources.files(__package__).joinpath("families.toml").read_text(encoding="utf-8"))["family"]
     return tuple(
         Family(**{"schema_" if name == "schema" else name: value for name, value in row.items()}) for row in rows
@@ -134,24 +134,24 @@ def _accepted(family: Family, name: str, value: Any, values: Mapping[str, Any]) 
     if name in family.rejects:
         return None, f"{family.name} do not accept it"
     if name in family.fixed and value != family.fixed[name]:
-        return None, f"{family.name} accept {family.fixed[name]:g} only"
+        return None, f"{family.name} accept only {family.fixed[name]:g}"
     if name in family.thinking and _is_thinking(family, values):
         return None, f"{family.name} do not accept it while thinking"
     if family.either is not None and name == family.either[0] and family.either[1] in values:
         return None, f"{family.name} do not accept it with {family.either[1]}"
     if name in family.at_most and value > family.at_most[name]:
-        return family.at_most[name], f"{family.name} accept {family.at_most[name]:g} at most"
+        return family.at_most[name], f"{family.name} accept at most {family.at_most[name]:g}"
     if name in family.at_least and value < family.at_least[name] and _is_thinking(family, values):
-        return family.at_least[name], f"{family.name} accept {family.at_least[name]:g} at least while thinking"
+        return family.at_least[name], f"{family.name} accept no less than {family.at_least[name]:g} while thinking"
     if name == LIMIT and value <= (budget := _budget(family, values)):
-        return value + budget, f"it must exceed the budget of thinking, {budget:,}"
+        return value + budget, f"it must exceed the thinking budget of {budget:,} tokens"
     if name == THINKING and family.thinks == "adaptive" and isinstance(value, Mapping):
         return _adaptive(family, value)
     return value, ""
 
 
 def _adaptive(family: Family, thinking: Mapping[str, Any]) -> tuple[Any, str]:
-    """Return the value to send for `thinking` to a model that sets its own budget, and the reason of any difference."""
+    """Return the value of `thinking` to send to a model that sets its own budget, and the reason for any difference."""
     if thinking.get("type") == "disabled" and family.by_default:
         return None, f"{family.name} always think"
     if thinking.get("type") != "enabled":

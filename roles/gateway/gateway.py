@@ -66,7 +66,7 @@ class Limits(Record):
         longest_wait: Longest backoff between attempts, in seconds.
         replay_only: Whether calls are forbidden, so that every reply must be in the ledger or the cache.
         patience: Seconds that calls wait for an unavailable provider; with 0, they fail instead.
-        strict_params: Whether calls are refused whose parameters would not be sent as configured.
+        strict_params: Whether a call is refused if its parameters would not be sent as configured.
     """
 
     budget: Budget = Budget()
@@ -149,9 +149,10 @@ class Gateway:
         self._pauses.drain()
 
     def listen(self, listener: Callable[[ProviderEvent], None]) -> None:
-        """Register a listener for a provider becoming unavailable or available, or being away longer than the patience.
+        """Register a listener for the availability of providers.
 
-        In the last case, the listener should drain the gateway; otherwise the waiting calls fail.
+        It is called when a provider becomes unavailable or available, and when it has been unavailable for longer than
+        the patience. In the last case, the listener should drain the gateway; otherwise the waiting calls fail.
         """
         self._listener = listener
 
@@ -200,7 +201,7 @@ class Gateway:
             raise
 
     async def _run_tool(self, run: ToolRun, key: str, request: Request, place: CallPlace) -> Completion:
-        """Return the recorded result of a tool call, or execute it; never twice, unless a repetition has no effect.
+        """Return the recorded result of a tool call, or execute it; a second time only if a repetition has no effect.
 
         A tool call needs no slot in a limit and no budget, is attempted once, and is not shared between runs.
         """
@@ -242,7 +243,7 @@ class Gateway:
     async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
         """Make a common call: all its callers share its reply or its failure.
 
-        A permanent failure is raised again later.
+        A permanent failure is raised again for later callers.
         """
         if (known := await self._ledger.find(key, place)) is not None:
             return known
@@ -274,7 +275,7 @@ class Gateway:
         return completion
 
     async def _made_once(self, key: str, request: Request, place: CallPlace) -> Completion:
-        """Make a common call that no other caller in this process is making, unless another process is making it."""
+        """Make a common call for all callers in this process; if another process has made it, return that reply."""
         sharing = self._sharing
         if sharing is None or await sharing.is_made(key):
             return await self._complete(key, request, place)
@@ -497,7 +498,7 @@ def check_model(model: str, is_stateful: bool = False) -> None:
 def changed_parameters(models: Mapping[str, ModelBinding], *, with_seed: bool = True) -> dict[str, str]:
     """Describe, by role, how requests will differ from the configuration, with or without the seed, which dialoom sets.
 
-    Tools and reply types are not considered, as they depend on the request.
+    Tools and reply types are not considered, because they depend on the request.
     """
     found = {role: expected_changes(each) for role, each in models.items() if is_providers(each.model)}
     told = {role: described_changes(changes, with_seed=with_seed) for role, changes in found.items()}

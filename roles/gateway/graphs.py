@@ -190,9 +190,9 @@ class GraphPlayer:
     """A LangGraph graph with a checkpointer, a store, or both.
 
     Each conversation has a thread. With a persistent checkpointer, the stored state is the id of the checkpoint after
-    the reply, from which the graph continues. With a checkpointer in memory, the checkpoint itself is stored. Of a
-    store, the items in the person's namespaces are stored: those with the person's id, which is `user_id` in the
-    graph's configuration.
+    the reply, from which the graph continues. With a checkpointer in memory, the checkpoint itself is stored. If the
+    graph has a store, the items in the person's namespaces are stored too: the namespaces that contain the person's id,
+    which is `user_id` in the graph's configuration.
 
     Args:
         player: The graph, or a function that makes it for the tools of a request.
@@ -249,7 +249,7 @@ class GraphPlayer:
         return state | {"values": _values(snapshot.values)}
 
     async def _new_thread(self, threads: Threads, session: Session) -> dict[str, str]:
-        """Return the place of a new thread: the conversation's id, with a number if an attempt has used that id."""
+        """Return the place of a new thread: the conversation's id, with a number if an earlier attempt used it."""
         number, thread = 1, session.conversation
         while thread in self._threads or await threads.has(thread):
             number += 1
@@ -357,7 +357,7 @@ class Threads:
 
 @cache
 def _serializer() -> SerializerProtocol:
-    """Return LangGraph's serializer, restricted to safe types, as a run file may come from a stranger."""
+    """Return LangGraph's serializer, restricted to safe types, because a run file may come from a stranger."""
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
     return JsonPlusSerializer(allowed_msgpack_modules=None)
@@ -399,14 +399,14 @@ def _plain(value: Any) -> Any:
 
 
 class Namespaces:
-    """The namespaces seen in a store, so that each is examined once: a store has some for each person of a run."""
+    """The namespaces seen in a store; each is examined once, because a store has some for each person of a run."""
 
     def __init__(self) -> None:
         self._of_people: dict[str, list[tuple[str, ...]]] = {}
         self._seen: set[tuple[str, ...]] = set()
 
     def of(self, person: str, listed: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        """Return a person's namespaces, including those that have been listed now.
+        """Return a person's namespaces among those seen so far and those in `listed`.
 
         Raises:
             RefusedPlayerError: If a listed namespace contains no person's id.
@@ -422,7 +422,7 @@ class Namespaces:
 
 
 def _as_json(value: Any) -> str:
-    """Return a value of a store as JSON, in which tuples equal lists as they do in what is restored."""
+    """Return a store's value as JSON, so that a tuple equals the list that replaces it when it is restored."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -444,7 +444,7 @@ class Memory:
         """Return the items, each as its namespace, key and value, in the order in which the store returns them.
 
         Raises:
-            RefusedPlayerError: If the store has items that belong to no person, as these could not be restored.
+            RefusedPlayerError: If the store has items that belong to no person, because these could not be restored.
         """
         namespaces = self._spaces.of(self._person, [each async for each in self._pages("list_namespaces")])
         prefixes = {namespace[: namespace.index(self._person) + 1] for namespace in namespaces}
@@ -454,8 +454,8 @@ class Memory:
     async def restore(self, items: Sequence[Sequence[Any]]) -> None:
         """Replace the items by the given ones, in the same order.
 
-        Only items that differ are written if this gives the order. Otherwise all are written, first to last or, as some
-        stores return the latest item first, last to first.
+        If this results in the same order, only the items that differ are written. Otherwise all items are written, from
+        first to last; or, because some stores return the latest item first, from last to first.
         """
         wanted = {(tuple(namespace), key): value for namespace, key, value in items}
         for order in (None, [*wanted], [*reversed(wanted)]):

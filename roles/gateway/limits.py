@@ -6,9 +6,8 @@ provider's Retry-After stops all sending until the time has passed; then calls a
 
 The size of a cut and the rate of increase depend on what is known. After a round of successes, an overload shows the
 provider's capacity, so the cut is small, and the limit rises slowly up to that point again. Without such a round, an
-overload only shows that the limit is far too high, so the limit is halved. After an outage the limit doubles each round
-until it is half of
-what it was before.
+overload only shows that the limit is far too high, so the limit is halved. After an outage, the limit doubles each
+round until it is half of what it was before.
 
 When a call is sent, its estimated tokens count against the tokens per minute. The reply replaces the estimate by the
 actual number, and updates the ratio of actual to estimated tokens.
@@ -59,7 +58,7 @@ class Pauses:
         """Check that waiting is still allowed.
 
         Raises:
-            DrainedError: If it is not.
+            DrainedError: If waiting is no longer allowed.
         """
         if self.is_drained:
             raise DrainedError("cancelled while waiting, because the work stops")
@@ -175,14 +174,14 @@ class AdaptiveLimit:
 
     @property
     def state(self) -> LimitState:
-        """The current state."""
+        """The limit's current state."""
         paused = max(0.0, self._paused_until - self._clock())
         waiting = sum(not future.done() for future in self._waiting)
         return LimitState(int(self._limit), self._in_flight, waiting, self._throttled, paused)
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0) -> AsyncIterator[Slot]:
-        """Wait for a slot for one call. The caller then reports the result: succeeded, overloaded or unsent.
+        """Wait for a slot for one call. The caller then reports the result by `succeeded`, `overloaded` or `unsent`.
 
         Args:
             tokens: Estimated number of tokens that the call will take.
@@ -199,11 +198,12 @@ class AdaptiveLimit:
             self._wake()
 
     def succeeded(self, slot: Slot, took: int | None = None) -> None:
-        """Record that a call was answered, which may raise the limit if it was used up.
+        """Record that a call was answered. This may raise the limit if all of its slots were in use.
 
         Args:
             slot: The call's slot.
-            took: The number of tokens that the call took; `None` for unreported tokens, which keeps the estimate.
+            took: The number of tokens that the call took; if it is `None`, because it was not reported, the estimate
+                stays.
         """
         self._round -= 1
         if self._in_flight >= int(self._limit) and self._limit < self._most:
@@ -381,7 +381,7 @@ class PerMinute:
                     await self._given.wait()
 
     def _filled(self) -> float:
-        """Return the current level."""
+        """Return the bucket's current number of units."""
         now = self._clock()
         self._level = max(self._level, min(self._most, self._level + (now - self._at) * self._rate))
         self._at = now

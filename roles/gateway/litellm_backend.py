@@ -64,7 +64,7 @@ _HOOKS = (
     "max_budget",
     "model_fallbacks",
 )
-"""LiteLLM's settings of hooks that log, check or replace calls; only its public function `acompletion` runs them."""
+"""LiteLLM's settings for hooks that log, check or replace calls; only its public function `acompletion` runs them."""
 
 
 class LiteLLMBackend:
@@ -73,7 +73,7 @@ class LiteLLMBackend:
     Args:
         timeout: Seconds that an attempt may take, unless the request sets another timeout.
         shapes: The forms of structured output that the models have rejected.
-        is_strict: Whether to refuse requests that differ from what is configured, apart from dialoom's own seed.
+        is_strict: Whether to refuse requests that differ from the configuration, apart from the seed that dialoom sets.
     """
 
     def __init__(self, timeout: float = TIMEOUT, shapes: Shapes | None = None, is_strict: bool = False) -> None:
@@ -112,7 +112,7 @@ class LiteLLMBackend:
         return replace(completion, changes=described_changes((*changes, *self._missing.get(kind, ()))))
 
     def _compared(self, kind: str, parameters: Sampled, body: Mapping[str, Any]) -> str | None:
-        """Note the parameters that are missing in a request's body; return the reason to refuse it, if there is one."""
+        """Note the parameters that are missing in a request's body; return the reason to refuse the request, if any."""
         self._missing[kind] = parameters.missing(body)
         return self._refusal(self._missing[kind])
 
@@ -141,7 +141,7 @@ class LiteLLMBackend:
                 raise
             if (kept := salvaged(exchange.answer, options["model"])) is not None:
                 return kept
-            # Not chained, as the original error's message may contain a key.
+            # The error is not chained, because the original error's message may contain a key.
             raise self._failure(error, request, form, exchange.answer) from None
 
     async def _played(self, litellm: ModuleType, request: Request, key: str) -> Completion:
@@ -162,8 +162,8 @@ class LiteLLMBackend:
         """Send a request through LiteLLM and return its reply.
 
         `litellm.completion` prepares a request and returns the coroutine that sends it. `litellm.acompletion` wraps it
-        in a thread, logging, caching and pricing, none of which is needed if no hook is set. Then the inner function is
-        called directly; `docs/design/gateway.md` states the time saved.
+        in a thread, logging, caching and pricing, none of which is needed if no hook is set. In that case, the inner
+        function is called directly; `docs/design/gateway.md` states the time saved.
         """
         model: str = options["model"]
         options = deployed(litellm, options)
@@ -189,7 +189,7 @@ class LiteLLMBackend:
     def _cost(self, litellm: ModuleType, log: Any, response: Any, model: str) -> float | None:
         """Return a call's cost by LiteLLM's price table; `None` if it is unknown.
 
-        A missing price is looked up once per model, as each lookup takes a quarter of a call's processing time.
+        A missing price is looked up once per model, because each lookup takes a quarter of a call's processing time.
         """
         models = (model, getattr(response, "model", None))  # LiteLLM uses the price of either name
         if models in self._unpriced:
@@ -201,7 +201,7 @@ class LiteLLMBackend:
         return cost
 
     def _options(self, litellm: ModuleType, request: Request, form: Form) -> tuple[dict[str, Any], Sampled]:
-        """Return a request's options for LiteLLM, and the parameters among them."""
+        """Return a request's options for LiteLLM, and the sampling parameters among them."""
         model = routed(litellm, request, bool(request.tools))
         options: dict[str, Any] = {
             "model": model,
@@ -239,7 +239,7 @@ class LiteLLMBackend:
         return options, parameters
 
     def _failure(self, error: Exception, request: Request, form: Form, answer: str | None) -> ProviderError:
-        """Classify an error; a rejected response format is transient, as the next attempt uses another format."""
+        """Classify an error; a rejected response format is transient, because the next attempt uses another format."""
         failure = classified(error, request.model, request, answer)
         if form is Form.NONE or not is_refused(status_of(error), str(error)):
             return failure
@@ -302,8 +302,8 @@ def ensure_known(model: str) -> None:
 def routed(litellm: ModuleType, asked: Request | ModelBinding, has_tools: bool) -> str:
     """Return the name by which LiteLLM calls a model, with `responses/` if the Responses API is used.
 
-    OpenAI's own server is called through it for a reasoning model with tools, and wherever LiteLLM itself would use it.
-    Servers at other addresses may not have that API.
+    OpenAI's own server is called through this API for a reasoning model with tools, and wherever LiteLLM itself would
+    use it. Servers at other addresses may not have that API.
     """
     model = asked.model
     if RESPONSES in model or family_of(model) is None or provider_name(litellm, model) not in ("azure", "openai"):
@@ -373,7 +373,7 @@ def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
 
 
 _CACHING = ("creation", "read")
-"""Prices that LiteLLM expects besides input and output; it logs a warning if they are missing."""
+"""Prices that LiteLLM expects besides those of input and output; it logs a warning if they are missing."""
 
 _IMPORTING = threading.Lock()
 
@@ -394,7 +394,8 @@ def _imported() -> ModuleType:
     from . import exchange
     from .offline_provider import OfflineProvider
 
-    # LiteLLM copies responses unchecked, and warns of a `cost` that is a text; dialoom treats such a cost as unknown.
+    # LiteLLM copies responses without validation, and warns if `cost` is a string; dialoom treats such a cost as
+    # unknown.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     exchange.install(litellm)
 
@@ -410,7 +411,7 @@ def _imported() -> ModuleType:
 
 
 def _prepare_calls() -> None:
-    """Do in advance what LiteLLM does on its first call: it sets a variable of tiktoken's and reads a token table."""
+    """Do in advance what LiteLLM does on its first call: set a variable of tiktoken and read a token table."""
     load_litellm()
     with _IMPORTING, _variables(TIKTOKEN_CACHE_DIR=None):
         importlib.import_module("litellm.litellm_core_utils.default_encoding")
@@ -459,7 +460,7 @@ def _variables(**values: str | None) -> Iterator[None]:
 
 
 def _ensure_key(litellm: ModuleType, request: Request) -> None:
-    """Raise an error if the key for OpenAI's own address is missing, as LiteLLM would send the request without a key.
+    """Raise an error if the key for OpenAI's own address is missing: LiteLLM would send the request without a key.
 
     Raises:
         PermanentProviderError: If the key is missing; the message names the environment variable.

@@ -37,7 +37,7 @@ from .secrets import guard
 def load_env_file(path: Path) -> list[str]:
     """Set the file's variables in the environment, except those already set.
 
-    From then on, every value is treated as a secret, whatever its name, and is shown in no message.
+    From then on, every value is treated as a secret, whatever its name, and is not shown in messages.
 
     Example:
         >>> dialoom.load_env_file(Path("keys.env"))  # doctest: +SKIP
@@ -126,12 +126,13 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "azure": ("AZURE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_AD_TOKEN", "AZURE_CLIENT_ID"),
     "azure_ai": ("AZURE_AI_API_KEY", "AZURE_API_KEY", "AZURE_AD_TOKEN", "AZURE_CLIENT_ID"),
 }
-"""Environment variables for the keys of providers that accept no other form of authentication; one of those listed is
-sufficient. Other providers (clouds, self-hosted servers) have more forms than can be checked here.
+"""Environment variables for the keys of providers that accept no other form of authentication; one variable of a
+provider is sufficient. Other providers (clouds, self-hosted servers) have more forms of authentication than can be
+checked here.
 """
 
 _ADDRESSES = {"azure": ("AZURE_API_BASE",), "azure_ai": ("AZURE_AI_API_BASE",)}
-"""Environment variables for the addresses of providers that have none of their own, and need a key at any address."""
+"""Environment variables for the addresses of providers that have no default address, and need a key at any address."""
 
 _OWN_CODE = ("python:", "graph:", OBJECT, OFFLINE)
 
@@ -159,10 +160,10 @@ def check_keys(*casts: Mapping[str, ModelBinding]) -> None:
 
 
 def missing_keys(casts: Iterable[Mapping[str, ModelBinding]]) -> dict[tuple[str, str], list[str]]:
-    """Return the roles of the models whose key or address is missing, by model and what is missing.
+    """Return the roles of the models whose key or address is missing, by the model and the missing item.
 
-    Models whose provider only LiteLLM can name are looked at last, if no other key is missing: its import takes
-    seconds.
+    Models whose provider only LiteLLM can name are checked last, and only if no other key is missing, because importing
+    LiteLLM takes seconds.
     """
     roles: dict[tuple[str, str], list[str]] = defaultdict(list)
     for is_quick in (True, False):
@@ -176,7 +177,7 @@ def missing_keys(casts: Iterable[Mapping[str, ModelBinding]]) -> dict[tuple[str,
 
 
 def missing_key(binding: ModelBinding, *, is_quick: bool = False) -> str | None:
-    """Return which key or address of a model is missing, and in which environment variable; `None` if none is missing.
+    """Return which key or address of a model is missing, and its environment variable; `None` if none is missing.
 
     With `is_quick`, also return `None` if LiteLLM must be imported to know the model's provider.
     """
@@ -198,7 +199,7 @@ def missing_key(binding: ModelBinding, *, is_quick: bool = False) -> str | None:
 
 @functools.cache
 def _listed_provider(name: str) -> str | None:
-    """Return the provider of a model's name without one, by LiteLLM's table; `None` if only LiteLLM itself can tell."""
+    """Return a model's provider by LiteLLM's table, for a name without one; `None` if only LiteLLM itself can tell."""
     found = importlib.util.find_spec("litellm")
     assert found is not None and found.submodule_search_locations
     table = Path(found.submodule_search_locations[0]) / "model_prices_and_context_window_backup.json"
@@ -218,11 +219,11 @@ PER_MESSAGE = 4
 """Approximate number of tokens that a message takes besides its text."""
 
 _TOLERANCE = 1.1
-"""Tolerance for windows from LiteLLM's table: token counts are approximate, so requests slightly above are sent."""
+"""Tolerance for windows from LiteLLM's table: token counts are approximate, so slightly longer requests are sent."""
 
 _UNLISTED = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
 _REPEATED = 10_000
-"""Length in characters up to which a text's token count is cached, as every request repeats earlier messages."""
+"""Length in characters up to which a text's token count is cached, because every request repeats earlier messages."""
 
 
 class Windows:
@@ -342,7 +343,7 @@ def _of_openai(address: str, model: str, key: str | None) -> Iterator[ServedWind
 
 
 def _of_ollama(address: str, model: str, given: Any) -> Iterator[ServedWindow]:
-    """Yield Ollama's windows, most reliable first: as configured, as loaded, as in the model's file, the maximum."""
+    """Yield Ollama's windows, most reliable first: the configured, the loaded, the model file's, the maximum."""
     if _is_size(given):
         yield ServedWindow(given)
     loaded = _got(f"{address}/api/ps").get("models")
@@ -360,7 +361,7 @@ def _of_ollama(address: str, model: str, given: Any) -> Iterator[ServedWindow]:
 
 
 def _got(url: str, body: dict[str, str] | None = None, key: str | None = None) -> dict[str, Any]:
-    """Return the JSON object at an address; an empty object on failure."""
+    """Return the JSON object at a URL; an empty object on failure."""
     import httpx
 
     headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {key}"} if key else {})}

@@ -15,7 +15,7 @@ from dialoom.roles import offline
 from .calls import Request
 
 ASKED: ContextVar[Request | None] = ContextVar("ASKED", default=None)
-"""The current request, which carries what messages do not contain: role, prompt, inputs and tools."""
+"""The current request, with the data that messages do not contain: role, prompt, inputs and tools."""
 
 _NUMBER = re.compile(r"-\d+\Z")
 """Number at the end of a role that has the same understudy as the role without it: `answerer-2`."""
@@ -69,7 +69,7 @@ class OfflineProvider(CustomLLM):
 
 
 def _not_from_dialoom(model: str) -> BadRequestError:
-    """Return the error for a call not made by dialoom, as an exception type that LiteLLM re-raises unchanged."""
+    """Return the error for a call not made by dialoom; LiteLLM re-raises its type unchanged."""
     return BadRequestError(
         f"offline/{model} can only be called by dialoom, which passes it the role and the prompt; use it as a role's "
         "model in dialoom, or call another model here",

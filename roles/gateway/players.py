@@ -92,7 +92,7 @@ def _no_reply(said: object) -> PlayerError:
 
 
 def _outputs(message: Mapping[str, Any], calls: int) -> tuple[str, ...]:
-    """Return the tools' outputs, one per call, if the player's own loop has run its calls; else it waits for them."""
+    """Return the tools' outputs, one per call, if the player's own loop has run its calls; otherwise an empty tuple."""
     given = message.get("outputs")
     if not isinstance(given, list) or len(given) != calls or not all(isinstance(each, str) for each in given):
         return ()
@@ -113,7 +113,8 @@ def users_frames(error: BaseException) -> str:
     """Return the stack frames in the user's code, innermost last: `moody.py:4 in reply: raise RuntimeError("no")`.
 
     Args:
-        error: The exception. Frames in dialoom are omitted; frames in libraries too, if any are in the user's code.
+        error: The exception. Frames in dialoom are omitted. Frames in libraries are omitted if there are frames in the
+            user's code.
     """
     frames = [
         (frame.f_code, line)
@@ -139,7 +140,8 @@ class CallableBackend:
         name: The player's name in messages.
         takes_tools: Whether it accepts the tools offered by a request.
         reply: Calls the player and returns its reply; for a stateful player, together with its state.
-        shown: Adds to the place of a checkpoint the values that only the player can read; `None` for other players.
+        shown: Adds to a stateful graph's stored state the values of its checkpoint, which only the graph can read;
+            `None` for other players.
     """
 
     name: str
@@ -283,7 +285,7 @@ def _joined(pieces: Sequence[Any]) -> object:
 
 
 async def _in_thread(function: Callable[[], object]) -> object:
-    """Call a function in a daemon thread of its own, so that a hanging function blocks neither others nor the exit."""
+    """Call a function in a daemon thread of its own, so that a hanging function blocks neither other calls nor exit."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()

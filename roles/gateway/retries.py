@@ -62,8 +62,8 @@ class Attempts:
     def loop(self) -> AsyncRetrying:
         """Return the loop over the attempts, with the pauses between them.
 
-        It raises the last attempt's error, or a `DrainedError` if the run is stopping and another attempt would have to
-        wait.
+        The loop raises the last attempt's error, or a `DrainedError` if the run is stopping and another attempt would
+        have to wait.
         """
         backoff = wait_random_exponential(multiplier=0.5, max=self._longest_wait)
         return AsyncRetrying(
@@ -109,14 +109,14 @@ class Attempts:
 
 
 def _pause(state: RetryCallState, backoff: float) -> float:
-    """Return the wait: the provider's Retry-After plus a random backoff, so that not all calls return at once."""
+    """Return the seconds to wait: the provider's Retry-After plus a random backoff, which spreads the calls."""
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, TransientProviderError) else None
     return backoff if asked is None else asked + backoff
 
 
 LONGEST = 600.0
-"""Longest accepted Retry-After, in seconds; a longer time is an error, or is too long for a run to wait."""
+"""Longest wait for a Retry-After, in seconds; a longer time is an error, or is too long for a run to wait."""
 
 _IN_BODY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # Google's APIs state it in the body and in no header
 

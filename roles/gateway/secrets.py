@@ -1,7 +1,7 @@
-"""Redaction of keys: everything that is stored or shown passes through here first.
+"""Redaction of keys, which is applied to everything before it is stored or shown.
 
-A key is recognized by any eight consecutive characters of it, so that a key is also found if it is truncated,
-escaped, split into lines, or encoded in base64 or hexadecimal digits.
+A key is recognized by any eight of its consecutive characters, so that it is also found if it is truncated, escaped,
+split into lines, or encoded in base64 or hexadecimal digits.
 """
 
 import base64
@@ -26,7 +26,7 @@ _WRITTEN = re.compile(r"\\u([0-9a-fA-F]{4})|[%](?P<percent>[0-9a-fA-F]{2})|\\[nr
 _OF_A_WORD = f"{string.ascii_letters}{string.digits}_+=*-"
 _RUN = 8
 _LONGEST = 200_000
-"""Maximum number of characters of a text that are kept; the rest of such a long error has no information."""
+"""Maximum number of characters of a text that are kept; the rest of a longer error message is not informative."""
 _guarded: dict[str, str] = {}
 
 
@@ -84,14 +84,14 @@ def _without_runs(text: str, secrets: Mapping[str, str]) -> str:
             kept += 1
         while start < len(places) and places[start][0] < kept:
             start += 1
-        # Adjacent word characters are replaced as well, as they belong to a longer key or to its encoding.
+        # Adjacent word characters are replaced as well, because they belong to a longer key or to its encoding.
         parts += [before.rstrip(_OF_A_WORD), f"[{name}]"]
     return "".join([*parts, text[kept:]])
 
 
 @functools.lru_cache(maxsize=256)
 def _runs(value: str) -> frozenset[str]:
-    """Return all sequences of consecutive characters of a secret that identify it, in every encoding."""
+    """Return all sequences of eight consecutive characters of a secret, in every encoding."""
     forms = [_letters(form)[0] for form in (value, *_encoded(value.encode("utf-8", "surrogateescape")))]
     return frozenset(form[start : start + _RUN] for form in forms for start in range(len(form) - _RUN + 1))
 

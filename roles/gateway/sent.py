@@ -1,4 +1,4 @@
-"""The sampling parameters of requests: what is sent for what is configured, by the model's family and by LiteLLM."""
+"""The sampling parameters of requests: which values are sent for configured ones, by the model's family and LiteLLM."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sampled(NamedTuple):
 
     Attributes:
         sent: The parameters for LiteLLM.
-        allowed: The names of those that LiteLLM must not omit.
+        allowed: The names of parameters that LiteLLM must pass on although it does not list them for the model.
         changes: The differences from the configured values that are known before the request.
         expected: The values that the request must contain.
     """
@@ -42,7 +42,7 @@ class Sampled(NamedTuple):
     expected: Mapping[str, Any] = {}
 
     def missing(self, body: Mapping[str, Any]) -> Changes:
-        """Return the differences of a request's body from what is expected."""
+        """Return the differences between a request's body and the expected values."""
         read = {name: value for name, value in body.items() if name not in _TEXTS}
         return tuple(
             Change(name, self.sent[name], None, "LiteLLM's request does not contain it")
@@ -62,9 +62,9 @@ def sampling(
 def sampled(litellm: ModuleType, model: str, values: Mapping[str, Any], has_tools: bool) -> Sampled:
     """Return the sampling parameters of a request.
 
-    For providers with OpenAI's parameter names, the model's family determines what is sent; a model that LiteLLM does
-    not know either is sent everything. For others, all parameters are given to LiteLLM, and those that it omits are
-    reported as differences.
+    For providers with OpenAI's parameter names, the model's family determines what is sent; if neither the table of
+    families nor LiteLLM knows the model, all parameters are sent. For other providers, all parameters are given to
+    LiteLLM, and those that it omits are reported as differences.
 
     Args:
         litellm: LiteLLM.
@@ -82,7 +82,7 @@ def sampled(litellm: ModuleType, model: str, values: Mapping[str, Any], has_tool
     if has_tools and taken is not None and "tools" not in taken:
         unknown += _OF_TOOLS
     allowed = [name for name in unknown if _is_open(litellm, model, name)]
-    why = f"LiteLLM knows of no such parameter of {model}"
+    why = f"LiteLLM lists no such parameter for {model}"
     lost = [
         Change(name, sent.get(name, "offered"), None, why) for name in unknown if name not in (*allowed, "tool_choice")
     ]
@@ -104,7 +104,7 @@ def _is_open(litellm: ModuleType, model: str, name: str) -> bool:
 
 @functools.lru_cache(256)
 def _translated(litellm: ModuleType, model: str, served: str, values: str) -> tuple[Changes, Mapping[str, Any]]:
-    """Compare each value with LiteLLM's translation for a served model, found by omitting the value.
+    """Compare each value with LiteLLM's translation of it, found by translating with and without the value.
 
     Args:
         litellm: LiteLLM.
@@ -113,7 +113,8 @@ def _translated(litellm: ModuleType, model: str, served: str, values: str) -> tu
         values: The values as a JSON object.
 
     Returns:
-        The differences, and the parameters that express the effort if they do not contain it.
+        The differences, and the parameters that LiteLLM sends in place of the reasoning effort; these are empty if the
+        effort is sent unchanged, or if its translation is among the differences.
     """
     given: dict[str, Any] = json.loads(values)
     changes, effort = list[Change](), dict[str, Any]()
@@ -136,7 +137,7 @@ def _translated(litellm: ModuleType, model: str, served: str, values: str) -> tu
             if each == EFFORT and _is_level(model, value, translated, part):
                 effort = translated
                 continue
-            why = f"LiteLLM translates it so for {served}" if translated else f"LiteLLM does not send it to {served}"
+            why = f"LiteLLM translates it for {served}" if translated else f"LiteLLM does not send it to {served}"
             changes.append(Change(each, value, translated.get(each, translated) or None, why))
         added = {each: value for each, value in parameters({}).items() if each in _TRANSLATED_ALL - given.keys()}
     except Exception:  # one of LiteLLM's exceptions: the call itself will report it
@@ -157,9 +158,9 @@ def _holds(made: Mapping[str, Any], name: str, value: Any) -> bool:
 
 
 def _is_level(model: str, effort: str, made: Mapping[str, Any], part: Callable[[str, str], object]) -> bool:
-    """Return whether LiteLLM's translation of an effort means this effort: as tokens, or as thinking off.
+    """Return whether LiteLLM's translation of an effort means this effort: a number of tokens, or no thinking.
 
-    They do not if they name another effort, or are the same for another one.
+    It does not if it names another effort, or if another effort has the same translation.
     """
     if not made:  # these models reason only on request
         return effort == "none" and (family := family_of(model)) is not None and not family.by_default
@@ -189,14 +190,14 @@ def _is_unlisted(litellm: ModuleType, model: str) -> bool:
 
 
 def served_name(litellm: ModuleType, model: str, params: Mapping[str, Any]) -> str:
-    """Return the name by which a model is called: with that of its deployment, if the parameters give one."""
+    """Return the name by which a model is called; it contains the deployment's name if the parameters give one."""
     if (deployment := params.get(DEPLOYMENT)) is None:
         return model
     return f"{model.rpartition('/')[0] or provider_name(litellm, model)}/{deployment}"
 
 
 def deployed(litellm: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options that call a model's deployment, and tell LiteLLM which model it is."""
+    """Return options that call a model's deployment, and state to LiteLLM which model it serves."""
     served = served_name(litellm, options["model"], options)
     if served == options["model"]:
         return options

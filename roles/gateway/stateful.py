@@ -35,10 +35,12 @@ from .retries import Backend
 from .secrets import redacted
 
 _MOST_OPEN = 1_000
-"""Maximum number of player objects kept in memory, one for each role in a conversation; older ones are recreated."""
+"""Maximum number of player objects kept in memory, one for each role in a conversation; others are recreated when
+needed.
+"""
 
 MOST_NOTED = 10_000
-"""Maximum number of small notes kept in memory, one for each role in a conversation."""
+"""Maximum number of small entries kept in memory, one for each role in a conversation."""
 
 _MOST_BYTES = 64 * 2**20
 """Maximum size of a player's state in bytes, as JSON."""
@@ -50,14 +52,14 @@ def player_key(request: Request) -> bytes:
 
 
 def marks(request: Request) -> list[bytes]:
-    """Return the marks of a request's conversation where the player may have ended a reply, latest first."""
+    """Return the marks of a request's conversation after each message that may have ended a reply, latest first."""
     return [mark for mark, _ in _ends(request)]
 
 
 def _ends(request: Request) -> list[tuple[bytes, int]]:
-    """Return the same marks, each with the index of the message: one of the player's, or a tool's result.
+    """Return the same marks, each with the index of the message: one of the player's, or a tool's output.
 
-    A player that runs its tools itself may say nothing after them.
+    A tool's output may end a reply, because a player that runs its tools itself may add no text after it.
     """
     mark, found = b"", list[tuple[bytes, int]]()
     for index in request.conversation:
@@ -168,8 +170,8 @@ def pack(request: Request, state: Any, refusal: Refusal = WITH_SNAPSHOT) -> byte
         refusal: The refusal of a state that is neither a JSON value nor bytes.
 
     Raises:
-        RefusedPlayerError: If it is neither a JSON value nor bytes.
-        PlayerError: If it is too large.
+        RefusedPlayerError: If the state is neither a JSON value nor bytes.
+        PlayerError: If the state is too large.
     """
     plain = {"$bytes": base64.b64encode(state).decode()} if isinstance(state, bytes) else state
     try:
@@ -228,7 +230,7 @@ Call = Callable[[Any, Sequence[ChatMessage], Request], Awaitable[object]]
 
 
 def _part_of(request: Request) -> str:
-    """Return the key of a role in a conversation, each of which has a separate state."""
+    """Return the key of a role in a conversation; the player has a separate state for each key."""
     return f"{session_of(request).conversation} {request.role}"
 
 
@@ -259,8 +261,8 @@ class Objects:
 class SnapshotPlayer:
     """A player with `snapshot()` and `restore(snapshot)`, which is restored before every call.
 
-    Thus neither the order of calls nor an attempt that failed half-way affects it. An object that serves all
-    conversations is also restored after every call, so that another run begins with it as this one did.
+    Thus neither the order of calls nor an attempt that failed half-way affects the player. An object that serves all
+    conversations is also restored after every call, so that another run begins with the same state as this one.
 
     Args:
         player: The object, or a class that is instantiated for each conversation.
@@ -307,7 +309,7 @@ class LivePlayer:
         self._last = ""
 
     async def reply(self, request: Request, call: Call) -> Kept:
-        """Return the player's reply; of the state after it, only the mark is stored.
+        """Return the player's reply. Only the mark of the state after the reply is stored.
 
         Raises:
             StateLostError: If the player is not in the state that the request requires, and has no method `begin`.
@@ -376,7 +378,7 @@ class StatefulModel:
 
 
 class Locks:
-    """Locks by name, each of which exists as long as it is used."""
+    """Locks by name. Each lock exists as long as it is used."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

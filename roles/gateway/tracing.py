@@ -1,6 +1,6 @@
 """OpenTelemetry spans of calls, named by its GenAI conventions. Its packages are an optional dependency.
 
-A span covers a role's call with all its attempts. It contains no messages, as traces have more readers than runs.
+A span covers a role's call with all its attempts. It contains no messages, because traces have more readers than runs.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def check_tracing() -> None:
     """Check that OpenTelemetry is installed, without importing it.
 
     Raises:
-        BindingError: If it is not.
+        BindingError: If it is not installed.
     """
     try:
         found = [importlib.util.find_spec(name) for name in _NEEDED]

@@ -39,7 +39,7 @@ _ITEMS, _DETAILS, _CONTENT = "reasoning_items", "reasoning_details", "reasoning_
 
 @functools.cache
 def returned_form(model: str) -> str | None:
-    """Return the field in which reasoning is sent back to a model with its tool calls; `None` for no such field.
+    """Return the field in which reasoning is sent back to a model with its tool calls; `None` if there is none.
 
     A model that belongs to no family gets signed reasoning back in any case, if the reasoning is its own.
     """
@@ -69,8 +69,8 @@ def _takes_one_at_a_time(litellm: ModuleType, model: str) -> bool:
 def wire_messages(messages: Iterable[ChatMessage], model: str = "") -> list[dict[str, Any]]:
     """Return the messages with adjacent messages of the same role joined, as some providers require.
 
-    Tool calls and tool outputs are not joined. A message of an agent without text and tool calls is omitted, as some
-    providers reject it.
+    Tool calls and tool outputs are not joined. A message of an agent that has neither text nor tool calls is omitted,
+    because some providers reject it.
 
     Args:
         messages: The messages.
@@ -129,9 +129,8 @@ def read_calls(given: object) -> tuple[FunctionCall, ...]:
     """Return the tool calls of a reply, without ids; missing parts of malformed calls are empty.
 
     Args:
-        given: A list of calls in the chat-completions format, or with plain `name` and `arguments`; each is an object
-            or
-            a mapping.
+        given: A list of calls in the chat-completions format, or with plain `name` and `arguments`; each call is an
+            object or a mapping.
     """
     return tuple(map(_call, given)) if isinstance(given, list | tuple) else ()
 
@@ -152,7 +151,7 @@ def carried_of(message: object, model: str) -> dict[str, Any] | None:
         found["thinking_blocks"] = [
             {name: said for name in _OF_A_THOUGHT if isinstance(said := _part(block, name), str)} for block in blocks
         ]
-    # Without its encrypted content, an item could only be found by id at the provider, which stores nothing.
+    # An item without encrypted content is dropped: the provider could only find it by its id, but stores nothing.
     if isinstance(items := _part(message, _ITEMS), list):
         found[_ITEMS] = [item for item in map(_item, items) if item is not None]
     if isinstance(details := _part(_part(message, "provider_specific_fields"), _DETAILS), list):
@@ -248,7 +247,7 @@ class Shapes:
 
 
 def response_format(request: Request, form: Form) -> dict[str, Any] | None:
-    """Return the `response_format` of a request in a form; `None` for none."""
+    """Return the `response_format` that requests a form; `None` if the form needs none."""
     if form is Form.NONE or request.reply_type is None:
         return None
     schema = _as_asked(_schema(request.reply_type), request)
@@ -270,9 +269,9 @@ def form_changes(request: Request, form: Form) -> Changes:
 
 
 def _as_asked(schema: dict[str, Any], request: Request) -> dict[str, Any]:
-    """Return a schema with its keys in the order of their mention in the prompt.
+    """Return a schema with its keys in the order in which the prompt mentions them.
 
-    Models write the keys in the schema's order, and an explanation that a prompt asks for first must precede the score.
+    Models write the keys in the schema's order. If a prompt asks for an explanation first, it must precede the score.
     """
     prompt = "\n".join(message["content"] for message in request.messages if message["role"] != "assistant")
     places = {name: prompt.find(f'"{name}"') for name in schema.get("properties", ())}
@@ -283,7 +282,7 @@ def _as_asked(schema: dict[str, Any], request: Request) -> dict[str, Any]:
 
 
 def is_refused(status: int | None, message: str) -> bool:
-    """Return whether a provider's error rejects the response format; llama-cpp-python reports that with status 500."""
+    """Return whether a provider's error rejects the response format; llama-cpp-python reports this with status 500."""
     named = re.search(r"response_?format|json_schema|json_object|output_(?:config|format)|guided_json", message, re.I)
     return status in (400, 404, 422, 500) and named is not None
 
@@ -314,7 +313,7 @@ def _place(request: Request) -> str:
 def _abilities(litellm: ModuleType, model: str) -> tuple[bool, bool]:
     """Return whether a model supports JSON schemas, and whether it supports JSON mode.
 
-    Cached, as the lookup is slow.
+    The result is cached, because the lookup is slow.
     """
     knows_json = "response_format" in (litellm.get_supported_openai_params(model) or ())
     names = (model, own_name(model)) if family_of(model) is not None else (model,)

@@ -22,7 +22,7 @@ from tests.runs.workers.near import near_cluster
 from tests.server import Answer, error, serving
 
 MODEL, CLAUDE = "openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"
-SAID = "temperature 0.7 not sent (OpenAI's reasoning models accept 1 only)"
+SAID = "temperature 0.7 not sent (OpenAI's reasoning models accept only 1)"
 ASSISTANT = ("--temperature", "0.7", "--temperature", "judge=none")
 
 

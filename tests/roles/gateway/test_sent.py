@@ -317,7 +317,7 @@ async def test_reasoning_parameter_that_litellm_translates_is_recorded(
     ((name, value),) = params.items()
     binding = ModelBinding(model=model, temperature=None, max_reply=2000, params=params)
     told = changed_parameters({"user": binding}, with_seed=False).get("user", "")
-    change = f"{name} {value!r:.60} sent as {sent!r} (LiteLLM translates it so for {model})"
+    change = f"{name} {value!r:.60} sent as {sent!r} (LiteLLM translates it for {model})"
     assert (change in told) == (sent is not None) and (f"{name} " in told) == (sent is not None)
     arrived, changes = await asked(model, params, max_reply=2000)
     assert changes.get(name) == (change if sent is not None else None)
