@@ -76,9 +76,9 @@ def play(
 
     Args:
         model: "attentive" or "generic". As an assistant, "generic" ignores the person; as a judge, it uses fewer
-            criteria. "placeholder" plays any role with replies that are valid in form and carry no meaning.
+            criteria. "placeholder" plays any role; its replies have a valid form and no meaning.
         messages: OpenAI-style chat messages, with parts that are marked by tags.
-        prompt: The prompt's id. It begins with the system, whose understudies alone are considered.
+        prompt: The prompt's id. It begins with the system's name; only this system's understudies are considered.
         role: The role to be played.
         seed: Varies the wording, never the decisions.
         inputs: The prompt's inputs.
@@ -88,7 +88,7 @@ def play(
     Raises:
         ValueError: If the model is not one of `MODELS`, or the placeholder finds no instance of the reply type.
         NoUnderstudyError: If no understudy plays the role.
-        SilentUnderstudyError: If the understudy found no text in its data file, and called no tool.
+        SilentUnderstudyError: If the understudy found no text in its data file and called no tool.
     """
     if model not in MODELS:
         raise ValueError(f"unknown offline model {model!r}; the offline models are {', '.join(sorted(MODELS))}")
@@ -117,7 +117,7 @@ _REPLIES = 6
 """Number of different replies, so that an assistant does not repeat itself in a conversation of usual length."""
 
 _REASONS = ("explanation", "reason")
-"""Names of the fields in which a judge states its reason; a placeholder states there that it has none."""
+"""Names of the fields in which a judge states its reason; a placeholder states in these fields that it has none."""
 
 _LONGEST = 80
 _TRIES = 50

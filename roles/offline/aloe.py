@@ -55,7 +55,7 @@ Facts = tuple[Fact, ...]
 
 @understudy("aloe", "induction")
 def induce(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with one JSON object: `profile` and `personality`, each the known sentences or null."""
+    """Answer with a JSON object: `profile` and `personality`, each with the known sentences or null."""
     lines = request.said_by("user")
     facts, traits = facts_of(request.part("profile")), facts_of(request.part("personality"))
     shown = {name for line in lines for name in shown_in(line)}
@@ -195,7 +195,7 @@ def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
 
 
 def _at_odds(facts: Facts, message: str, answer: str) -> str:
-    """Return what an answer gets wrong about the person; empty if nothing."""
+    """Return what an answer gets wrong about the person; empty if it gets nothing wrong."""
     known = telling(message).union(*(fact.words for fact in facts))
     for word, allowed in ENGLISH.get("claimed").items():
         claimed = facts and re.search(rf"\b[Yy]our (?:\w+ )?{word}\b", answer)
@@ -270,7 +270,7 @@ def _reaction(own: Sequence[str], replies: Sequence[str], brief: bool, voice: Vo
 
 
 def _remark(manners: Sequence[str], own: Sequence[str], told: Statement, voice: Voice, draws: Draws) -> str:
-    """Return a remark that shows one trait, preferably one that has not been shown yet; empty if none is drawn."""
+    """Return a remark that shows one trait, preferably one that has not been shown yet; empty if no remark is drawn."""
     possible = fitting(manners, told.subject)
     shown = {name for line in own for name in shown_in(line)}
     hidden = [name for name in possible if name not in shown]
@@ -349,7 +349,7 @@ def _friendly(known: _Known, message: str, own: Sequence[str], draws: Draws) -> 
 
 
 def _link(known: _Known, own: Sequence[str], voice: Voice, draws: Draws) -> str:
-    """Return a reference to an earlier statement, preferably to one that was not referred to yet."""
+    """Return a reference to an earlier statement, preferably to one that has not been referred to yet."""
 
     def taken_up(place_and_told: tuple[int, Statement]) -> bool:
         place, told = place_and_told

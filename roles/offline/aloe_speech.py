@@ -233,7 +233,7 @@ def _turned(text: str, pronoun: str) -> str:
 
 
 def _second_verb(word: str, after: str, before: list[str]) -> str | None:
-    """Return a second verb in the first person; `None` if its subject may be another, as in `crosswords and walks`."""
+    """Return a second verb in the first person; `None` if it may be a noun, as in `crosswords and walks`."""
     sure = after in listed("determiners") or before[-1] in listed("adverbs") or before[0].isdigit()
     if sure or word not in listed("nounish_thirds"):
         return _first_person(word, word)
@@ -260,7 +260,7 @@ _PLAIN_WORD = re.compile(r"[^\W_]+")
 
 
 def pronoun_known(profile: str, lines: Iterable[str]) -> str:
-    """Return the pronoun used for a person by a reader of that person's lines only."""
+    """Return the pronoun that somebody who knows only a person's lines uses for that person."""
     called_by, _ = speaker_of(profile)
     is_told = any(_tells().search(line.replace("’", "'")) for line in lines)
     return called_by if called_by in ("she", "he") and is_told else "he/she"
@@ -304,9 +304,9 @@ _LONGEST = 26
 class Statement(NamedTuple):
     """A statement about oneself.
 
-    The slots fill templates: `you`, the statement in the second person; `doing`, an activity of its owner; `who` or
-    `pet`,
-    somebody in its owner's life. Each is empty where it could be wrong, and has a form `my_...` for its owner.
+    The slots fill templates: `you`, the statement in the second person; `doing`, an activity of the speaker; `who` or
+    `pet`, somebody in the speaker's life. A slot is missing if it could be wrong. Slots named `my_...` hold the same
+    texts in the first person.
     """
 
     text: str  # in the first person, without an end mark
@@ -334,27 +334,27 @@ def stated(text: str) -> Statement:
 
 @lru_cache(maxsize=8192)
 def statement_in(line: str) -> Statement | None:
-    """Return a chat line's statement about its writer: the sentence with most content; `None` if there is none."""
+    """Return a chat line's statement about its writer: the sentence with the most content; `None` if there is none."""
     best: tuple[float, str] = (0, "")
     for at, part in enumerate(sentences(line)):
         bare = pattern("lead").sub("", part)
         about_me = pattern("own").search(bare) and not pattern("vague").match(bare) and not pattern("your").search(bare)
         if about_me and not (part.endswith("?") and bare == part) and _inside(bare[:1].upper() + bare[1:]):
-            # Earlier sentences are preferred: they state the news, later ones comment on it.
+            # Earlier sentences are preferred, because they state what is new; later ones only comment on it.
             weight = len(telling(bare)) - 3 * bool(shown_in(part)) - 0.6 * at
             best = max(best, (weight, bare[:1].upper() + bare[1:]), key=lambda each: each[0])
     return stated(best[1].rstrip("? ")) if best[1] and len(best[1].split()) <= _LONGEST else None
 
 
 def _inside(text: str) -> str:
-    """Return a statement as it is embedded in a sentence; empty if it may begin with a name."""
+    """Return a statement in the form in which it is embedded in a sentence; empty if it may begin with a name."""
     small = lowered(text)
     return small if re.match(r"I\b|[^A-Z]", small) else ""
 
 
 @lru_cache(maxsize=4096)
 def subject_of(text: str) -> str:
-    """Return a text's subject: the first whose pattern matches, else the one with most words in common."""
+    """Return a text's subject: the first whose pattern matches, else the one with the most words in common."""
     for name, entry in SUBJECTS.table.items():
         if "patterns" in entry and beginnings(tuple(entry["patterns"])).search(text):
             return name

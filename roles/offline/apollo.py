@@ -2,12 +2,10 @@
 
 The writer writes what the scripted source would write, derived from the request. It answers in the form that the
 instruction asks for, which it recognizes by the form's first key. Some answers are faulty on purpose: one profile in
-six hints at a preference, one
-answer in twelve has stories that show no preference, of twelve sessions one makes a wrong call, one states another
-value and in one the assistant states the preference, and one query in eight names a value. As `attentive`, it corrects
-a reported fault; as `generic`, it never does. The checker parses sessions with the scripted source's own reader, and
-recognizes
-the stories without a preference. The solver knows nothing of the history.
+six hints at a preference; one answer in twelve has stories that show no preference; of twelve sessions, one makes a
+wrong call, one states another value, and in one the assistant states the preference; one query in eight names a value.
+As `attentive`, the writer corrects a reported fault; as `generic`, it never does. The checker parses sessions with the
+scripted source's own reader, and recognizes the stories without a preference. The solver knows nothing of the history.
 """
 
 from __future__ import annotations
@@ -87,7 +85,7 @@ def _known(request: MarkedRequest, first: str, flow: str) -> Preference | None:
 
 
 def _noted(notes: Sequence[str], flow: str) -> Preference | None:
-    """Return the preference of the latest session with notes on a flow; `None` without notes."""
+    """Return the preference of the latest session with notes on a flow; `None` if there are no notes on it."""
     by_session: dict[str, dict[str, str]] = {}
     for note in notes:
         session, _, text = note.partition(": ")
@@ -119,7 +117,7 @@ _ID = re.compile(r'"[A-Z]{2}\d+"')
 
 @understudy("apollo", "judge")
 def explain(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with the error label: a JSON object."""
+    """Answer with a JSON object that holds the error label."""
     label, why = _label(request)
     return json.dumps({"label": label, "explanation": why}, ensure_ascii=False)
 
@@ -177,7 +175,7 @@ class SeenSession(NamedTuple):
     """A past session, and the preference that it states, if any.
 
     Attributes:
-        form: The form in which the preference is stated; empty without one.
+        form: The form in which the preference is stated; empty if none is stated.
         preference: The preference.
     """
 
@@ -186,7 +184,7 @@ class SeenSession(NamedTuple):
 
 
 class AskedFlow(NamedTuple):
-    """The request of a query: a flow, and its slots."""
+    """The request that a query makes: a flow, and the values of its slots."""
 
     flow: str
     slots: Mapping[str, Value]
@@ -222,13 +220,13 @@ def session_of(text: str) -> SeenSession:
 
 
 def outputs_of(lines: Sequence[SpokenLine]) -> list[Any]:
-    """Return the tool outputs so far, in order: from lines of their own, or from tags in the user's."""
+    """Return the tool outputs so far, in order: from lines of their own, or from tags in the user's lines."""
     found = ([line.text] if line.speaker == "tool" else _RESPONSE.findall(line.text) for line in lines)
     return [json.loads(text) for texts in found for text in texts]
 
 
 def asked_flow(query: str, today: str) -> AskedFlow | None:
-    """Return the flow that a query asks for; `None` for one that no template of the scripted source produces."""
+    """Return the flow that a query asks for; `None` if no template of the scripted source produces the query."""
     for flow, pattern in _queries():
         if found := pattern.fullmatch(query):
             return AskedFlow(flow, dict(_slots(found.groupdict(), today)))
@@ -262,7 +260,7 @@ def _slots(found: Mapping[str, str | None], today: str) -> Iterator[tuple[str, V
 
 
 def _date(said: str, today: str) -> str:
-    """Return the first day from today on that has this name."""
+    """Return the first of the 28 days from today on that has this name; today if none has it."""
     days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
     named = said.casefold().removeprefix("on ")
     return next(
@@ -379,7 +377,7 @@ def _query(request: MarkedRequest, draws: Draws) -> _Made:
 
 
 def _outputs(request: MarkedRequest) -> list[Any] | None:
-    """Return the tool outputs so far; `None` before the first line."""
+    """Return the tool outputs so far; `None` if the session has no lines yet."""
     lines = request.part("so_far").splitlines()
     return [json.loads(line)["output"] for line in lines if line.startswith('{"output"')] if lines else None
 

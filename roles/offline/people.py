@@ -1,10 +1,11 @@
-"""The understudies that write people: those of pools and of PersonaLens, and the users of recorded conversations.
+"""The understudies that write personas for pools and PersonaLens, or derive users from recorded conversations.
 
 The writer of PersonaLens' people answers in the form that the instruction asks for, which it recognizes by the form's
 first key. One list of preferences in forty has an unlisted value, and one in forty a value that contradicts the
 demographics. One summary in twenty states a value that the person does not have. One list of tasks in ten contains a
 preference that no domain has. As `attentive`, it corrects a reported fault; as `generic`, it may repeat the fault. The
-judge recognizes contradictions by their words, and a foreign sentence by its form and value.
+judge recognizes contradictions by their words, and a sentence with a value that the person does not have by its form
+and value.
 
 The rules of the analyst of recorded conversations, each applied to the user's lines:
 
@@ -34,10 +35,10 @@ _LIVES, _CHARACTERS, WORDS = (
     Words(Path(__file__).parent / "data" / "people" / f"{name}.toml") for name in ("lives", "characters", "personalens")
 )
 _MOST = 500
-"""Maximum number of texts in one answer, as a real model would not write more."""
+"""Maximum number of texts in one answer, because a real model would not write more."""
 
 _SHARED, _TRIES = 3, 20
-"""Maximum number of sentences that two texts of one answer share, and of tries to find such a text."""
+"""Maximum number of sentences that two texts of one answer share, and maximum number of tries to find such a text."""
 
 _AGES = (19, 20, 22, 23, *range(24, 62), 64, 66, 68, 70, 72, 75, 77, 79, 81, 84)
 _VERB = re.compile(r"\[(\w+)\]")
@@ -91,7 +92,7 @@ class _Person:
     used: set[str] = field(default_factory=set)
 
     def fitting(self, facts: Sequence[_Fact]) -> list[str]:
-        """Return a fact compatible with the person's marks, and add its marks; an empty list if there is none."""
+        """Return a compatible fact in a list and add its marks to the person's; an empty list if there is none."""
         for fact in self.draws.shuffled(facts):
             if fact.needs <= self.marks and not fact.gives & self.barred and not fact.bars & self.marks:
                 self.marks |= fact.gives
@@ -174,7 +175,7 @@ def write(request: MarkedRequest, draws: Draws) -> str:
 
 @understudy("personalens_people", "judge")
 def judge(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with the contradictions, or the foreign passages: a JSON object."""
+    """Answer with a JSON object that holds the contradictions, or the passages that do not fit the person."""
     found = {"passages": _foreign(request)} if "summary" in request else {"contradictions": _contradictions(request)}
     return json.dumps(found, ensure_ascii=False)
 
@@ -207,7 +208,7 @@ def _preferences(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 
 def _free(preference: Part) -> Sequence[str]:
-    """Return values for a preference without a list: by its name, else by its description."""
+    """Return values for a preference without a list of values, chosen by its name or else by its description."""
     about = (_name(preference), preference.body)
     fitting = (bank for text in about for bank in WORDS.get("free") if re.search(bank["cue"], text, re.IGNORECASE))
     found: Sequence[str] = next(fitting, {"words": WORDS.get("preferences.any")})["words"]

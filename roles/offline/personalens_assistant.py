@@ -3,10 +3,9 @@
 The attentive one:
 
 * takes the matter and the kind of task from the user's lines;
-* quotes, on a new matter, what the summaries say about it: at most two sentences that touch the matter's preferences
-  and
-  describe a habit; they are not interpreted any further;
-* asks for a preference before it offers anything, if it is to be personal and knows nothing;
+* quotes, on a new matter, what the summaries say about it: at most two sentences that describe a habit and mention the
+  matter's preferences; they are not interpreted any further;
+* asks for a preference before it offers anything, if it should be personal and knows no preference;
 * otherwise says what it can do, or does it; takes up what the user says, in the user's words, and does what is
   accepted;
 * mentions the day or the country, if they are given;
@@ -169,7 +168,7 @@ class _Turn:
         return [*parts, self.say("attentive.more")]
 
     def _noted(self) -> str:
-        """Acknowledge the last line's preference; only sometimes, if the assistant is not meant to be personal."""
+        """Acknowledge the last line's preference; do so only sometimes if the assistant is impersonal."""
         if not (self.scene.personal or self.scene.lasting.fork("notes", len(self.scene.user)).chance(0.3)):
             return ""
         if self.fresh:

@@ -1,17 +1,18 @@
 """The judges of a PersonaLens dialogue: four metrics by fixed rules, each with an explanation; and a reviewer of users.
 
 * personalization, 1 to 4: counts the preferences relevant to the task that the assistant names before the user does
-  (anticipated), after (taken up), or not at all. 4: at least two and half of them anticipated, and the moment suited or
-  three quarters anticipated; 3: three in ten anticipated, or two taken up, none passed over and the moment suited; 2:
-  something anticipated or taken up; 1: nothing, or one of more than three. One point is deducted if the user corrects
-  the assistant, or if more preferences were passed over than used. The moment is suited if a reply names something of
-  the situation or the person that the user has not.
+  (anticipated), after (taken up), or not at all. 4: at least two, and at least half of them, are anticipated, and the
+  moment is suited or three quarters are anticipated; 3: three in ten are anticipated, or two are used, none is passed
+  over and the moment is suited; 2: something is anticipated or taken up, or no preference is relevant; 1: none is used,
+  or only one of more than three. One point is deducted if the user corrects the assistant, or if more preferences were
+  passed over than used. The moment is suited if a reply names a detail of the situation or the person that the user has
+  not named.
 * task_completion, true or false: each matter that the user has raised got a reply that does or proposes something, and
   the user did not give up on any of them.
-* naturalness, 1 to 5: stock phrases, repeated sentences and stiff or overlong lines cost.
-* coherence, 1 to 5: repeated sentences, replies about another matter, and an open question at the end cost.
+* naturalness, 1 to 5: stock phrases, repeated sentences and stiff or overlong lines cost points.
+* coherence, 1 to 5: repeated sentences, replies about another matter, and an open question at the end cost points.
 
-As "generic" a judge is cruder: it counts phrases and preferences only.
+As "generic", a judge is cruder: it only counts phrases and preferences.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def judgement(request: MarkedRequest, _draws: Draws) -> str:
 
 @dataclass
 class _Evidence:
-    """The preferences that came up, by who named them first."""
+    """The preferences that are relevant to the task, by who named them first."""
 
     anticipated: list[str] = field(default_factory=list)
     taken_up: list[str] = field(default_factory=list)
@@ -68,7 +69,7 @@ class _Evidence:
         return len(self.anticipated) + len(self.taken_up) + len(self.passed_over) + len(self.missed)
 
     def weigh(self, name: str, values: list[str], lines: Sequence[SpokenLine]) -> None:
-        """Classify one preference by the conversation."""
+        """Classify one preference by where the conversation mentions it."""
         named = [at for at, line in enumerate(lines) if line.speaker == "user" and mentions_any(line.text, values)]
         by_user = named[0] if named else len(lines)
         replies = [at for at, line in enumerate(lines) if line.speaker == "assistant"]
@@ -136,7 +137,7 @@ def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
 
 
 def _moment(request: MarkedRequest) -> str:
-    """Return the detail of the situation or person that the assistant mentions first; empty if none."""
+    """Return the detail of the situation or person that only the assistant mentions; empty if there is none."""
     told, heard = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
     situation, about = request.fields("situation"), request.fields("demographics")
     known = [situation.get(key, "") for key in ("location", "day of the week")]
@@ -253,7 +254,7 @@ _RUN = 8
 
 @understudy("gate", "reviewer")
 def review(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer whether the fault in question is there: a JSON object with `verdict` and `explanation`."""
+    """Answer whether the fault in question occurs: a JSON object with `verdict` and `explanation`."""
     given = " ".join(part.body for part in request.parts("about"))
     shown = _LOOKED_FOR.get(request.inputs.get("fault", ""), _revealed)(request, given)
     why = f"It shows in {quoted(shown)}." if shown else "There is nothing to find."

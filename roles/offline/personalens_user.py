@@ -2,17 +2,18 @@
 
 The rules:
 
-* The user opens with the matter alone. Of several matters the first one is named last, and they are handled in turn.
-* A user has a patience (0 to 2), drawn by a hash of the person's parts, which decides how many preferences are
+* The user's first line names only the matter. If there are several, it names all of them, and then the one to begin
+  with; they are handled in turn.
+* A user has a patience (0 to 2), drawn from a hash of the prompt's parts. It influences how many preferences are
   important.
 * Each reply is evaluated: which preferences it honours, what it asks, whether it does or proposes something.
-* The user states what is asked for, one or two preferences a line; otherwise the next important preference that nobody
-  has named. A preference that the reply ignored is stated once more.
+* The user states the preferences that are asked for, at most two per line, or else the next important preference that
+  nobody has named. A preference that the reply ignored is stated once more.
 * The user corrects a reply about another matter, at most twice, and complains once about a reply that does nothing.
 * Once something was done or proposed and nothing is left to say, the user accepts, and goes on or ends with TERMINATE.
   If nothing was done by then, or the turns are used up, the user says that they will handle it themselves.
 
-All of it is recomputed from the replies of the conversation, so the user needs no memory.
+The user's progress is recomputed from the replies of the conversation, so the user needs no memory.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ Wish = tuple[Facet, list[str]]
 
 
 def wishes(domain: DomainWords, fields: Mapping[str, str], task: str) -> list[Wish]:
-    """Return a person's preferences with their facets; those that the task touches come first."""
+    """Return a person's preferences with their facets; those that the task mentions come first."""
     found: list[Wish] = []
     for name, text in fields.items():
         known = (facet for facet in domain.facets if re.search(facet.names, name, re.IGNORECASE))
@@ -162,7 +163,7 @@ def _matters() -> dict[str, str]:
 
 @lru_cache(maxsize=8192)
 def topics(text: str) -> dict[str, int]:
-    """Count the cues for each domain in a text; the result has only domains with a cue, the most frequent first."""
+    """Count the cues for each domain in a text; the result has only domains with a cue, the most frequent one first."""
     counts = {name: len({hit.lower() for hit in cues.findall(text)}) for name, cues in _cues().items()}
     return dict(sorted(((name, count) for name, count in counts.items() if count), key=lambda pair: -pair[1]))
 
@@ -406,7 +407,7 @@ def _own(value: str) -> str:
 
 
 def _register(request: MarkedRequest) -> str:
-    """Return the person's register, by proficiency in English and age."""
+    """Return the person's register of language, chosen by proficiency in English and age."""
     about = request.fields("demographics")
     if re.search(r"beginner|basic|intermediate|limited", about.get("english_proficiency", ""), re.IGNORECASE):
         return "simple"

@@ -114,7 +114,7 @@ _QUOTED = re.compile(r"“(.+?)”", re.DOTALL)
 
 @understudy("prefeval", "judge")
 def judge(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer a checker's question: a JSON object."""
+    """Answer a checker's question with a JSON object."""
     metric = request.prompt.rpartition("/judge-")[2]
     check = {"violates": _violates, "hallucinates": _hallucinates, "helpful": _helpful}.get(metric)
     if check is None:
@@ -149,7 +149,7 @@ def _helpful(request: MarkedRequest) -> tuple[bool, str]:
 
 
 def _named(answer: str) -> str:
-    """Return the quotation (or else the sentence) of an answer that mentions a preference; empty without one."""
+    """Return the quotation, or else the sentence, in which an answer mentions a preference; empty if there is none."""
     at = min((answer.lower().find(words) for words in WORDS.get("checks.names") if words in answer.lower()), default=-1)
     if at < 0:
         return ""
@@ -226,7 +226,7 @@ def _choice_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 
 def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    """Return a conversation opened and ended by the persona, with the preference mentioned in a turn between."""
+    """Return a conversation in which the persona mentions the preference in passing."""
     count = request.inputs.get("turns", 3)
     persona, preference = request.part("persona"), request.part("preference")
     slots = {"persona": persona[:1].lower() + persona[1:], "preference": preference}
@@ -243,7 +243,7 @@ def _earlier(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 
 def _said(bank: str, request: MarkedRequest, draws: Draws) -> str:
-    """Return a line of a bank about the request's preference, or of the plain bank, if no template matches."""
+    """Return a line about the request's preference from a bank, or from the plain bank if no template matches."""
     preference = request.part("preference")
     slots = slots_of(preference)
     return WORDS.say(bank if slots else f"{bank}_plain", draws, {**slots, "preference": preference})
@@ -265,7 +265,7 @@ _LIKELY = {1: "low", 2: "medium", 3: "medium"}
 
 @understudy("prefeval_pairs", "judge")
 def judge_pair(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with a pair's class, or with the matching persona: a JSON object."""
+    """Answer with a JSON object that holds a pair's class or the matching persona."""
     people = [part.body for part in request.parts("persona")]
     if people:
         number = _fitting(request.part("preference"), people)
@@ -286,7 +286,7 @@ def answer(request: MarkedRequest, draws: Draws) -> str:
 
 @understudy("prefeval_pairs", "rater")
 def rate(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with a pair's rating: a JSON object."""
+    """Answer with a JSON object that holds a pair's rating."""
     number = rated_number(request.part("preference"))
     rating = {
         "discard": number == 0,

@@ -62,7 +62,10 @@ _NOTHING = re.compile(
 
 
 def usable(value: str) -> bool:
-    """Return whether a value is informative: not empty, "N/A", "[Redacted]", "Nothing yet." or "no preference"."""
+    """Return whether a value is informative.
+
+    Empty values, "N/A", "[Redacted]", "Nothing yet.", "no preference" and the like are not.
+    """
     return not _NOTHING.match(value)
 
 
@@ -74,7 +77,7 @@ def values_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class SpokenLine:
-    """One line of a conversation; `speaker` is the role that spoke, independent of the role that is called.
+    """One line of a conversation; `speaker` is the role that spoke, whichever role is called.
 
     A tool's output is a line with the speaker `tool`. `calls` are the tool calls of a line, each as the name and the
     arguments as JSON.
@@ -95,7 +98,7 @@ class Part:
 
     @cached_property
     def fields(self) -> dict[str, str]:
-        """The values of its lines `key: value`, with keys in lower case and without uninformative values."""
+        """The values of the part's `key: value` lines, with keys in lower case and without uninformative values."""
         found = {}
         for line in self.body.splitlines():
             key, colon, value = line.partition(":")
@@ -154,7 +157,7 @@ class MarkedRequest:
 
     @property
     def is_repair(self) -> bool:
-        """Return whether the request reports a fault of an earlier reply, and the model is one that corrects faults."""
+        """Return whether the request reports a fault in an earlier reply and the model is one that corrects faults."""
         return "wrong" in self and self.model != "generic"
 
     def said_by(self, speaker: str) -> list[str]:
@@ -164,8 +167,8 @@ class MarkedRequest:
     def draws(self, **named: str) -> Draws:
         """Return draws seeded by everything in the request and by the given named values.
 
-        The order of the seed's parts: the role and the named values first, and whole numbers among the inputs before
-        the instruction.
+        In the seed, the role and the named values come first, and whole numbers among the inputs come before the
+        instruction.
         """
         first = {**self._first, **named}
         shown = [(part.tag, part.body) for part in self.shown]
@@ -176,7 +179,10 @@ class MarkedRequest:
         return Draws(self.model, self.role, system, [*first.items(), *shown], said, self.seed)
 
     def lasting_draws(self, *purpose: object) -> Draws:
-        """Return draws that stay the same throughout a conversation: seeded by the role and its parts."""
+        """Return draws that stay the same throughout a conversation.
+
+        Their seed contains neither the conversation nor the instruction.
+        """
         shown = [(part.tag, part.body) for part in self.shown if part.tag not in ("conversation", "instruction")]
         return Draws("lasting", self.role, [*self._first.items(), *shown], *purpose)
 
@@ -195,7 +201,7 @@ def read_request(
     inputs: Mapping[str, Any] | None = None,
     tools: Sequence[ToolDefinition] = (),
 ) -> MarkedRequest:
-    """Parse the parts and the conversation of a chat request; see `play` for the arguments."""
+    """Parse a chat request into the prompt's marked parts and the conversation; see `play` for the arguments."""
     texts = [(str(message.get("role", "")), _content(message), _calls(message)) for message in messages]
     own = [text for kind, text, _ in texts if kind in ("system", "developer")]
     said = [each for each in texts if each[0] in ("user", "assistant", "tool")]
@@ -277,7 +283,7 @@ def plain(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Return the stem of a word in lower case: `bake`, `bakes` and `baking` have the same."""
+    """Return the stem of a word in lower case: `bake`, `bakes` and `baking` have the same stem."""
     for ending, left in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= left and not word.endswith(("ss", "us")):
             word = word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")
@@ -339,7 +345,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 class UnderstudyError(ValueError):
-    """An understudy cannot answer: an error in the system's own module or data file."""
+    """An understudy cannot answer because of an error in the system's own module or data file."""
 
 
 class NoUnderstudyError(UnderstudyError):
@@ -360,7 +366,7 @@ class SilentUnderstudyError(UnderstudyError):
 
     def __init__(self, role: str, unsaid: Sequence[str]) -> None:
         """Set the message: the role, and the banks that had no text, with their files."""
-        found = "; ".join(dict.fromkeys(unsaid)) or "it gave an empty text without asking for any"
+        found = "; ".join(dict.fromkeys(unsaid)) or "it returned an empty text"
         super().__init__(f"the understudy of the role {role!r} found no words: {found}")
 
 
@@ -374,9 +380,8 @@ def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable
     Args:
         system: The first part of the ids of the system's prompts: `lesson` for `lesson/tutor`.
         role: The role of these prompts.
-        marks: Tags of parts that a request must contain. Of several functions that match, the one with the most marks
-            is used. If none
-            matches, the closest is used, so that a prompt with missing parts is answered, too.
+        marks: Tags of parts that a request must contain. If several functions match, the one with the most marks is
+            used. If none matches, the closest is used, so that a prompt with missing parts is answered, too.
 
     A function takes the `MarkedRequest` and `Draws` seeded by its content, and returns the reply. Registering the same
     role and marks again replaces the earlier function, so a module can be loaded twice.
@@ -412,7 +417,7 @@ def cast(request: MarkedRequest) -> Understudy:
 
 
 def _roles(system: str) -> dict[str, list[frozenset[str]]]:
-    """Return the roles of a system that understudies play, each with the marks of its understudies."""
+    """Return the roles of a system that have understudies, each with the marks of its understudies."""
     _load_built_in()
     found: dict[str, list[frozenset[str]]] = {}
     for known, role, marks in _registered:

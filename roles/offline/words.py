@@ -29,8 +29,8 @@ _unsaid: ContextVar[list[str] | None] = ContextVar("unsaid", default=None)
 def noting_the_unsaid() -> Iterator[list[str]]:
     """Collect the banks that produced no text in a `with` block, with their file and the reason.
 
-    A bank without text is not an error in itself, as many banks exist for some domains only. The list explains an empty
-    reply.
+    A bank without text is not an error in itself, because many banks exist only for some domains. The list explains an
+    empty reply.
     """
     notes: list[str] = []
     token = _unsaid.set(notes)
@@ -91,17 +91,17 @@ class Words:
         return text
 
     def _wanting(self, name: str, templates: Sequence[str], slots: Mapping[str, str]) -> str:
-        """Return the reason for a missing text: there is no such bank, or each template has a slot without value."""
+        """Return the reason for a missing text: there is no such bank, or each template has a slot without a value."""
         if templates:
             lacking = sorted({slot for each in templates for slot in _slots(_parse(each)) if not slots.get(slot)})
             given = ", ".join(slot for slot, value in slots.items() if value) or "none"
-            return f"{name} wants {', '.join(f'{{{slot}}}' for slot in lacking)}; the slots that are filled: {given}"
+            return f"{name} needs {', '.join(f'{{{slot}}}' for slot in lacking)}; the slots that are filled: {given}"
         table, _, last = name.rpartition(".")
         beside = self.get(table) if table else self.table
         if not isinstance(beside, Mapping):
             return f"there is no {table}; there are {', '.join(self.table)}"
         known = [each for each, bank in beside.items() if not isinstance(bank, Mapping)]
-        where = f"in {table}" if table else "at its top"
+        where = f"in {table}" if table else "at its top level"
         return f"there is no bank {last} {where}; there are {', '.join(known) or 'none'}"
 
 

@@ -203,9 +203,9 @@ def test_placeholder_gives_valid_instances_of_any_reply_type() -> None:
 @pytest.mark.parametrize(
     ("bank", "told"),
     [
-        ('anser = "Yes."', "speaker.toml: there is no bank answer at its top; there are anser"),
-        ('answer = ["Yes, {nmae}."]', "speaker.toml: answer wants {nmae}; the slots that are filled: name"),
-        ('[answer]\nlong = "Yes."', "speaker.toml: there is no bank answer at its top; there are none"),
+        ('anser = "Yes."', "speaker.toml: there is no bank answer at its top level; there are anser"),
+        ('answer = ["Yes, {nmae}."]', "speaker.toml: answer needs {nmae}; the slots that are filled: name"),
+        ('[answer]\nlong = "Yes."', "speaker.toml: there is no bank answer at its top level; there are none"),
     ],
 )
 def test_understudy_without_words_names_its_file(tmp_path: Path, bank: str, told: str) -> None:
