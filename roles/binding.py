@@ -38,10 +38,10 @@ OFFLINE = "offline/"
 
 ATTENTIVE = "offline/attentive"
 PLACEHOLDER = "offline/placeholder"
-"""The model that plays any role with replies that are valid in form and carry no meaning."""
+"""An offline model that plays any role; its replies have a valid form and no meaning."""
 
 OBJECT = "object:"
-"""Prefix of the names of models that were given as Python objects; only the process that received them can use them."""
+"""Prefix of the names of players given as Python objects; only the process that received them can use them."""
 
 _OWN = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
 
@@ -56,7 +56,7 @@ class ModelBinding(Record):
 
     Attributes:
         model: A LiteLLM model (`openai/gpt-5`), `offline/attentive`, `python:package.module:function`,
-            `graph:path/to/file.py:name`, or `object:NAME` for one that was given as an object.
+            `graph:path/to/file.py:name`, or `object:NAME` for a player that was given as an object.
         temperature: Sampling temperature; `None` if none is sent. Ignored by functions and graphs.
         api_base: The address at which the model is served, if not the provider's own.
         max_reply: Maximum number of tokens in a reply; `None` for no limit.
@@ -65,7 +65,7 @@ class ModelBinding(Record):
         takes_tools: Whether the player accepts the tools offered by a request. For a model, this is true only if the
             user has stated it; otherwise LiteLLM's table decides.
         stateful: Whether the player keeps state between calls.
-        session: The part of a request to a model that carries the session's id; `None` for no part.
+        session: The part of a request to a model that carries the session's id; `None` if the id is not sent.
     """
 
     model: str
@@ -117,8 +117,8 @@ def bind(
 
     Raises:
         BindingError: If a role is unknown or has no model, a temperature is not a number from 0 to 2, an address is
-            invalid, may hold a secret, or is given for a model without one, a parameter is unknown, or a player is of
-            an unsupported kind.
+            invalid, may hold a secret, or is given for a player that has no address, a parameter is unknown, or a
+            player is of an unsupported kind.
     """
     told = checked(PlayerSettings, settings)
     for name, named in told.items():
@@ -176,10 +176,10 @@ def _binding(
 
 
 def _takes_tools(role: str, name: str, chosen: Model) -> bool:
-    """Return whether a player accepts tools: a user's own player is inspected, a model must be declared.
+    """Return whether a player accepts tools: a user's own player is inspected; for a model, the user must state it.
 
     Raises:
-        BindingError: If a user's own player or an understudy is declared to accept tools and does not.
+        BindingError: If a user's own player or an understudy is declared to accept tools but does not accept them.
     """
     if does_take_tools(name, chosen.player, chosen.stateful):
         return True
@@ -208,7 +208,7 @@ def does_take_tools(name: str, player: Player | None = None, is_stateful: bool =
 
 
 def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
-    """Return the bindings stored in a run file, completed by the objects, which must be passed again.
+    """Return the bindings stored in a run file, together with the players given as objects, which must be passed again.
 
     Raises:
         BindingError: If an object is missing, or the model given for a role differs from the stored one.
@@ -255,7 +255,7 @@ def _check_roles(setting: str, named: Mapping[str, Any], roles: Mapping[str, Any
 
 
 def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
-    """Return a player's name. For an object, that is its import path if it has one, or else a unique `object:NAME`."""
+    """Return a player's name; for an object, this is its import path if it has one, or else a unique `object:NAME`."""
     player, given = model.player, model.name
     if isinstance(player, str):
         if not player.strip():
@@ -299,7 +299,7 @@ def _import_path(player: object) -> str | None:
 
 
 def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a role's parameters: those of all roles, overridden by the role's own, overridden by its model's."""
+    """Return a role's parameters. Those of its model override the role's own, which override those of all roles."""
     merged: dict[str, Any] = {}
     for of, each in (("", params.get("", {})), (role, params.get(role, {})), (role, chosen.params or {})):
         if not isinstance(each, Mapping):

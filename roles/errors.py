@@ -1,4 +1,4 @@
-"""Errors between a role and its model, by cause."""
+"""Errors of the calls that roles make to their models, by cause."""
 
 from enum import IntEnum
 
@@ -87,19 +87,22 @@ class PolicyError(PermanentProviderError):
 
 
 class ContextError(PermanentProviderError):
-    """The request exceeds the model's context window: no retry can succeed."""
+    """The request exceeds the model's context window, so no retry can succeed."""
 
 
 class BudgetError(RoleError):
-    """The run's budget is used up: the run stops, and can be resumed with a higher budget."""
+    """The run's budget is used up. The run stops, and can be resumed with a higher budget."""
 
 
 class DrainedError(RoleError):
-    """A call was not sent, or not retried, because it would have had to wait while the run stops. Resuming sends it."""
+    """A call was not sent or retried, because it would have had to wait while the run stopped.
+
+    If the run is resumed, the call is sent.
+    """
 
 
 class NotRecordedError(RoleError):
-    """A replay-only run needs the reply to a call that is in neither the ledger nor the cache."""
+    """A replay-only run needs a reply that is neither in the ledger nor in the cache."""
 
 
 class CacheError(RoleError):
@@ -107,7 +110,7 @@ class CacheError(RoleError):
 
 
 class UnparsedReplyError(RoleError):
-    """Neither the first reply nor the second, requested with the error shown, could be parsed as the role's type.
+    """Neither the first reply nor the second, for which the model was shown the error, could be parsed as the type.
 
     Attributes:
         reply: The last reply's text.

@@ -31,8 +31,7 @@ TRANSLATED: Mapping[str, tuple[tuple[type, ...], str]] = {
     "top_p": _NUMBER,
     "verbosity": _TEXT,
 }
-"""Parameters that LiteLLM translates for each provider, and drops where it knows that the provider has no equivalent.
-"""
+"""Parameters that LiteLLM translates for each provider, and omits if it knows that the provider has no equivalent."""
 
 DEPLOYMENT = "deployment"
 """Name of the parameter for a deployment, the name under which a server offers a model."""
@@ -67,7 +66,7 @@ def checked_parameters(given: Mapping[str, Any], role: str = "") -> dict[str, An
 
     Args:
         given: Values by name.
-        role: The role they belong to, for the message; empty for all roles.
+        role: The role to which the parameters belong, for the message; empty for all roles.
 
     Raises:
         BindingError: If a name is unknown or reserved, or a value has the wrong type.
@@ -118,7 +117,7 @@ def tokens(text: str) -> int:
 
 @cache
 def _encoding() -> Encoding:
-    """Return the encoding, read from the table: tiktoken's loader looks for it in the network or the environment."""
+    """Return the encoding. Its table is read from LiteLLM's package, because tiktoken's loader may use the network."""
     import tiktoken  # deferred: slow to import and rarely needed
 
     found = importlib.util.find_spec("litellm")

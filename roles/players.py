@@ -77,7 +77,7 @@ class PlayerError(Exception):
 
 
 class RefusedPlayerError(PlayerError):
-    """A player is refused at a call, because the problem shows only then; the run stops with its work pending."""
+    """A player is refused at a call, because its problem shows only then; the run stops with its work pending."""
 
 
 def shown(value: object, text: Callable[[object], str] = repr) -> str:
@@ -183,7 +183,7 @@ def _check_types(graph: object) -> None:
 
 
 _PASSING = ("EphemeralValue", "UntrackedValue")
-"""The types of channels whose values are not part of the state after a reply."""
+"""The types of graph channels whose values are not part of the state after a reply."""
 
 
 def _classes_in(declared: Any) -> Iterator[type]:
@@ -200,7 +200,7 @@ def _classes_in(declared: Any) -> Iterator[type]:
 def _check_items(store: object) -> None:
     """Raise `PlayerError` if a store in memory already has items that belong to no person.
 
-    Other stores are read at the first call: they may be asynchronous, or need a connection.
+    Other stores are read at the first call, because they may be asynchronous or need a connection.
     """
     from langgraph.store.memory import InMemoryStore  # deferred: slow to import
 
@@ -270,7 +270,7 @@ def is_async(player: object) -> bool:
 
 
 def makes_graph(player: object) -> bool:
-    """Return whether an object is a plain function whose first parameter is `tools`: one that makes a graph."""
+    """Return whether an object is a function that makes a graph: a plain function whose first parameter is `tools`."""
     is_plain = (
         callable(player)
         and not inspect.isclass(player)
@@ -321,8 +321,9 @@ def named_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
 def keeps_state(model: str, is_declared: bool) -> bool:
     """Return whether a model or player that replaces another one in the step debugger is called as a stateful one.
 
-    A user's own player is called as the role is declared, unless it can be called only in the other way, as a graph
-    with a checkpointer. A model gets whole conversations: no server keeps one under the ids of this run.
+    A user's own player is called as the role is declared, unless it can be called only in the other way, like a graph
+    with a checkpointer. A model gets whole conversations, because no server stores a conversation under the ids of this
+    run.
 
     Args:
         model: Its name.

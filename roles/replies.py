@@ -71,7 +71,7 @@ def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
     """Parse a reply into its type; JSON that is slightly malformed is repaired.
 
     Raises:
-        ValueError: If the text holds no JSON object, or not one of that type; the message can be shown to the model.
+        ValueError: If the text holds no JSON object, or none of that type; the message can be shown to the model.
     """
     problem = ""
     for values in _candidates(text, type_):
@@ -90,7 +90,7 @@ def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
 def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
     """Yield the objects that may be the answer, likeliest first.
 
-    The first is the first valid JSON object, unless it is inside a malformed one. Then follows a repaired object.
+    These are the first valid JSON object, unless it is inside a malformed one, and a repaired object, if there is one.
     """
     proper, at = _first_proper_object(text)
     beginning = _BEGINNING.search(text)
@@ -102,7 +102,7 @@ def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
 
 
 def _refuse_truth(values: Mapping[str, Any], type_: type[BaseModel]) -> None:
-    """Raise `ValueError` for a boolean in a numeric field, as pydantic would accept `true` as 1."""
+    """Raise `ValueError` for a boolean in a numeric field, because pydantic would accept `true` as 1."""
     for name, field in type_.model_fields.items():
         for key in (name, field.alias):
             kinds = set(get_args(field.annotation) or [field.annotation])
@@ -130,8 +130,8 @@ def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
 
 _OPENING = re.compile(r"""\{(?=\s*["}])""")
 _MOST_OPENINGS = 64
-"""Maximum number of objects tried. Each try may scan to the end of the text, so that unlimited tries could take
-quadratic time.
+"""Maximum number of positions at which an object is looked for. Each attempt may scan to the end of the text, so an
+unlimited number could take quadratic time.
 """
 
 _BEGINNING = re.compile(r"""\{\s*["'`“”‘’]?\w[\w -]{0,60}["'`“”‘’]?\s*:""")

@@ -1,4 +1,4 @@
-"""The kinds of stateful players with their restored state, and refused combinations, as in sessions.md."""
+"""The kinds of stateful players, how their state is restored, and which combinations are refused (sessions.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Refusal:
     """A combination that is refused.
 
     Attributes:
-        combination: The combination, as in the documentation.
+        combination: The combination, as the documentation describes it.
         when: The time at which it is refused.
         reason: The reason.
         message: The error message, with placeholders in braces.
@@ -61,8 +61,8 @@ IN_REPLAY = Refusal(
     "a stateful player that gives new replies in a replayed case of a person's second or later conversation",
     _AT_ONCE,
     "a case does not contain its state after the earlier conversations",
-    "live: {role!r} keeps state, this is the person's conversation {number}, and what it kept of the earlier ones is "
-    "not in the case",
+    "live: {role!r} keeps state, this is the person's conversation {number}, and the case does not contain the state "
+    "after the earlier ones",
 )
 WITH_VALUES = Refusal(
     "a graph with `InMemorySaver` whose state has values other than LangChain messages and plain values",
@@ -114,10 +114,10 @@ UNDECLARED = Refusal(
     "Agent(graph, stateful=True)), or compile it without",
 )
 WITHOUT_STATE = Refusal(
-    "a graph without a checkpointer or store that is declared stateful",
+    "a graph that is declared stateful but has neither a checkpointer nor a store",
     _AT_ONCE,
-    "it would get only new messages, and forget the earlier ones",
-    "is declared stateful, and is compiled with neither a checkpointer nor a store",
+    "it would get only the new messages, and would not remember the earlier ones",
+    "is declared stateful, but is compiled with neither a checkpointer nor a store",
 )
 OFFLINE_MODEL = Refusal(
     "an offline or an embedding model that is declared stateful",
@@ -178,12 +178,12 @@ AGAIN = "played again from its beginning"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of stateful players.
+    """A kind of stateful player.
 
     Attributes:
         name: The kind.
         kept: The state that is stored after each reply.
-        instead: The result by use, where it is not the same state and the same bytes.
+        instead: The result of each use in which the player does not continue with the same state.
     """
 
     name: str

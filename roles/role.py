@@ -1,4 +1,4 @@
-"""Roles, each of which renders a prompt, calls its model and parses the reply; and the cast of a run's roles."""
+"""Roles, each of which renders a prompt, calls its model and parses the reply; and the cast (all roles of a run)."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Role:
         return replace(place.session, turn=earlier + 1)
 
     async def run_tool(self, run: ToolRun, place: CallPlace) -> str:
-        """Return the result of a call of a tool that acts outside the run; it is recorded, and executed only once.
+        """Return the result of calling a tool that acts outside the run. The call is recorded, and executed only once.
 
         Raises:
             ProviderError: If the result is unknown.
@@ -321,10 +321,10 @@ def stand_ins(library: Mapping[str, Prompt]) -> dict[str, str]:
 
 
 def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> None:
-    """Check that every role assigned to an understudy has one.
+    """Check that every role assigned to an offline model has an understudy.
 
     Raises:
-        NoUnderstudiesError: If a role has none; the message states the role and the valid choices.
+        NoUnderstudiesError: If a role has no understudy; the message states the role and the valid choices.
     """
     for prompt in library.values():
         role = prompt.front.role

@@ -488,7 +488,7 @@ async def learning(messages: list[dict[str, Any]], session: dialoom.Session) -> 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"assistant": graph_of(no_memory)}, "mine is declared stateful, and is compiled with neither a checkpointer"),
+        ({"assistant": graph_of(no_memory)}, "mine is declared stateful, but is compiled with neither a checkpointer"),
         (
             {"assistant": dialoom.Model("offline/placeholder", stateful=True)},
             "stateful: offline/placeholder keeps no state",
@@ -527,7 +527,7 @@ def test_replay_of_a_later_conversation_with_a_player_that_keeps_state_is_refuse
     command(folder, "step", "run.db", "2", "--trust", text="save case.json\nquit\n")
     assert (folder / "case.json").exists()
     said = command(folder, "replay", "case.json", "--live", "assistant", status=2)
-    assert "'assistant' keeps state, this is the person's conversation 2, and what it kept of the earlier ones" in said
+    assert "'assistant' keeps state, this is the person's conversation 2, and the case does not" in said
 
 
 def test_debugger_does_not_continue_what_a_lost_player_began(folder: Path) -> None:
