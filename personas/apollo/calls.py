@@ -52,10 +52,10 @@ class Parameter(NamedTuple):
     """A parameter of a tool.
 
     Attributes:
-        kind: The kind of its values. An `id` comes from another tool's output; a `time` is HH:MM.
+        kind: The kind of the values. An `id` comes from another tool's output; a `time` is HH:MM.
         says: Its description.
         of: The allowed values; empty if any value of its kind is allowed.
-        default: The value if the argument is omitted; None if it is required.
+        default: The value if the argument is omitted; None if the argument is required.
         least: The lowest allowed number; `most` is the highest allowed number.
     """
 
@@ -223,7 +223,7 @@ def _no_number(word: str) -> NoReturn:
 
 @cache
 def _readers(tool: str) -> tuple[tuple[str, Mapping[Any, Value], Callable[[Any], Value]], ...]:
-    """Return each argument of a tool with a cache of parsed values and a parser for further values."""
+    """Return, for each argument of a tool, its name, a cache of parsed values, and a parser for all other values."""
     return tuple((name, *_reader(TOOLS[tool], parameter)) for name, parameter in TOOLS[tool].parameters.items())
 
 

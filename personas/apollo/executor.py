@@ -46,7 +46,7 @@ def execute(world: World, call: Mapping[str, Any], offered: Collection[str] = TO
 
 
 def _answer(world: World, call: ToolCall) -> Output:
-    """Return a tool's result as a new object. A world caches some results, because calls are repeated."""
+    """Return a tool's result as a new object. The world caches some results, because calls are repeated."""
     key = (call.name, *call.arguments.values())
     said = world.said.get(key)
     if said is None:
@@ -57,7 +57,7 @@ def _answer(world: World, call: ToolCall) -> Output:
 
 
 def _drawn(world: World, call: ToolCall) -> _Said:
-    """Return the result of a tool that has no code: rows or one object, made by the tool's columns in the data file."""
+    """Return the result of a tool that has no code: rows or one object, drawn by the rules in the data file."""
     columns, count, order = _columns(call.name)
     draw = world.draw(call.name, *call.arguments.values())
     _differ(call)
@@ -78,7 +78,7 @@ def _some_rows(call: ToolCall, draw: Draw) -> TableRows:
 
 @cache
 def _columns(tool: str) -> tuple[Columns, str | Sequence[int], Mapping[str, str]]:
-    """Return a tool's columns, the number of rows, and their order.
+    """Return a tool's columns, the number of rows, and the arguments of `_ordered`, if rows are sorted.
 
     The number is a range or an argument's name. If it is empty, the result is one object.
     """
@@ -311,7 +311,7 @@ def tool_functions(names: Iterable[str] | None = None, seed: int = 0) -> list[Ca
 
     Args:
         names: The names of the tools; by default all tools.
-        seed: The world's seed, as rows state it.
+        seed: The world's seed, which the rows of a dataset state.
 
     Raises:
         ValueError: If a tool is unknown.

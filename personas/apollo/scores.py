@@ -18,8 +18,8 @@ class CallScores(NamedTuple):
 
     Attributes:
         accuracy: Whether the calls equal the gold calls in number, order, names and arguments.
-        f1: Harmonic mean of two shares: how many of the calls made are gold calls, and how many of the gold calls were
-        made. Order and repeats do not matter.
+        f1: Harmonic mean of two shares: the share of the calls made that are gold calls, and the share of the gold
+            calls that were made. Order and repeats do not matter.
         strict: Whether the calls equal the gold calls as JSON, without a canonical form.
         any_order: Whether the calls are the gold calls in any order.
         f1_multiset: F1 in which each call can be matched only once.
@@ -143,8 +143,8 @@ def says_finish(words: str) -> bool:
 def without_thoughts(text: str) -> str:
     """Return a turn without its reasoning: `<think>` and similar blocks, and everything after an unclosed block.
 
-    If the prompt's template has opened the first block, the turn contains only the end of the block. Then the text
-    before this end is removed, too. In an evaluation, the gateway does the same before a turn is parsed.
+    If the prompt's template has opened the first block, the turn contains only the end of the block. In this case, the
+    text before this end is removed, too. In an evaluation, the gateway does the same before a turn is parsed.
     """
     return _THOUGHT_ENDS.split(_THOUGHT.sub("", text))[-1]
 
@@ -152,7 +152,7 @@ def without_thoughts(text: str) -> str:
 def own_words(rollout: str) -> str:
     """Return the model's own text in a whole rollout, without reasoning and without tools' outputs.
 
-    A block that the end of the text cuts off is removed to the end.
+    A block that is cut off at the end of the text is removed, too.
     """
     turns = _NOT_SAID.sub(lambda block: _TURN_ENDS if block["output"] else "", rollout).split(_TURN_ENDS)
     return "\n".join(map(without_thoughts, turns))
@@ -228,9 +228,9 @@ def read_completion(completion: Any) -> WrittenTurns:
     """Parse a completion in the form that trainers pass.
 
     Args:
-        completion: A text (see `read_rollout`), or a list of messages. Of the assistant's messages, `tool_calls` in
-            OpenAI's form are read, with arguments as an object or its JSON text. If a message has none, calls are read
-            from its text.
+        completion: A text (see `read_rollout`), or a list of messages. From the assistant's messages, `tool_calls` in
+            OpenAI's form are read, with arguments as an object or its JSON text. If a message has no `tool_calls`,
+            calls are read from its text.
     """
     if isinstance(completion, str):
         return read_rollout(completion)
@@ -246,7 +246,7 @@ def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, 
     """
     calls = json.loads(gold) if isinstance(gold, str) else gold
     if not isinstance(calls, Sequence) or not all(isinstance(call, Mapping) for call in calls):
-        raise ValueError(f"the gold calls {str(gold)[:100]} are no JSON list of calls")
+        raise ValueError(f"the gold calls {str(gold)[:100]} are not a JSON list of calls")
     return calls
 
 

@@ -28,12 +28,12 @@ _WORDS = struct.Struct("<16I")
 
 
 def keyed(*parts: object) -> bytes:
-    """Return the key of a draw, joined from the texts of its parts."""
+    """Return the key of a draw, which is the joined texts of the parts."""
     return _BETWEEN.join(map(str, parts)).encode(errors="surrogatepass")
 
 
 class Draw:
-    """A random stream that depends only on a key and not on other draws. It is BLAKE2b of key and counter.
+    """A random stream that depends only on a key and not on other draws. It hashes key and counter (BLAKE2b).
 
     Each method uses the next numbers of an endless sequence of numbers below 2**32. One digest gives sixteen of them.
     """
@@ -80,7 +80,8 @@ class TableRows(NamedTuple):
     """The rows of a table in columnar form, which are converted to objects on demand.
 
     Attributes:
-        names: The names of the columns; empty if a row is a single value whose key is another value.
+        names: The names of the columns; empty if each row is an object with a single entry, whose key is the value of
+            the first column and whose value is that of the second.
         columns: The values of each column, possibly followed by columns that are not shown.
         places: The indices of the rows in order; None for all rows.
     """
@@ -127,7 +128,7 @@ class Columns:
     def drawn(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> list[Sequence[Any]]:
         """Draw the columns of `count` rows, at least one. A column with enough texts repeats no text.
 
-        Here, a column cannot depend on an earlier one.
+        Unlike in `row`, a column cannot depend on an earlier one.
         """
         made: list[Sequence[Any]] = []
         for group in self._groups(count):
@@ -243,7 +244,7 @@ class Place(NamedTuple):
 class RowTable:
     """Rows with ids, generated on first access. The rows of a place depend only on the seed and the place.
 
-    Ids look random, and the place and the number of their row can be computed from them.
+    Ids look random, but the place and the number of a row can be computed from its id.
 
     Args:
         seed: The seed of the rows, and of the order of the ids.
@@ -328,7 +329,7 @@ class World:
         days: The days of the world, as YYYY-MM-DD.
         flights: The flights by day and two cities. In the same way, `hotels` are by (city, day, nights - 1), `showings`
             by (day, genre, cinema), `beverages` by (city, day) and `tracks` by (genre, mood). All keys are indices.
-        said: The executor's cache of results.
+        said: The results that the executor has cached.
     """
 
     def __init__(self, seed: int = 0) -> None:

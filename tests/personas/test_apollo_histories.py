@@ -122,10 +122,10 @@ def test_any_token_counter_can_be_used() -> None:
     [
         ({"length": 90_000}, r"length 90,000: the history of pair u01-.* comes to 1\d,\d{3} tokens with \d\d of \d\d "),
         ({"length": 300}, r"length 300: the history of pair u01-.* comes to \d{3,} tokens with 0 of "),
-        ({"sessions": 500}, r"sessions 500: pair u01-.* has 1 that matter and \d\d unrelated ones"),
+        ({"sessions": 500}, r"sessions 500: pair u01-.* has 1 that state preferences and \d\d unrelated ones"),
         ({"sessions": 10, "place": 11}, r"place 11: give one from 1 to 10"),
-        ({"sessions": 10, "place": 2, "evolving": True}, r"place 2: .* none where preferences evolve"),
-        ({}, r"to a length or to a number of sessions"),
+        ({"sessions": 10, "place": 2, "evolving": True}, r"place 2: .* none if preferences evolve"),
+        ({}, r"either a length or a number of sessions"),
     ],
 )
 def test_history_that_cannot_be_filled_is_refused(wanted: dict[str, Any], said: str) -> None:
@@ -171,7 +171,11 @@ def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]]
         ("pairs.jsonl:4", lambda row: row.update(user="u9"), "there is no user 'u9' in users.jsonl"),
         ("pairs.jsonl:4", lambda row: row.update(session="x"), "user u01 has no session 'x' in sessions.jsonl"),
         ("pairs.jsonl:4", lambda row: row.update(form="shouted"), "'form' is 'shouted': Input should be 'explicit'"),
-        ("meta.jsonl:1", lambda row: row.update(world="0" * 64), "made in the world 000000000000..., and this one is"),
+        (
+            "meta.jsonl:1",
+            lambda row: row.update(world="0" * 64),
+            "made in the world 000000000000..., but this world is",
+        ),
         ("meta.jsonl:1", lambda row: row.update(version=7), "'version' is 7: Input should be less than or equal to 1"),
     ],
 )

@@ -319,8 +319,8 @@ def edited(folder: Path, file: str, edit: Callable[[dict[str, Any]], object]) ->
     ("edit", "told"),
     [
         (lambda pair: pair.update(tools=[*pair["tools"], "juggle"]), 'tools: there is no tool "juggle"'),
-        (lambda pair: pair.update(tools=[]), "is missing, which is called by its gold"),
-        (lambda pair: pair.update(tools=pair["tools"] * 5), "is there twice"),
+        (lambda pair: pair.update(tools=[]), "is missing, but a gold call uses it"),
+        (lambda pair: pair.update(tools=pair["tools"] * 5), "occurs twice"),
         (lambda pair: pair.update(today="yesterday"), 'today "yesterday": give a day from'),
         (lambda pair: pair["slots"].pop("today"), "slots: today is missing"),
         (lambda pair: pair["slots"].update(date=7), "date 7: give a day"),
@@ -339,7 +339,9 @@ def test_unplayable_pair_is_refused_when_read(
 
 def test_preference_session_is_not_among_the_unrelated(tmp_path: Path) -> None:
     folder = edited(tmp_path / "source", "sessions.jsonl", lambda session: session.update(kind="unrelated"))
-    with pytest.raises(DataError, match=r"pairs\.jsonl:\d+: pair .*is to be of the kind preference"):
+    with pytest.raises(
+        DataError, match=r"pairs\.jsonl:\d+: pair .*is of the kind unrelated; it must be of the kind preference"
+    ):
         read_source(folder)
 
 
@@ -353,5 +355,5 @@ def test_several_pairs_on_a_line_are_all_read(tmp_path: Path) -> None:
 def test_second_line_of_metadata_is_refused(tmp_path: Path) -> None:
     shutil.copytree(SAMPLE, tmp_path / "source")
     (meta := tmp_path / "source" / "meta.jsonl").write_text(meta.read_text() * 2)
-    with pytest.raises(DataError, match=r"meta\.jsonl:2: a source has one line here"):
+    with pytest.raises(DataError, match=r"meta\.jsonl:2: this file must have exactly one line"):
         read_source(tmp_path / "source")

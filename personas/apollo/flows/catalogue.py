@@ -103,10 +103,10 @@ class FlowStep:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """A conditional step. The facet `joined` states whether one or both tests must be true for the first step.
+    """A conditional step: `then` if the tests are true, else `otherwise`.
 
-    Otherwise the second step is taken. Tests make their lookups in the preference's order, and stop as soon as the
-    result is decided.
+    The facet `joined` states whether one or both tests must be true. Tests make their lookups in the preference's
+    order, and stop as soon as the result is decided.
     """
 
     tests: tuple[Above | Among, ...]
@@ -138,7 +138,7 @@ class Preference:
 
     Attributes:
         flow: The flow's name.
-        values: The value of every facet, but only of one among alternative facets.
+        values: The value of every facet; of alternative facets, only one has a value.
         order: The flow's lookups in the order in which they are made.
     """
 
@@ -223,7 +223,7 @@ class Flow:
 
 
 def of_row(row: Row, facet: str) -> Any:
-    """Return a row's value of a facet, which is a column, or the part of the day in which it departs or starts."""
+    """Return a row's value of a facet: a column's value, or the part of the day in which the row departs or starts."""
     if facet != "part_of_day":
         return row[facet]
     hour = int(row["departs" if "departs" in row else "starts"][:2])

@@ -31,7 +31,7 @@ class FlowError(DialoomError):
 
 
 class FlowPair(NamedTuple):
-    """Two requests for a preference: the request in whose session it is stated, and a later one that it decides."""
+    """Two requests for a preference: one in whose session the preference is stated, and a later one that it decides."""
 
     told: FlowRequest
     told_gold: Gold

@@ -67,7 +67,7 @@ class Gold:
     Attributes:
         calls: The calls in order.
         outputs: The results of the calls.
-        used: The facets of the preference that influenced the calls.
+        used: The facets of the preference that influence the calls.
         picked_from: The number of rows of the search, and how many of them match the preference; None if no row is
             picked.
         gaps: For each limit of a rule, the distance of the looked-up number from it, and the required margin.

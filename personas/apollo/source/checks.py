@@ -1,4 +1,4 @@
-"""Texts of queries, checks of sources (queries, gold calls, sessions, texts written by models), and their reader.
+"""Texts of queries, checks of sources (queries, gold calls, sessions, texts by models), and the reader of sources.
 
 A query contains everything that calls need and nothing about the preference. Each rejection has a name.
 """
@@ -138,7 +138,7 @@ def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
 
 
 def blind_values(pair: ApolloPair, user: ApolloUser) -> dict[str, Value]:
-    """Return the best guess of each facet without the history: the value that the words suggest, or the first value."""
+    """Return the best guess of each facet without the history: the value that the words suggest, else the first one."""
     words = stems("\n".join([pair.query, *user.information(pair.today)]))
     guessed: dict[str, Value] = {}
     for name in pair.values:
@@ -148,7 +148,7 @@ def blind_values(pair: ApolloPair, user: ApolloUser) -> dict[str, Value]:
 
 
 def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: ApolloSession) -> str | None:
-    """Return the first failed check of a pair or its session, with the reason; None if both are kept.
+    """Return the first failed check of a pair or its session, with the reason; None if both pass.
 
     Args:
         world: The world of the calls.
@@ -179,7 +179,7 @@ def untrue_call(world: World, session: ApolloSession) -> str | None:
 
 
 def query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | None:
-    """Return the first failed check of a pair's query and gold calls, with the reason; None if they are kept."""
+    """Return the first failed check of a pair's query and gold calls, with the reason; None if they pass."""
     missing = missing_slot(pair)
     if missing is not None:
         return f"missing: {missing}"
@@ -223,9 +223,8 @@ def session_refusal(
 
 
 _LONGEST_SESSION, _LONGEST_QUERY = 1_000, 400
-"""Maximum tokens of a session, and maximum characters of a query.
-
-A history of 2,000 tokens needs room for more sessions.
+"""Maximum number of tokens of a session, and maximum number of characters of a query. A history of 2,000 tokens must
+have room for further sessions.
 """
 
 
@@ -378,9 +377,9 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
 
     Args:
         folder: The folder of its four files.
-        thorough: Whether to repeat all checks of the builder, e.g. after people have edited the files. They check that
-            calls and outputs match the world, that gold calls are right, that no query reveals a preference, and that
-            no other session states it. This takes some milliseconds per pair.
+        thorough: Whether to repeat all checks of the builder, e.g. after people have edited the files: that calls and
+            outputs match the world, that gold calls are right, that no query reveals a preference, and that no
+            unrelated session states one. This takes some milliseconds per pair.
 
     Raises:
         DataError: If a file is missing or broken, refers to something that does not exist, or belongs to another world,
@@ -390,7 +389,7 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
         raise DataError(folder, "is a file; give the folder of a source", advice=study_advice(folder))
     (_, meta), *more = read_lines(folder / META, ApolloMeta)
     if more:
-        raise DataError(folder / META, "a source has one line here", more[0][0])
+        raise DataError(folder / META, "this file must have exactly one line", more[0][0])
     users = read_lines(folder / USERS, ApolloUser)
     sessions, pairs = read_lines(folder / SESSIONS, ApolloSession), read_lines(folder / PAIRS, ApolloPair)
     source = ApolloSource.of(
@@ -398,7 +397,9 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
     )
     if meta.world != source.world.hash:
         made, here = meta.world[:12], source.world.hash[:12]
-        raise DataError(folder / META, f"made in the world {made}..., and this one is {here}...; generate it again", 1)
+        raise DataError(
+            folder / META, f"made in the world {made}..., but this world is {here}...; generate the source again", 1
+        )
     for of_session, of_pair in ((_wrong_session, _wrong_pair), (_refused_session, _refused_pair))[: 1 + thorough]:
         for line, session in sessions:
             if problem := of_session(source, session):
@@ -419,12 +420,12 @@ def _wrong_session(source: ApolloSource, session: ApolloSession) -> str | None:
 
 
 def _wrong_pair(source: ApolloSource, pair: ApolloPair) -> str | None:
-    """Return the problem of the pair itself. Its request is not checked here."""
+    """Return the first problem of a pair's references or request, or None."""
     return next(_wrong_names(source, pair), None) or _wrong_request(source, pair)
 
 
 def _wrong_names(source: ApolloSource, pair: ApolloPair) -> Iterator[str]:
-    """Yield references of the pair to things that do not exist, and references that are missing."""
+    """Yield a message for each reference of the pair that is missing, or refers to something that does not exist."""
     flow, session = FLOWS.get(pair.flow), source.sessions.get(pair.session)
     if flow is None:
         yield f"there is no flow {pair.flow!r}; there are {', '.join(FLOWS)}"
@@ -434,7 +435,7 @@ def _wrong_names(source: ApolloSource, pair: ApolloPair) -> Iterator[str]:
     if session is None or session.user != pair.user:
         yield f"user {pair.user} has no session {pair.session!r} in {SESSIONS}"
     elif session.kind != "preference":
-        yield f"its session {session.id} is {session.kind}, by {SESSIONS}: it is to be of the kind preference"
+        yield f"its session {session.id} is of the kind {session.kind}; it must be of the kind preference"
     yield from flow.problems(pair.values, pair.order)
     for slot in flow.slots:
         if slot not in pair.slots:
@@ -447,18 +448,18 @@ def _wrong_tools(pair: ApolloPair) -> Iterator[str]:
         if tool not in TOOLS:
             yield f"tools: there is no tool {shown(tool)}"
         if pair.tools.count(tool) > 1:
-            yield f"tools: {tool} is there twice"
+            yield f"tools: {tool} occurs twice"
     if len(pair.tools) > TOOLS_OFFERED:
-        yield f"tools: there are {len(pair.tools)}; no more than {TOOLS_OFFERED} are offered"
+        yield f"tools: there are {len(pair.tools)}; the maximum is {TOOLS_OFFERED}"
     for call in pair.gold:
         if problem := _wrong_call(call.call()):
             yield problem
         elif call.name not in pair.tools:
-            yield f"tools: {call.name} is missing, which is called by its gold"
+            yield f"tools: {call.name} is missing, but a gold call uses it"
 
 
 def _wrong_request(source: ApolloSource, pair: ApolloPair) -> str | None:
-    """Return the problem of a day or slots with which the flow's calls cannot be made."""
+    """Return the problem of a day or a slot with which the flow's calls cannot run, or None."""
     try:
         source.world.day(pair.today, "today")
     except CallError as error:

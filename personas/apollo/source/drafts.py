@@ -60,7 +60,7 @@ class ApolloDraft(Record):
 
 
 class UserDraft(ApolloDraft):
-    """A user of an assistant. The keys are those of `ApolloUser`."""
+    """A draft of a user of an assistant. The keys are those of `ApolloUser`."""
 
     name: Text
     gender: Text
@@ -105,7 +105,7 @@ class PreferenceSet(Record):
 
 
 class PreferencesDraft(ApolloDraft):
-    """The successive preferences of a user for a flow.
+    """A draft of the successive preferences of a user for a flow.
 
     Attributes:
         flow: The flow's name.
@@ -133,7 +133,7 @@ class PreferencesDraft(ApolloDraft):
 
 
 class SessionDraft(ApolloDraft):
-    """A past session.
+    """A draft of a past session.
 
     Attributes:
         about: The hash of the inputs from which the session was written. If preferences change, the session becomes
@@ -148,13 +148,14 @@ class SessionDraft(ApolloDraft):
 
 
 class QueryDraft(ApolloDraft):
-    """A later query.
+    """A draft of a query that is asked after the sessions.
 
     Attributes:
         about: The hash of the inputs from which the query was written, as in `SessionDraft`.
-        kind: The speaker: the user, or an observer who describes the user.
+        kind: The speaker: the user (`reactive`), or an observer who describes the user (`proactive`).
         query: The text.
-        verified: The number of answers without the history that were wrong, as they should be.
+        verified: The number of answers that were given without the history. All of them were wrong, as is required,
+            because the query must depend on the history.
     """
 
     about_itself: ClassVar[frozenset[str]] = ApolloDraft.about_itself | {"verified"}
@@ -209,7 +210,7 @@ class DraftsMeta(ApolloMeta):
 def read_drafts(folder: Path) -> tuple[DraftsMeta, dict[str, UserDrafts]]:
     """Read a folder's settings, and its drafts by user, in the order of `users.jsonl`.
 
-    Only the files of these two are required.
+    Only the settings and `users.jsonl` are required; the files of other drafts may be missing.
 
     Raises:
         DataError: If there are no users, or a line is invalid or refers to an unknown user.

@@ -39,7 +39,7 @@ class ApolloHistory:
         sessions: The sessions, oldest first.
         tools: The names of the tools offered to the agent.
         place: The position of the session that states the preference, from 1.
-        earlier: The positions of sessions with outdated preferences, oldest first. It and `stale` are empty unless
+        earlier: The positions of sessions with outdated preferences, oldest first. This and `stale` are empty unless
             preferences evolve.
         stale: The calls that each outdated preference leads to.
         tokens: The number of tokens of the first message.
@@ -58,7 +58,7 @@ class ApolloHistory:
 def first_message(user: ApolloUser, pair: ApolloPair, sessions: Sequence[ApolloSession]) -> str:
     """Return an agent's first message: the user, the history and the request.
 
-    Lengths of histories are measured on it.
+    The length of a history is the length of this message.
     """
     return "\n".join(
         [
@@ -99,7 +99,7 @@ def history(
         source: The source of its sessions.
         pair: The query and the session that states its preference.
         length: Maximum number of tokens. At least nine tenths of them are used.
-        sessions: The number of sessions, in place of a length.
+        sessions: The number of sessions, if no length is given.
         place: The position of the session that states the preference, from 1; by default drawn for the pair.
         evolving: Whether sessions with the user's other preferences for the flow come before this session.
         counter: A function that counts tokens.
@@ -108,7 +108,7 @@ def history(
         HistoryError: If the user has too few sessions for the history, or the position is outside the history.
     """
     if (length is None) == (sessions is None):
-        raise HistoryError("a history is made to a length or to a number of sessions: give one of them")
+        raise HistoryError("a history has either a length or a number of sessions: give one of them")
     user = source.users[pair.user]
     told = [*(_earlier(source, pair) if evolving else ()), pair]
     telling = [source.sessions[each.session] for each in told]
@@ -117,7 +117,8 @@ def history(
         chosen = order[: sessions - len(telling)]
         if sessions < len(telling) or len(chosen) + len(telling) < sessions:
             raise HistoryError(
-                f"sessions {sessions}: pair {pair.id} has {len(telling)} that matter and {len(order)} unrelated ones"
+                f"sessions {sessions}: pair {pair.id} has {len(telling)} that state preferences and {len(order)} "
+                "unrelated ones"
             )
     else:
         chosen = _filled(user, pair, telling, order, length or 0, counter)
@@ -204,13 +205,13 @@ def _arranged(
 ) -> tuple[list[ApolloSession], list[int]]:
     """Return all sessions in order, and the positions of those that state preferences.
 
-    The pair's random stream draws these.
+    The positions are drawn from the pair's random stream, unless `place` is given.
     """
     draw, count = _draw(pair, "place"), len(chosen) + 1
     before = [int(share * count) for share in sorted(draw.random() for _ in telling)]
     if place is not None:
         if len(telling) > 1 or not 1 <= place <= count:
-            raise HistoryError(f"place {place}: give one from 1 to {count}, and none where preferences evolve")
+            raise HistoryError(f"place {place}: give one from 1 to {count}, or none if preferences evolve")
         before = [place - 1]
     arranged = list(chosen)
     for number, (session, unrelated) in enumerate(zip(telling, before, strict=True)):
@@ -221,7 +222,8 @@ def _arranged(
 def _tools(source: ApolloSource, pair: ApolloPair, counter: TokenCounter) -> tuple[tuple[str, ...], int]:
     """Return the offered tools, shuffled, and how many are borrowed.
 
-    They are the flow's and others in the shortest history.
+    They are the flow's tools, others that occur in the shortest history, and, if these are too few, borrowed ones:
+    tools of the user's other sessions.
     """
     user, telling, order = source.users[pair.user], [source.sessions[pair.session]], _unrelated(source, [pair])
     shown = _filled(user, pair, telling, order, SHORTEST, counter)

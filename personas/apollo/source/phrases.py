@@ -90,7 +90,7 @@ class FacetPhrases:
         }
 
     def form(self, wanted: PreferenceForm) -> PreferenceForm:
-        """Return the form in which the facet is stated. A plain facet is explicit unless it is chosen from a list."""
+        """Return the form in which the facet is stated. A plain facet uses only `explicit` and `choice`."""
         return "explicit" if self.plain and wanted != "choice" else wanted
 
     def exchange(self, value: Value, form: PreferenceForm, draw: random.Random, used: set[str]) -> tuple[str, str]:
@@ -146,7 +146,7 @@ class FacetPhrases:
 
     @cached_property
     def labels(self) -> Mapping[Value, Sequence[str]]:
-        """All names of each value, including names in lists of options."""
+        """All names of each value, including its name in lists of options."""
         return {value: (*self.names[value], self._label(value).casefold()) for value in self._values}
 
     @cached_property
@@ -172,7 +172,7 @@ class FacetPhrases:
         return str(words.get("label", words["names"][0]))
 
     def _left_over(self, reply: str) -> tuple[PreferenceForm, Value] | None:
-        """Return the one value that no complaint excludes."""
+        """Return the form and the only value that the complaints in a reply do not exclude; None if several remain."""
         spared = [
             value
             for value, words in self._values.items()

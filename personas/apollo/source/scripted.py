@@ -61,7 +61,7 @@ class UserPart(NamedTuple):
 
     Attributes:
         sessions: All sessions.
-        pairs: The pairs of all flows with pairs.
+        pairs: The pairs of all flows for which pairs were found.
         left_out: The reasons why the other flows have no pairs.
     """
 
@@ -168,7 +168,7 @@ def _told_and_asked(
         refused = pair_refusal(world, user, pair, session)
         if refused is None:
             return pair, session
-    raise PairError(f"pair {name}: none of {_TRIES} wordings will do, the last for this: {refused}")
+    raise PairError(f"pair {name}: none of {_TRIES} wordings passes the checks; the last one was rejected: {refused}")
 
 
 _ELSEWHERE = 10_000

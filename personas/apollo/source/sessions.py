@@ -72,7 +72,7 @@ def _told_twice(session: ApolloSession) -> bool:
 
 
 def interests_shown(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
-    """Return the value that a user's unrelated calls use most often, by parameter, if it is used more than once.
+    """Return, by parameter, the value that a user's unrelated calls use most often, if it is used more than once.
 
     Only parameters with a list of values count. A number of minutes, for example, is not an interest.
     """
@@ -326,7 +326,7 @@ def told_piece(
 
     Args:
         wanted: The preference that the calls follow.
-        told: The preference that is stated, which is normally the same.
+        told: The preference that the session states, which is normally the same.
         form: The form in which it is stated.
         resident: The user's city and addresses.
         slots: The request's slots.
