@@ -1,4 +1,4 @@
-"""Personas of PersonaLens (profile, affinity schema, tasks and situations), and repairs that readers of files make."""
+"""Personas of PersonaLens (profiles, affinity schema, tasks and situations), and the repairs made by readers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOREIGN_AFFINITY = "affinities that a task names but its domains lack"
 RESPELT_AFFINITY = "affinities matched by another spelling (Favourite/Favorite)"
 TAGGED_AFFINITY = "affinities matched without their '(Domain)' suffix"
 NON_ASCII = "profiles with letters beyond ASCII"
-FREE_SITUATION = "devices, days or times told in free words"
+FREE_SITUATION = "devices, days or times in free wording"
 HALVES = "values with half a character in a text, which was replaced"
 MASKED_TASK = "tasks left out because one of the domains is masked"
 
@@ -60,7 +60,7 @@ def _one(kind: str) -> str:
 
 
 def domain_name(key: str, known: Iterable[str]) -> str:
-    """Return the domain of a key: the key itself, or the known name that is left without stray characters."""
+    """Return the domain of a key: the known name that equals it without stray characters, or else the key itself."""
     if key in known:
         return key
     bare = re.sub(r"[^A-Za-z ]", "", key).strip().casefold()
@@ -80,7 +80,7 @@ def is_untold(value: str) -> bool:
 
 
 def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str | None]:
-    """Return the known affinity that a task's text refers to, and the kind of repair that was needed.
+    """Return the known affinity to which a task's text refers, and the kind of repair that was needed.
 
     Both may be `None`.
     """
@@ -162,7 +162,7 @@ class Domain(Frozen):
     Attributes:
         affinities: The preferences (P) by name, without empty ones.
         summary: A summary of past interactions (I), as prose.
-        of_interest: Whether the domain is not masked. A person gets no task that involves a masked domain.
+        of_interest: Whether the domain is not masked. A person gets no tasks that involve a masked domain.
     """
 
     affinities: Mapping[str, Affinity]
@@ -240,7 +240,7 @@ class AffinityType(Frozen):
     possible_values: tuple[str, ...] = ()
 
     def spelt(self, given: Sequence[str], open_values: bool) -> tuple[list[str], str]:
-        """Return values in the schema's spelling, without duplicates or line breaks, and their problem or ''.
+        """Return values in the schema's spelling, without duplicates or line breaks, and a description of any problem.
 
         Args:
             given: The values.
@@ -267,9 +267,9 @@ class DomainSchema(Frozen):
     affinities: tuple[AffinityType, ...]
 
     def spelt(self, given: Iterable[tuple[str, Sequence[str]]], open_values: bool) -> tuple[dict[str, Any], str]:
-        """Return preferences in the schema's order and spelling, and any problems with them.
+        """Return preferences in the schema's order and spelling, and a description of any problem.
 
-        A preference that takes several values may have none. It is then left out.
+        A preference that takes several values may have no value. It is left out in this case.
 
         Args:
             given: Names and values.
@@ -309,7 +309,7 @@ class AffinitySchema(Frozen):
         """Read a `schema.json` in the release's layout.
 
         Raises:
-            DataError: If the file is missing, is not JSON, or is not such a list.
+            DataError: If the file is missing, is not JSON, or holds no list of domains.
         """
         domains = read_domains(path)
         return cls(types={(d.domain, a.name): a for d in domains for a in d.affinities})
@@ -331,7 +331,7 @@ def read_domains(path: Path) -> list[DomainSchema]:
     """Read the domains of a `schema.json`, in order.
 
     Raises:
-        DataError: If the file is missing, is not JSON, or is not such a list.
+        DataError: If the file is missing, is not JSON, or holds no list of domains.
     """
     values = well_formed_value(read_json(path))
     if not isinstance(values, list):

@@ -46,10 +46,10 @@ def read_rows(path: Path, text: str) -> Iterator[Place]:
 
     Args:
         path: A file whose suffix states its format, or a pool folder with one JSON Lines file.
-        text: The name of the column for rows that are only a text.
+        text: The name of the column for rows that consist of a single text.
 
     Raises:
-        DataError: If the file cannot be read or has another format, or if a row is neither columns nor a text.
+        DataError: If the file cannot be read or has another format, or if a row is neither a mapping nor a text.
     """
     if path.is_dir():
         path = _only_file(path)
@@ -71,11 +71,11 @@ def read_rows(path: Path, text: str) -> Iterator[Place]:
 
 
 def study_advice(path: Path, *columns: str) -> Advice | None:
-    """Return the advice to make a study of a file, for readers of another form of people.
+    """Return the advice to make a study from a file that does not have the form expected by a reader of people.
 
     Args:
         path: The file.
-        columns: The columns that a reader of JSON wants.
+        columns: The columns that the reader expects in JSON rows.
 
     Returns:
         `None` if the file has no rows, only texts, or JSON rows with all of these columns.
@@ -92,7 +92,7 @@ def study_advice(path: Path, *columns: str) -> Advice | None:
 
 @contextmanager
 def advising_study(path: Path, *columns: str) -> Iterator[None]:
-    """Add the advice of `study_advice` to errors in a file."""
+    """Add the advice of `study_advice` to errors that are raised for a file."""
     try:
         yield
     except DataError as error:
@@ -105,7 +105,7 @@ def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
 
     Args:
         row: A mapping, or a text.
-        text: The name of the column for a row that is only a text.
+        text: The name of the column for a row that consists of a single text.
         place: The file or argument that contains the row, for error messages.
         number: The row's line or number there.
 
@@ -265,7 +265,7 @@ def read_demographics(path: Path | None = None) -> DemographicSource:
 
 
 class _Draw(Record):
-    """The weights of a key's values, for people who have one of the given values of other keys."""
+    """The weights of a key's values, for people who have one of the given values for each of some other keys."""
 
     key: str
     given: Mapping[str, tuple[str, ...]] = {}

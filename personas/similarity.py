@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 Vector: TypeAlias = NDArray[np.float32]
 
 THRESHOLD = 0.6
-"""ALOE's default threshold. A text is kept if its similarity to each text kept before is at most this value."""
+"""ALOE's default threshold. A text is kept if its similarity to every text that was kept before it is at most this
+value.
+"""
 
 LEXICAL = "lexical"
 EMBEDDERS = "lexical, st:MODEL (sentence-transformers: a name or a folder) or litellm:PROVIDER/MODEL"
@@ -59,7 +61,7 @@ class LexicalEmbedder:
 
     meaning = (
         "lexical similarity is about the share of content words that two texts have in common: 0.6 is three words in "
-        "five, a reworded copy; texts of unrelated people are below 0.3; synonyms are not seen"
+        "five, a reworded copy; texts of unrelated people are below 0.3; synonyms count as different words"
     )
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -99,7 +101,7 @@ def check_embedder(spec: str) -> None:
     """Check that a text specifies an embedder.
 
     Raises:
-        EmbedderError: If it does not. The message states the valid forms.
+        EmbedderError: If it specifies none. The message states the valid forms.
     """
     kind, _, model = spec.partition(":")
     if spec != LEXICAL and not (kind in ("st", "litellm") and model.strip()):
@@ -173,7 +175,7 @@ class VectorIndex:
         self._rows = np.array(vectors, dtype=np.float32) if vectors else np.zeros((0, 0), dtype=np.float32)
 
     def nearest(self, vector: Vector) -> tuple[int, float] | None:
-        """Return the index and the similarity of the most similar vector, or `None`. Among equals, it is the first.
+        """Return the index and the similarity of the (first) most similar vector; `None` if there is none.
 
         Similarities are rounded to six digits, so that floating-point differences between machines do not matter.
 
@@ -238,7 +240,7 @@ def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
 
 
 def count_passing(vectors: Sequence[Vector], threshold: float) -> int:
-    """Return how many texts of a pool pass a filter that processes them in this order."""
+    """Return how many texts of a pool pass a filter that processes them in the order of the vectors."""
     kept = VectorIndex()
     for vector in vectors:
         nearest = kept.nearest(vector)
@@ -305,7 +307,7 @@ def content_words(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Return an English word roughly without its inflection. `bakes`, `baked` and `baking` give the same stem."""
+    """Return an approximate stem of an English word. `bakes`, `baked` and `baking` give the same stem."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     for suffix, ending in (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):

@@ -37,7 +37,7 @@ class PoolEntry(Record):
         id: A hash of the text, unless the file gives another id.
         text: The text in English, with one sentence per fact or trait.
         round: The round that wrote it; 0 for seeds.
-        neighbour: The id of the most similar earlier entry; `None` for the first entry, and if unknown.
+        neighbour: The id of the most similar earlier entry; `None` for the first entry, or if it is unknown.
         similarity: The cosine similarity to the entry `neighbour`, rounded to four digits.
     """
 
@@ -62,8 +62,8 @@ BLANK = "blank lines left out"
 TRAILING = "lines with spaces at their end"
 SEVERAL = "lines with several values split"
 MARKED = "byte order marks left out"
-SIXTEEN = "files in UTF-16 read as such"
-FOREIGN = "lines beyond UTF-8 read as Windows-1252"
+SIXTEEN = "files read as UTF-16"
+FOREIGN = "lines read as Windows-1252"
 
 _GAP = re.compile(r"[\s,]*")
 
@@ -86,7 +86,7 @@ def values_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, Any]]:
 
 
 def _lines(path: Path, repairs: Repairs) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines as UTF-8 or Windows-1252 bytes, without a byte order mark."""
+    """Yield the lines with their numbers, as UTF-8 or Windows-1252 bytes, without a byte order mark."""
     for number, line in read_lines(path):
         if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             repairs[SIXTEEN] += 1
@@ -135,7 +135,7 @@ def check_id(id_: str, lines: dict[str, int], path: Path, number: int) -> None:
     """Check that no earlier line has this id, and record the line for the id.
 
     Raises:
-        DataError: If an earlier line has it.
+        DataError: If an earlier line has this id.
     """
     if id_ in lines:
         raise DataError(path, f"the id {id_!r} is already used on line {lines[id_]}", number)
@@ -152,7 +152,7 @@ _SEEDS = Path(__file__).parent / "seeds"
 def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
     """Yield all entries of a file, including duplicates, each with its line number.
 
-    A line is an object with at least a `text` or, as in the release, only a text.
+    A line is an object with at least a `text` or, as in the release, a single text.
 
     Raises:
         DataError: If the file cannot be read or a line is invalid.
@@ -254,7 +254,7 @@ def read_personas(path: Path, repairs: Repairs | None = None) -> list[Persona]:
             personas.append(persona)
     if not personas:
         advice = Advice("combine", "combine a pool of profiles and one of personalities", {"path": path})
-        raise DataError(path, "contains no persona", advice=advice)
+        raise DataError(path, "contains no personas", advice=advice)
     return personas
 
 
@@ -284,7 +284,7 @@ def combined(
         seed: The seed of the draw.
 
     Raises:
-        ValueError: If there are fewer different pairs.
+        ValueError: If fewer than `count` different pairs exist.
     """
     pairs = len(profiles) * len(personalities)
     if not 1 <= count <= pairs:

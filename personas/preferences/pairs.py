@@ -1,4 +1,4 @@
-"""Preference pairs and their reader, and the data from which pairs are generated: topics, drafts, chats."""
+"""Preference pairs and their reader, and the data from which pairs are generated: topics, personas, drafts, chats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ChatLine(Frozen):
 
 
 class PreferencePair(Frozen):
-    """A preference p in one of its forms, and a later question q.
+    """A preference p in one of its forms, and a question q that is asked later.
 
     Attributes:
         topic: E.g. `travel_hotel`.
@@ -61,7 +61,7 @@ class PreferencePair(Frozen):
 
 
 CHOICE_TALK = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
-"""The keys of the messages in the talk of a choice. The speakers are user, assistant, user, assistant."""
+"""The keys of the messages in the talk of a choice. The user and the assistant speak in turn; the user begins."""
 
 _LINES_PER_TURN = 2
 
@@ -89,7 +89,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a JSON list, or of a file with one object per line.
 
     Raises:
-        DataError: If the file cannot be read or holds anything else.
+        DataError: If the file cannot be read or has other contents.
     """
     text = read_text(path)
     if text.lstrip().startswith("["):
@@ -112,7 +112,7 @@ def read_models(path: Path, type_: type[Model], *, once: str = "") -> list[Model
         once: A key whose values must be unique.
 
     Raises:
-        DataError: If the file cannot be read or has no row, or a row is invalid or a duplicate.
+        DataError: If the file cannot be read or has no rows, or a row is invalid or a duplicate.
     """
     found: list[Model] = []
     places: dict[Any, int] = {}
@@ -129,7 +129,7 @@ def text_of(path: Path, place: str, row: dict[str, Any], key: str, default: str 
     """Return a text of a row.
 
     Raises:
-        DataError: If the value is missing, empty or not a text. With a default, only if it is not a text.
+        DataError: If the value is missing, empty or not a text; if there is a default, only if it is not a text.
     """
     value = row.get(key, default)
     if not isinstance(value, str) or (default is None and not value.strip()):
@@ -160,7 +160,7 @@ class PreferencePairs:
         path: A folder in the release's layout (or the folder above its `benchmark_dataset`), or a file.
 
     Raises:
-        DataError: If the path is neither.
+        DataError: If the path is neither a folder in this layout nor a file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -178,14 +178,14 @@ class PreferencePairs:
         """Return all topics in alphabetical order.
 
         Raises:
-            DataError: If there is no topic.
+            DataError: If there are no topics.
         """
         if self._own is not None:
             return sorted(self._own)
         folder = self.path / FOLDERS["explicit"]
         topics = sorted(path.stem for path in folder.glob("*.json"))
         if not topics:
-            raise DataError(folder, "contains no topic; each topic needs a file <topic>.json")
+            raise DataError(folder, "contains no topics; each topic needs a file <topic>.json")
         return topics
 
     def pairs(self, topic: str, form: Form, *, with_options: bool = False) -> Iterator[PreferencePair]:
@@ -243,7 +243,7 @@ class PreferencePairs:
 
 
 def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[ChatLine, ...]:
-    """Return the conversation that states p, which is the two turns of a choice or a persona's talk."""
+    """Return the conversation that states p: the two turns of a choice, or a persona's talk."""
     if form == "explicit":
         return ()
     talk = row.get(f"{form}_conversation", row.get("conversation"))
@@ -256,7 +256,7 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
         for number in range(len(talk)):
             turn = talk.get(str(number))
             if not isinstance(turn, dict):
-                raise DataError(path, f"{place}: 'conversation' has no turn {str(number)!r}; they count from '0'")
+                raise DataError(path, f"{place}: 'conversation' has no turn {str(number)!r}; turns count from '0'")
             said += [(speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in _SPEAKERS]
     return tuple(ChatLine.model_validate({"speaker": speaker, "content": content}) for speaker, content in said)
 
@@ -319,7 +319,7 @@ class PairRating(Frozen):
 
 
 class ChoiceTalk(Record):
-    """Two turns in which a preference shows through what the user chooses; the keys are those of the release."""
+    """Two turns in which the user's choice reveals a preference; the keys are those of the release."""
 
     query: Text
     assistant_options: Text
@@ -386,7 +386,7 @@ class Draft(Record):
         return not self.dropped and all(made) and bool(self.conflicting_preference)
 
     def renewed(self) -> Draft:
-        """Return the draft; if its pair was edited, without the results of the stages, so that they run again."""
+        """Return the draft. If its pair was edited, the results of all stages are removed, so that they run again."""
         if self.text_id in ("", self.own_id):
             return self.model_copy(update={"dropped": ""}) if self.chosen else self
         return Draft(topic=self.topic, preference=self.preference, question=self.question, explanation=self.explanation)
@@ -441,7 +441,7 @@ class PairTopic(Record):
 
 
 class Teller(Record):
-    """A persona for talks about its own affairs, in a line that reveals no preference."""
+    """A persona that can state a preference in a talk about its own affairs; its one line reveals no preference."""
 
     persona: Text
 

@@ -68,8 +68,8 @@ def test_pool_of_the_release_is_read(tmp_path: Path) -> None:
     ("content", "told"),
     [
         (b"\xef\xbb\xbf" + '"Zoë bakes."\n'.encode(), "1 byte order mark left out"),
-        ('"Zoë bakes."\n'.encode("utf-16"), "1 file in UTF-16 read as such"),
-        ('"Zoë bakes."\n'.encode("cp1252"), "1 line beyond UTF-8 read as Windows-1252"),
+        ('"Zoë bakes."\n'.encode("utf-16"), "1 file read as UTF-16"),
+        ('"Zoë bakes."\n'.encode("cp1252"), "1 line read as Windows-1252"),
         ('"Zoë\\n  bakes."\n'.encode(), "1 text with stray spaces or line breaks repaired"),
         ('"Zoë bakes."\n"Zoë  bakes."\n""\n'.encode(), "1 empty text left out; 1 repeated text left out"),
     ],

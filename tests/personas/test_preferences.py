@@ -75,7 +75,7 @@ def _talk(**changes: Any) -> Callable[[list[dict[str, Any]]], Any]:
             "row 1: 'conversation' is None; it must be an object for the form choice",
         ),
         ("choice", _talk(user_selection=None), "row 1: 'user_selection' is None; it must be a text"),
-        ("persona", _talk(**{"3": "what"}), "row 1: 'conversation' has no turn '3'; they count from '0'"),
+        ("persona", _talk(**{"3": "what"}), "row 1: 'conversation' has no turn '3'; turns count from '0'"),
         ("persona", _talk(**{"2": {"user": "A"}}), "row 1, turn 2: 'assistant' is missing"),
         (
             "mcq",

@@ -69,7 +69,7 @@ def test_stray_keys_withheld_values_and_odd_spellings_are_repaired_and_counted(t
         "2 '[Redacted]' or 'N/A' values left out",
         "1 affinity matched without their '(Domain)' suffix",
         "1 affinity that a task names but its domains lack",
-        "kept unchanged, no action needed: 1 device, day or time told in free words, 1 profile with",
+        "kept unchanged, no action needed: 1 device, day or time in free wording, 1 profile with",
     ):
         assert count in release.repairs.summary()
     assert "\n" not in release.repairs.summary()
