@@ -221,7 +221,7 @@ def _game_recommendation(world: World, call: ToolCall) -> _Said:
 
 
 def _search_products(world: World, call: ToolCall) -> _Said:
-    """Return products, which are the same for any order.
+    """Return products. The same products are found whatever order is requested.
 
     Orders by novelty and by match are random, because rows do not show these properties.
     """

@@ -170,7 +170,7 @@ class _Texts(tuple[str, ...]):
 
 
 class _Ids(Sequence[str]):
-    """Ids of some letters and six digits, generated on access."""
+    """Ids of given letters and six digits, generated on access."""
 
     def __init__(self, letters: str) -> None:
         self._letters = letters

@@ -240,7 +240,7 @@ class Availability:
         self._wake_one()
 
     def _wake_one(self) -> None:
-        """Wake the next waiting call to check again."""
+        """Wake the next waiting call, so that it checks again whether it may be sent."""
         while self._waiting:
             if not (future := self._waiting.popleft()).done():
                 future.set_result(None)

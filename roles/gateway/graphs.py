@@ -399,7 +399,7 @@ def _plain(value: Any) -> Any:
 
 
 class Namespaces:
-    """The namespaces seen in a store; each is examined once, because a store has some for each person of a run."""
+    """The namespaces seen in a store; each is examined once, because a store has namespaces for each person."""
 
     def __init__(self) -> None:
         self._of_people: dict[str, list[tuple[str, ...]]] = {}

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of calls, named by its GenAI conventions. Its packages are an optional dependency.
+"""OpenTelemetry spans of calls, named by the GenAI conventions. The packages are an optional dependency.
 
 A span covers a role's call with all its attempts. It contains no messages, because traces have more readers than runs.
 """

@@ -111,7 +111,7 @@ class Voice:
 
 
 def new_line(own: Sequence[str], draws: Draws, remarks: Callable[[Draws], Iterable[str]]) -> str:
-    """Join remarks to a line that differs from all earlier ones, if such a line is found in eight tries."""
+    """Join remarks into a line that differs from all earlier ones, if such a line is found in eight tries."""
     line = ""
     for attempt in range(8):
         parts = [part.strip() for part in remarks(draws.fork(attempt)) if part.strip()]

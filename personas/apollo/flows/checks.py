@@ -83,7 +83,7 @@ def find_pairs(
     count: int,
     also: Callable[[Slots], str | None] | None = None,
 ) -> list[list[FlowPair]]:
-    """Return `count` pairs of requests for each preference of a resident; arguments as for `find_sets`.
+    """Return `count` pairs of requests for each preference of a resident; for the arguments, see `find_sets`.
 
     Raises:
         FlowError: If there are too few pairs.
@@ -201,7 +201,7 @@ def _repeated(request: FlowRequest, before: Slots) -> str | None:
 
 
 def _not_played(request: FlowRequest, gold: Gold) -> str | None:
-    """Refuse requests whose calls fail with only their own tools, or whose results differ from the flow's."""
+    """Refuse requests whose calls fail, or have other results than in the flow, if only their own tools are offered."""
     tools = {call.name for call in gold.calls}
     for call, output in zip(gold.plain(), gold.outputs, strict=True):
         again = execute(request.world, call, tools)
