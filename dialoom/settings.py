@@ -614,7 +614,10 @@ class ProcessSettings(LimitSettings, total=False):
 
 
 class RunSettings(PlayerSettings, total=False):
-    """The settings of a new run, apart from its recipe."""
+    """The settings of a new run, apart from its recipe.
+
+    A setting that affects results also needs a field of `RunConfig`, to which `resolve` of the API passes it.
+    """
 
     model: Annotated[
         ModelLike | None,

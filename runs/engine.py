@@ -232,7 +232,7 @@ class Engine:
         self._is_stateful = any(each.stateful for players in store.config.players for each in players.values())
         self._users = [cast, *(cast.with_model(USER, each) for each in store.config.users)]
         self.stop_rule = StopRule(on_event, fail_on_error or FailOnError(), self.drain)
-        self._control: dict[str, RunControl] = {}
+        self._graph_controls: dict[str, RunControl] = {}
         self._workers: list[asyncio.Task[None]] = []
 
     @property
@@ -243,7 +243,7 @@ class Engine:
     def drain(self) -> None:
         """Begin no new work, and stop each conversation at its next checkpoint."""
         self.stop_rule.is_draining = True
-        for control in self._control.values():
+        for control in self._graph_controls.values():
             control.request_drain("interrupted")
         self._drain_calls()
 
@@ -323,7 +323,7 @@ class Engine:
 
     async def _attempt(self, work: Work, graph: Compiled, resuming: bool, *, is_last: bool) -> None:
         config: RunnableConfig = {"configurable": {"thread_id": work.thread}, "recursion_limit": _NO_LIMIT}
-        control = self._control[work.thread] = RunControl()
+        control = self._graph_controls[work.thread] = RunControl()
         try:
             state = await self._play(work, graph, config, control, resuming)
             await self._store.results.finish(work, self._outcome(work, state))
@@ -341,7 +341,7 @@ class Engine:
         else:
             self.stop_rule.count(ScenarioDone(work.position + 1, work.id))
         finally:
-            del self._control[work.thread]
+            del self._graph_controls[work.thread]
 
     async def _play(
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool

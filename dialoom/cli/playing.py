@@ -1,4 +1,4 @@
-"""`run`, `resume`, `retry`, `judge` and `--dry-run`: the API's operations under a progress display."""
+"""`run`, `resume`, `retry`, `judge` and `--dry-run`: the API's operations under a progress display, stopped by Ctrl-C."""
 
 from __future__ import annotations
 

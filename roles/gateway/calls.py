@@ -221,7 +221,8 @@ class Request:
     def key(self, place: CallPlace) -> str:
         """Return the call's key: the SHA-256 of the request and its place, including the numbers `ask` and `sample`.
 
-        For a common call, the prompt's id is used instead of the place.
+        For a common call, the prompt's id is used instead of the place. What does not shape the reply (the address, the
+        timeout, the session) is left out.
         """
         at = [place.scenario, place.node, place.step, place.ordinal]
         content = [
