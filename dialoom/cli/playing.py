@@ -1,4 +1,4 @@
-"""`run`, `resume`, `retry`, `judge` and `--dry-run`: the API's operations under a progress display, stopped by Ctrl-C."""
+"""`run`, `resume`, `retry`, `judge` and `--dry-run` under a progress display; Ctrl-C stops them."""
 
 from __future__ import annotations
 
