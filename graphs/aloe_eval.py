@@ -103,7 +103,7 @@ class Scores:
         return Alignment(tuple(estimates), average, rate, normalized, r_squared, line)
 
     def _table(self) -> Floats:
-        """Return sorted scores by dialogue and round, NaN where missing. Dialogues without any score are left out."""
+        """Return sorted scores by dialogue and round; NaN where missing. Dialogues without any score are left out."""
         if not self._rounds:
             return np.empty((0, 0))
         table = np.column_stack([np.frombuffer(column) for column in self._rounds])
@@ -132,7 +132,7 @@ def _levels(weights: Floats, table: Floats) -> Floats:
 
 
 def _figures(levels: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Return average, slope, intercept, normalized slope and R^2 of each row of levels; NaN where undefined."""
+    """Return the average, slope, intercept, normalized slope and R^2 of each row of levels; NaN where undefined."""
     present = ~np.isnan(levels)
     n = present.sum(axis=1).astype(np.float64)
     rounds = np.where(present, np.arange(1.0, levels.shape[1] + 1), 0.0)
@@ -157,7 +157,7 @@ def _divided(above: Floats, below: Floats) -> Floats:
 
 
 def _is_constant(scores: Floats) -> bool:
-    """Return whether all scores of a judge are equal, given enough of them; missing scores are NaN."""
+    """Return whether there are enough scores of a judge, and all are equal. Missing scores are NaN."""
     had = scores[~np.isnan(scores)]
     return bool(had.size) and is_constant(had.size, float(had.min()), float(had.max()))
 
@@ -193,20 +193,20 @@ _LEVELS = (
 _FIGURES = (
     "Average: mean of AL(k) over the rounds. IR: slope of the least-squares line through AL(k), in points per round. "
     "N-IR: the same slope with the lowest AL(k) as 0 and the highest as 1. R²: how well the line fits. "
-    "A dash: undefined, as the N-IR and R² of a flat AL are."
+    "A dash: the figure is undefined, such as N-IR and R² if AL(k) is constant."
 )
 _ASKEW = (
     "Resampling adds noise, which widens the range of AL(k) and worsens the fit of the line: if AL(k) hardly changes, "
     "the intervals of N-IR and R² are biased."
 )
 _HAD = (
-    "Not sampled: rounds of finished dialogues without a judgement in this set (outside the judged sample, or the "
+    "Not sampled: rounds of finished dialogues without a judgement in this set (not in the judged sample, or the "
     "judging failed). Not reached: rounds after the failure of a failed dialogue. Only judgements with the status ok "
     "have a score."
 )
 _MEANS = (
-    "Rounds and tokens are means over finished dialogues; tokens are those that the assistant wrote, as its "
-    "provider counted them."
+    "Rounds and tokens are means over finished dialogues. Tokens: those that the assistant wrote, as counted by its "
+    "provider."
 )
 
 
@@ -310,19 +310,19 @@ class _Model:
 
     @property
     def improvement(self) -> list[Cell]:
-        """The average level, IR, N-IR and R²."""
+        """The cells of the average level, IR, N-IR and R²."""
         found = self.alignment
         return [found.average, found.rate, found.normalized_rate, found.r_squared] if found else [None] * 4
 
     @property
     def judgements(self) -> list[Cell]:
-        """The number of judgements by status, and the number of missing judgements."""
+        """The cells of the number of judgements by status, and of the number of missing judgements."""
         counts = [*(self.statuses[status] for status in _STATUSES), self.rounds * self.unsampled]
         return [*counts, self.rounds * self.dialogues - sum(counts)]
 
     @property
     def sizes(self) -> list[Cell]:
-        """The number of dialogues, and their mean sizes."""
+        """The cells of the number of dialogues, of failed ones, and of the mean sizes of the others."""
         done = self.dialogues - self.failed
         tokens = None if self.tokens is None or not self.replies else self.tokens / self.replies
         return [self.dialogues, self.failed, self.replies / done if done else None, tokens]
@@ -340,7 +340,8 @@ class AloeEvalOptions(PersonaOptions):
     """The options of the recipe `aloe-eval`."""
 
     unlike: AbsolutePath | None = Field(
-        None, description="JSONL of personas that were trained on; personas with the same profiles are left out."
+        None,
+        description="JSONL of personas used in training; personas with the same profiles are left out.",
     )
 
 

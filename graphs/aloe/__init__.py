@@ -1,9 +1,9 @@
 """ALOE: preference trees of users who reveal themselves gradually. See docs/design/aloe.md.
 
 The system of section 2.1 of "Aligning LLMs with Individual Preferences via Interaction" (COLING 2025), in our own words
-and code: the state and nodes of a tree, its graph and outcomes. Data of the current round is kept in separate channels
-(`said`, `induced`, ...) until `follow` turns it into a finished round, so a failure never leaves half a round in a
-conversation.
+and code. This module has the state and nodes of a tree, its graph and outcomes. Data of the current round is kept in
+separate channels (`said`, `induced`, ...) until `follow` turns it into a finished round, so a failure never leaves half
+a round in a conversation.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class TreeState(TypedDict, total=False):
 
     Attributes:
         rounds: The finished rounds, as `Outcome.details` holds them.
-        open: The open paths, in the order in which they were opened.
-        said: The user's message of the current round, by path. The next three channels are by path, too.
+        open: The paths that the next round continues, in the order in which they were opened.
+        said: The user's message of the current round, by path. `induced`, `preferred` and `rejected` have the other
+            results of the round, also by path.
         judgements: The judgements of pairs of replies.
         unread: Paths whose reply to the induction prompt could not be parsed.
         broken_off: Lines that were cut off: path, role, and the provider's finish reason.
@@ -128,9 +129,9 @@ async def user(state: TreeState, scene: Scene) -> Update:
 
 
 async def induction(state: TreeState, scene: Scene) -> Update:
-    """For each path, request what the user has revealed of the persona, with the user's lines as evidence.
+    """Request a summary of what the user has revealed of the persona on each path.
 
-    If a reply cannot be parsed, the round continues with the previous round's result, and its path is recorded.
+    If a reply cannot be parsed, the round continues with the previous round's summary, and its path is recorded.
     """
     persona = scene.scenario.persona()
     unread: list[str] = []
@@ -170,7 +171,7 @@ async def rejected(state: TreeState, scene: Scene) -> Update:
 async def follow(state: TreeState, scene: Scene) -> Update:
     """Finish the current round of each path.
 
-    The next round follows one of its replies, or both where the tree branches.
+    In the next round, the conversation continues from one of the two replies, or from both where the tree branches.
     """
     rounds = under_way(state)
     for done in rounds:
@@ -183,7 +184,7 @@ async def follow(state: TreeState, scene: Scene) -> Update:
 
 
 def under_way(state: TreeState) -> list[Round]:
-    """Return the current round of each open path that has both replies; `followed` is still empty in these rounds."""
+    """Return the current round of each open path that has both replies. `followed` is still empty in these rounds."""
     rounds: list[Round] = []
     replies = state.get("preferred", {}).keys() & state.get("rejected", {}).keys()
     written = [path for path in state.get("open", []) if path in replies]
@@ -336,7 +337,7 @@ class Aloe(
         return without_directions(reply)
 
     def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Yield each reply of the tree with the lines before it, so that the gate checks each line once."""
+        """Yield each reply of the tree with the lines before it, in such a way that the gate checks each line once."""
         facts, rounds = self.facts(scenario), outcome.details["rounds"]
         along = tree.first_path(rounds)
         for done in rounds:
@@ -351,7 +352,7 @@ class Aloe(
                 yield Talk([*before, user, last], facts, since=len(before) + bool(number))
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
-        """Return the lines before a pair of replies, and the pair, without revealing which reply used the persona."""
+        """Return a pair of replies and the lines before it, without revealing which reply used the persona."""
         depth, rounds = (judgement.turn or 1) - 1, outcome.details["rounds"]
         # There is one verdict per round. Verdicts are in the order of the rounds' paths.
         verdicts = [each for each in outcome.judgements if each.turn == judgement.turn]

@@ -1,4 +1,4 @@
-"""Trees as outlines, the tables of a run's trees, and their export formats.
+"""Outlines of trees, the tables of a run's trees, and the export formats.
 
 Each round of a tree gives one training example, however many paths continue from it. The example's history is the
 actual conversation: the replies that were followed, whether they were preferred or rejected.
@@ -44,7 +44,7 @@ def _rounds(by_path: Mapping[str, Round], path: str, shown: str) -> Iterator[Out
         yield _round(done, by_path.get(path[:-1]) if path else None, shown)
         if len(done["followed"]) > 1:
             for reply in done["followed"]:
-                text = f"on from the {REPLIES[reply]} reply"
+                text = f"continued from the {REPLIES[reply]} reply"
                 heading = Outline([Span(text, "heading")], kind="branch", is_taken=shown.startswith(path + reply))
                 heading.parts.extend(_rounds(by_path, path + reply, shown))
                 yield heading
@@ -92,7 +92,7 @@ _FIGURES: Mapping[str, Callable[[Round], int | bool | None]] = {
     "preferred followed %": lambda done: done["followed"] == [PREFERRED] if len(done["followed"]) == 1 else None,
     "verified %": lambda done: done["verified"],
 }
-"""The columns of a round's row: each shows the mean of the figure that the function returns."""
+"""The columns of a round's row. Each shows the mean of the values that its function returns."""
 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
@@ -116,12 +116,14 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
     for depth, of_depth in sorted(tallies.items()):
         table.rows.append([depth, pairs[depth], *(tally.estimate() for tally in of_depth.values())])
     table.notes = [
-        f"{states['done']:,} trees; {states['failed']:,} failed, of which the finished rounds are counted.",
-        "Sentences: those induced up to that round. Forks follow both replies and count as neither.",
+        f"{states['done']:,} trees; {states['failed']:,} failed, and only their finished rounds are counted.",
+        "Sentences: those induced up to that round. A fork follows both replies, so it is not counted in "
+        "'preferred followed %'.",
     ]
     if unread:
         table.notes.append(
-            f"Inductions that could not be parsed: {unread:,}. Their rounds continued with the earlier sentences."
+            f"Inductions that could not be parsed: {unread:,}. These rounds continued with the sentences of the "
+            "previous round."
         )
     table.notes.append(intervals())
     return [table, *_order(named)] if tallies else []
@@ -132,7 +134,7 @@ def _order(named: Counter[str]) -> list[Table]:
     if not named:
         return []
     agreed, placed = named["preferred"] + named["rejected"], named["first"] + named["second"]
-    columns = ["pairs", "same reply in both orders %", "of these the preferred one %", "of others the first position %"]
+    columns = ["pairs", "same reply in both orders %", "preferred, if the same %", "first position, if not %"]
     table = Table("order", "Consistency of the pair judge over both orders of the replies", columns)
     shares = [share_of(agreed, agreed + placed), share_of(named["preferred"], agreed), share_of(named["first"], placed)]
     table.rows.append([agreed + placed, *shares])
@@ -194,13 +196,13 @@ def preference(prompt: Prompt, each: Round) -> Rows:
 
 
 def kto(prompt: Prompt, each: Round) -> Rows:
-    """Yield both replies of a round with their labels, which `apart` later moves away from each other."""
+    """Yield both replies of a round with their labels. `apart` later separates them."""
     yield {"prompt": prompt, "completion": _said(each["preferred"]), "label": True}
     yield {"prompt": prompt, "completion": _said(each["rejected"]), "label": False}
 
 
 def apart(rows: Rows) -> Rows:
-    """Yield each wanted reply immediately, and each unwanted reply some rows later.
+    """Yield each row with a wanted reply immediately, and each row with an unwanted reply some rows later.
 
     Within a batch, KTO also pairs a reply with the prompt of the adjacent row, so adjacent rows must differ in their
     prompts.
@@ -235,7 +237,7 @@ def tree_lines(episode: Episode, *_: Any) -> Rows:
 
 
 def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:
-    """Return a function for an exporter: it yields the rows of each round in order."""
+    """Return an exporter's function, which yields the rows of each round in order."""
 
     def items(episode: Episode, *_: Any, options: PairOptions) -> Rows:
         rounds = _finished(episode)
@@ -259,8 +261,8 @@ def _said(reply: str) -> Prompt:
 def _turn(each: Round, step: str) -> dict[str, Any]:
     return {
         "user": each["user"],
-        # Text instead of a list: the release's trainers put the replies into the history. Its dpo.py draws one item of
-        # `rejected`; docs/training-sets.md has the patch.
+        # The replies are texts instead of lists, because the release's trainers put them into the history. Its dpo.py
+        # draws one item of `rejected`; docs/training-sets.md has the patch.
         "assistant": {name: each[name] for name in REPLIES.values()},
         "chosen": REPLIES[step],
         "inferred_profile": each["inferred_profile"] or _NOTHING,
@@ -276,7 +278,7 @@ EXPORTERS: Mapping[str, Exporter] = {
         release_lines,
     ),
     "sft": Exporter(
-        "TRL prompt-completion: the preferred reply after the conversation held", "lines", _pairs(sft), PairOptions
+        "TRL prompt-completion: the preferred reply after the actual conversation", "lines", _pairs(sft), PairOptions
     ),
     "dpo": Exporter(
         "TRL preference: prompt, chosen, rejected", "lines", _pairs(preference), PairOptions, pair_roles=_PAIR_ROLES

@@ -55,7 +55,8 @@ class AloeOptions(PersonaOptions):
         0,
         ge=0,
         le=8,
-        description="Number of first rounds in which both replies are followed; D of them give 2^D conversations.",
+        description="Number of rounds, from the first, in which both replies are followed; D rounds give 2^D "
+        "conversations.",
     )
     verify_pairs: bool = Field(False, description="Have a judge compare the two replies of each round in both orders.")
 
@@ -72,7 +73,7 @@ class PersonaScenario(Scenario):
     Attributes:
         person: The persona's id.
         profile: The facts of the person's life, one sentence each.
-        personality: The traits, one sentence each.
+        personality: The person's traits, one sentence each.
         rounds: The number of messages that the person writes in each conversation.
     """
 
@@ -103,7 +104,7 @@ class AloeScenario(PersonaScenario):
     """One persona's tree.
 
     Attributes:
-        branching: The number of first rounds in which both replies are followed.
+        branching: The number of rounds, from the first, in which both replies are followed.
     """
 
     branching: int = 0
@@ -125,7 +126,9 @@ NAMED = {
     "first": "the two orders disagree: each names the first reply",
     "second": "the two orders disagree: each names the second reply",
 }
-"""The results of a judge that reads both replies in both orders, each with the beginning of its explanation."""
+"""The results of a judge that reads both replies in both orders, each with the beginning of the judgement's
+explanation.
+"""
 _EXPLANATION = re.compile(rf"(?:after ([pr]+): )?(?:({'|'.join(NAMED.values())}):)?")
 
 
