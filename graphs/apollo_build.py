@@ -1,4 +1,4 @@
-"""APOLLO's data from templates. A scenario is a user; the details of its outcome are the user's sessions and pairs."""
+"""APOLLO's data made from templates. A scenario is a user. The outcome's details have the user's sessions and pairs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class BuildOptions(RecipeOptions):
         PAIRS_OF_SET,
         ge=1,
         le=12,
-        description=f"Pairs of a session and a query for each of a user's {SETS} preferences per flow.",
+        description=f"Number of pairs of a session and a query for each of a user's {SETS} preferences per flow.",
     )
     errands: int = Field(
-        ERRANDS, ge=1, le=20, description="Sessions without a preference, per user and unrelated tool."
+        ERRANDS, ge=1, le=20, description="Number of sessions without a preference, per user and unrelated tool."
     )
     world: int = Field(0, description="Seed of the simulated world.")
 
@@ -124,7 +124,7 @@ class ApolloBuild(GenerationRecipe):
             )
 
     def graph(self, options: BuildOptions) -> Graph:
-        """Return a graph with a single node, because a user takes only a second or two."""
+        """Return a graph with a single node, because making a user's data takes only a second or two."""
         return generation_graph(BuildState, Loop(build))
 
     def initial(self, scenario: BuildScenario) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class _Plan:
                     )
 
     def _histories(self, pair: ApolloPair) -> Iterator[tuple[int, ApolloHistory]]:
-        """Yield histories with the requested length, which is 0 if a number of sessions was requested."""
+        """Yield each history with the requested length, or with 0 if a number of sessions was requested."""
         options = self._options
         make = partial(history, self._source, pair, counter=COUNTERS[options.tokenizer])
         for length in options.lengths():
@@ -199,7 +199,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
     def scenarios(
         self, options: ApolloOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[ApolloScenario]:
-        """Yield the samples of each pair along the axes.
+        """Yield, for each pair, a sample for each combination of the axes' values.
 
         Nothing is drawn here: all draws were made when the source was built.
         """
@@ -232,7 +232,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
         return {**start, "is_native": False, "messages": [], "began": [0]}
 
     def outcome(self, scenario: ApolloScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the agent's calls and their scores."""
+        """Return the outcome, with the agent's calls and their scores."""
         given: Any = state
         is_native, attempts = given["is_native"], nodes.attempts_of(given)
         turns, outputs = turns_of(attempts[-1], is_native), outputs_of(attempts[-1])
@@ -278,7 +278,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
         return report.charts(runs)
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
-        """Return all lines of a sample, which contain no scores."""
+        """Return all lines of a sample. They contain no scores."""
         return list(outcome.messages)
 
     def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ class RolloutOptions(SystemOptions):
 
     rows: Literal["episode", "step"] = Field(
         "episode",
-        description="Content of a row: episode, a whole request; step, one turn after the gold ones before it, which "
+        description="Content of a row: episode, a whole request; step, one turn after the gold turns before it, which "
         "needs no tools in training.",
     )
 
@@ -68,7 +68,7 @@ def grpo_rows(
 ) -> Rows:
     """Yield prompts with the expected calls, for TRL's rewards and for verl (section 9 of the protocol).
 
-    Objects that differ between rows are JSON text. A step expects one call; a step that expects none wants the agent to
+    Objects that differ between rows are JSON text. A step expects one call, except the last one: there the agent should
     say that it has finished.
     """
     if episode.state != "done":
@@ -108,7 +108,7 @@ def sft_rows(
 
 
 def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary) -> list[ChatMessage]:
-    """Return a sample's dialogue in which the gold calls are made one by one, including the system message.
+    """Return a sample's dialogue, including the system message, in which the gold calls are made one by one.
 
     The agent gets the same notes or retrieved sessions as in the sample's first attempt.
     """
@@ -132,13 +132,11 @@ EXPORTERS: Mapping[str, Exporter] = {
         "a row per sample: its axes, the gold calls, those that were made, and the scores", "lines", sample_rows
     ),
     "grpo": Exporter(
-        "prompts with the calls that should follow, for TRL's and verl's rewards",
+        "prompts with the expected calls, for TRL's and verl's rewards",
         "lines",
         grpo_rows,
         RolloutOptions,
         tasks=("reinforcement-learning",),
     ),
-    "sft": Exporter(
-        "the right dialogue: messages, or TRL prompt-completion by step", "lines", sft_rows, RolloutOptions
-    ),
+    "sft": Exporter("the gold dialogue: messages, or TRL prompt-completion by step", "lines", sft_rows, RolloutOptions),
 }

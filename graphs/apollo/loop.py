@@ -29,12 +29,12 @@ ENDINGS = (FINISHED, SILENT, OUT_OF_TURNS)
 UNREAD_NOTES = "unread_notes"
 FLAGS: Mapping[str, str] = {
     "parallel": "several calls in one turn",
-    "mixed": "words beside a call",
+    "mixed": "text besides a call",
     "asked": "a question to the user",
-    "late_finish": "[Finish] among other words",
-    "empty": "a turn without a word or a call",
-    "failed_call": "a call answered by an error",
-    UNREAD_NOTES: "a session about which nothing is noted, as the memory's reply could not be read",
+    "late_finish": "[Finish] within other text",
+    "empty": "a turn with neither text nor a call",
+    "failed_call": "a call that returned an error",
+    UNREAD_NOTES: "a session without notes, because the memory's reply could not be parsed",
 }
 """Kinds of unusual behaviour in a sample. They do not change a score."""
 
@@ -45,7 +45,7 @@ class AgentTurn(NamedTuple):
     """One reply of the agent.
 
     Attributes:
-        words: The text besides the calls, stripped.
+        words: The text besides the calls, without spaces around it.
         calls: The calls, each with `name` and `arguments` as the agent wrote them.
     """
 
@@ -90,7 +90,7 @@ def calls_of(turns: Sequence[AgentTurn]) -> list[dict[str, Any]]:
 
 
 def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequence[int] = ()) -> list[str]:
-    """Return the sample's unusual behaviour, by the names in `FLAGS`.
+    """Return the names in `FLAGS` of a sample's unusual behaviour.
 
     Args:
         turns: The agent's turns.
@@ -115,7 +115,7 @@ def outputs_of(messages: Sequence[BaseMessage]) -> list[Any]:
 
 
 def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
-    """Return turns and results as readable text."""
+    """Return turns and results as lines of readable text."""
     made: list[Line] = []
     for message in messages:
         if isinstance(message, ToolMessage):
@@ -150,12 +150,12 @@ def output_line(output: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """Return a value as a call shows it, but without quotes."""
+    """Return a value in the form that it has in a shown call, but without quotes."""
     return value if isinstance(value, str) else shown(value)
 
 
 def gold_refusal(world: World, pair: ApolloPair) -> str | None:
-    """Return why a pair's gold calls, made one by one by an agent, do not score 1; `None` if they do.
+    """Return the reason why a pair's gold calls, made one by one by an agent, do not score 1; `None` if they do.
 
     A pair is kept only if its gold calls score 1 (section 3 of the protocol, check (f)).
 
@@ -174,7 +174,7 @@ def gold_refusal(world: World, pair: ApolloPair) -> str | None:
     if ended == FINISHED and scores.accuracy and scores.f1 == 1 and not flags:
         return None
     odd = next((output for output in outputs if isinstance(output, dict) and "error" in output), outputs[-1])
-    return f"not played: it ends ({ended}) with F1 {scores.f1:.2f} and {', '.join(flags) or 'nothing odd'}: {odd}"
+    return f"not played: it ends ({ended}) with F1 {scores.f1:.2f} and {', '.join(flags) or 'no flags'}: {odd}"
 
 
 def _output(message: ToolMessage) -> Any:
@@ -187,10 +187,10 @@ def _output(message: ToolMessage) -> Any:
 
 UNHELPFUL, UNAWARE, HALLUCINATED, TOOL_RELATED = "unhelpful", "unawareness", "hallucination", "tool_related"
 LABELS: Mapping[str, str] = {
-    UNHELPFUL: "the request is misread, or answered by words without substance",
-    UNAWARE: "nothing is made of the history: what the user prefers is left out of the calls, or asked for",
-    HALLUCINATED: "a call goes by a preference that the user does not have",
-    TOOL_RELATED: "a call is wrong where no preference decides, such as its day or place, or a tool is out of place",
+    UNHELPFUL: "the request is misunderstood, or answered without substance",
+    UNAWARE: "the history is not used: the calls lack the user's preference, or the agent asks for it",
+    HALLUCINATED: "a call follows a preference that the user does not have",
+    TOOL_RELATED: "a call is wrong in a part that no preference decides, such as the day, or calls a wrong tool",
 }
 """The labels with their meanings. The first label that applies is used."""
 
@@ -227,7 +227,7 @@ def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
 
 
 def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, Any]) -> str:
-    """Return the label of the first wrong call."""
+    """Return the error label for the first wrong call."""
     if call["name"] != right.name:
         # After a lookup, the agent has applied a wrong rule: it took the other branch or decided too early.
         return HALLUCINATED if place and call["name"] in _ends(flow) else TOOL_RELATED
@@ -245,7 +245,7 @@ def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, An
 
 
 def _with(right: GoldCall, name: str, value: Any) -> dict[str, Any]:
-    """Return the call with one argument replaced by the agent's."""
+    """Return the gold call with one argument replaced by the agent's."""
     return {"name": right.name, "arguments": {**right.arguments, name: value}}
 
 

@@ -272,7 +272,7 @@ def _ending(state: AgentState) -> str | None:
 async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str, Any]], list[int]]:
     """Return notes on every session, in order, and the numbers of sessions whose notes could not be parsed.
 
-    The requests are common calls, shared between samples, because a session's notes depend only on the session.
+    The calls are shared between samples, because a session's notes depend only on the session.
     """
 
     async def of(numbered: NumberedSession) -> PreferenceNotes | None:
@@ -296,7 +296,7 @@ async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
 
 
 def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
-    """Return turns in which calls are text, and all results of one turn form one message."""
+    """Return the messages as utterances: calls are text, and all results of one turn form one utterance."""
     made: list[Utterance] = []
     for is_output, run in groupby(messages, key=lambda message: isinstance(message, ToolMessage)):
         if is_output:

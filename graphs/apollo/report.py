@@ -76,7 +76,7 @@ class ApolloResults:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings: a sentence for each model that made no call at all although gold calls exist."""
+        """A warning for each model that made no call at all although gold calls exist."""
         found = []
         for (model,), samples in self.grouped(self.samples, ["model"]):
             wanted = sum(sample["has_gold"] for sample in samples)
@@ -84,21 +84,21 @@ class ApolloResults:
                 continue
             told = "; ".join(_OFFERS[protocol] for protocol in self.values("protocol", samples))
             found.append(
-                f"{model} made no tool call in any sample, although the right answers of {wanted:,} of "
-                f"{len(samples):,} contain calls, so these figures do not show how well it uses tools. {told}."
+                f"{model} made no tool call in any sample, although {wanted:,} of {len(samples):,} right "
+                f"answers contain calls, so these figures do not show how well it uses tools. {told}."
             )
         return found
 
     def values(self, axis: str, samples: Iterable[Sample]) -> list[Any]:
         """Return the samples' values of an axis.
 
-        Models are in the order of the runs, other names in that of the options.
+        Models are in the order of the runs, and other names in the order of the options.
         """
         found = {sample[axis] for sample in samples}
         return sorted(found, key=self._orders[axis].index if axis in self._orders else None)
 
     def grouped(self, samples: Iterable[Sample], axes: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Sample]]]:
-        """Return the groups of samples with equal values of these axes, each with its values, ordered by them."""
+        """Return the groups of samples with equal values of these axes, with these values and sorted by them."""
         groups: dict[tuple[Any, ...], list[Sample]] = {}
         for sample in samples:
             groups.setdefault(tuple(sample[axis] for axis in axes), []).append(sample)
@@ -164,7 +164,7 @@ _FACETS: dict[str, FacetColumn | None] = {
 _HELD = ("model", "framework")
 """The axes that tables show even if all rows have the same value."""
 _TITLES = {"size": "history", "split": "users", "evolving": "earlier preferences"}
-"""Titles of axes' columns that differ from the axis' name."""
+"""Titles of axes' columns that differ from the axis's name."""
 _AXES = {"query": "kind of query", "kind": "way from the preference to the calls", "domain": "domain"}
 _BOTH: Figures = {"accuracy %": accuracy, "F1": f1}
 _READINGS = {"strict %": "strict", "any order %": "any_order", "F1 multiset": "f1_multiset", "actions %": "actions"}
@@ -184,13 +184,13 @@ _READ = (
     "Strict: equal as JSON. Any order: the same calls, whatever their order. F1 multiset: a repeat counts once. "
     "Actions: the calls that order, book or send are the same, regardless of lookups."
 )
-_RULE = "The rule examines the first wrong call; without any call, whether the agent asked something."
-_KAPPA = "Kappa: Cohen's, of the judge and the rule, over samples that both have labelled."
+_RULE = "The rule examines the first wrong call or, if there is no call, whether the agent asked something."
+_KAPPA = "Kappa: Cohen's kappa of the judge and the rule, over the samples that both have labelled."
 _GAINS = (
     f"Each sample is compared with the sample of {BASELINE} with the same pair and history. In brackets: 95 % "
     "intervals, bootstrapped "
-    f"over pairs (none for fewer than {FEWEST} pairs). p: of the same bootstrap over all lengths, corrected by Holm "
-    "for all rows together."
+    f"over pairs (none for fewer than {FEWEST} pairs). p: from the same bootstrap over all lengths, with Holm's "
+    "correction for all rows together."
 )
 
 
@@ -291,7 +291,7 @@ def _by_size(results: ApolloResults, samples: Group, of: Callable[[Iterable[Samp
 
 
 def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) -> Table:
-    """Return a table that records which samples each figure covers; `held` facets apply to all of its rows."""
+    """Return a table that records which samples each figure covers. The facets in `held` apply to all of its rows."""
     sizes = {str(size): (_SIZES[size.unit], str(size.amount)) for size in results.values("size", results.samples)}
     names = {name for name, _ in sizes.values()}
     history = FacetColumn(names.pop(), {told: value for told, (_, value) in sizes.items()}) if len(names) == 1 else None
@@ -311,7 +311,7 @@ def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) 
 
 
 def gains(results: ApolloResults, samples: Group) -> Table:
-    """Return each framework's difference from the baseline on equal samples, by length and overall.
+    """Return a table of each framework's difference from the baseline on equal samples, by length and overall.
 
     See the paper's section 6.
     """
@@ -344,7 +344,7 @@ def _difference(samples: Iterable[Sample], plain: Mapping[tuple[object, ...], Sa
 
 
 def _errors(results: ApolloResults) -> Table:
-    """Return the paper's error analysis, by the rule's labels and by the judge's, if a judge has labelled samples."""
+    """Return the table of the paper's error analysis, by the rule's labels and by the judge's labels, if any."""
     judged = any(sample["judged_error"] for sample in results.samples)
     named = [label.replace("_", " ") for label in LABELS]
     columns = [*_HELD, "by", "samples", *(f"{name} %" for name in named), *(["kappa"] if judged else [])]
@@ -367,7 +367,7 @@ def _errors(results: ApolloResults) -> Table:
 
 
 def _endings(results: ApolloResults) -> Table:
-    """Return the tables of the loops' endings and of the flags."""
+    """Return the table of the loops' endings and of the flags."""
     odd = {flag.replace("_", " "): flag for flag in FLAGS if any(flag in each["flags"] for each in results.samples)}
     ended = {name.replace("_", " "): name for name in ENDINGS}
 

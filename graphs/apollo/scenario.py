@@ -74,14 +74,14 @@ class ApolloOptions(RecipeOptions):
     )
     protocol: Protocol = Field(
         "auto",
-        description="Format of tools and calls: native, the provider's interface or arguments of a player of your own; "
-        "text, described in the prompt; auto, native where the player is known to accept tools.",
+        description="Format of tools and calls: native, through the provider's interface or as arguments of your own "
+        "player; text, described in the prompt; auto, native if the player is known to accept tools.",
     )
     turn_limit: int = Field(TURN_LIMIT, ge=1, description="Maximum number of the agent's turns.")
     reflections: int = Field(1, ge=1, description="Further attempts of reflexion after a failed one.")
     embedder: EmbedderName = Field("lexical", description=f"Embedder of rag: {EMBEDDERS}.")
     tokenizer: Tokenizer = Field(
-        "characters", description="Token counter: characters (a quarter of them), or cl100k_base."
+        "characters", description="Token counter: characters (four count as one token), or cl100k_base."
     )
     limit: int | None = Field(None, ge=1, description="Maximum number of samples.")
 
@@ -144,7 +144,7 @@ class ApolloOptions(RecipeOptions):
         return tuple(map(int, self.position))
 
     def split_of(self, source: ApolloSource) -> dict[str, str]:
-        """Return each user's split, `train` or `test`; empty unless test users are named.
+        """Return each user's split, `train` or `test`; empty unless the option `test_users` is set.
 
         Raises:
             RecipeError: If a user id is unknown.
@@ -184,14 +184,14 @@ class ApolloPerson(Frozen):
 
 
 class ApolloCase(Frozen):
-    """The data that all samples of a pair share, whatever the length of their histories.
+    """The data shared by all samples of a pair, whatever the length of their histories.
 
     Attributes:
         pair: The query, and the expected calls.
         telling: The sessions that state a preference, oldest first. The last one states the pair's preference, earlier
             ones state outdated preferences.
         tools: The names of the tools offered to the agent.
-        stale: The calls that each outdated preference leads to.
+        stale: The calls to which each outdated preference leads.
     """
 
     pair: ApolloPair
@@ -246,17 +246,17 @@ class ApolloScenario(Scenario):
 
     @property
     def user(self) -> ApolloUser:
-        """The user."""
+        """The user of the sample."""
         return self.who.value.user
 
     @property
     def pair(self) -> ApolloPair:
-        """The pair: the query and the expected calls."""
+        """The query and the expected calls, as a pair."""
         return self.case.value.pair
 
     @property
     def played(self) -> ApolloSetting:
-        """The settings."""
+        """The settings of the sample's framework."""
         return self.setting.value
 
     @property
@@ -267,7 +267,7 @@ class ApolloScenario(Scenario):
 
     @property
     def history(self) -> tuple[NumberedSession, ...]:
-        """The past sessions."""
+        """The past sessions with their numbers, oldest first."""
         return tuple(NumberedSession(number, self._session(at)) for number, at in enumerate(self.order, start=1))
 
     @property

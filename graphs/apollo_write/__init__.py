@@ -44,7 +44,7 @@ _AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
 
 
 def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
-    """Return the settings with which the input drafts were made, as the run keeps them.
+    """Return the settings with which the input drafts were made. The run uses the same settings.
 
     Raises:
         RecipeError: If an option differs from these settings, or this version's world differs.
@@ -79,7 +79,7 @@ Named = tuple[tuple[str, ...], dict[str, Any]]
 
 
 def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
-    """Yield every draft, and the settings of the drafts. For each user and kind, dropped drafts come first."""
+    """Yield a user's drafts, and with the first user the drafts' settings. Of each kind, dropped drafts come first."""
     if scenario.is_first:
         plan = scenario.model_dump(include={"flows", "pairs", "errands"})
         yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
@@ -90,7 +90,7 @@ def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[N
 
 
 def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
-    """Yield a user with all sessions and pairs that passed every check; a user without pairs is left out.
+    """Yield a user, and all of the user's sessions and pairs that passed every check. A user without pairs is left out.
 
     Raises:
         RecipeError: If the run ends before queries are written.
@@ -99,7 +99,7 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
         return
     if scenario.until != "complete":
         raise RecipeError(
-            f"format 'apollo-source': the run ends with {scenario.until}; export drafts, and continue from them"
+            f"format 'apollo-source': the run ends at the stage {scenario.until}; export drafts, and continue from them"
         )
     state = episode.outcome.details
     pairs = list(with_query(scenario, state))
@@ -163,7 +163,7 @@ def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Fa
 
 
 def _texts(draft: ApolloDraft) -> dict[str, str]:
-    """Return the texts of a draft that nobody speaks, by their location."""
+    """Return a draft's texts other than dialogue lines, by location."""
     match draft:
         case UserDraft():
             return {f"{draft.id}, persona": draft.persona}
@@ -187,7 +187,7 @@ class ApolloWrite(GenerationRecipe):
     formats = {
         "apollo-source": Exporter(SOURCE_FORMAT, "lists", source_rows),
         "drafts": Exporter(
-            "all drafts with what is wrong of them, to accept, mend and go on from (a folder)", "lists", draft_rows
+            "all drafts with their problems, to accept, edit and continue from (a folder)", "lists", draft_rows
         ),
     }
     folder = "apollo-source"

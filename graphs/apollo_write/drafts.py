@@ -1,4 +1,4 @@
-"""The drafts of a user: which sessions and queries are planned, the graph's state, and how drafts are reviewed."""
+"""The drafts of a user: the planned sessions and queries, the graph's state, and the review of drafts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ The draft is dropped at once, because a rewrite would not help.
 
 
 def laid_over(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> dict[str, Rows]:
-    """Return drafts in which new drafts replace old ones of the same kind and id; the state's reducer."""
+    """Return all drafts; new ones replace old ones of the same kind and id. This is the state's reducer."""
     return {kind: {**left.get(kind, {}), **right.get(kind, {})} for kind in DRAFTS}
 
 
@@ -52,7 +52,7 @@ def draft_of(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
 
 
 def passed(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
-    """Return a draft that has passed all checks so far; `None` if there is none."""
+    """Return a draft if it exists and has passed all checks so far; otherwise `None`."""
     draft = draft_of(state, kind, id_)
     return draft if draft is not None and draft.is_sound else None
 
@@ -86,7 +86,7 @@ async def review(
     text: Callable[[Any], str],
     problems: Mapping[str, Problem] | None = None,
 ) -> Update:
-    """Check all new or edited drafts, first by rules and then by a model, and decide which ones are rewritten.
+    """Check all new or edited drafts, first by rules and then by a model, and decide which ones are to be rewritten.
 
     Args:
         state: The state.
@@ -152,8 +152,8 @@ class PlannedPair:
         set_number: The number of the preference among the user's preferences for the flow, from 1.
         story: The reason for the preference.
         form: The form in which the session states it.
-        kind: The speaker of the query.
-        slots: The slots of both requests.
+        kind: The kind of the query; see `ApolloPair.query_kind`.
+        slots: The slots of the session's request and of the query's request.
     """
 
     id: str

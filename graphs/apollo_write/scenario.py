@@ -19,7 +19,7 @@ from dialoom.personas.apollo.source.drafts import Text, UserDrafts
 from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS
 
 PLAN: Mapping[str, Any] = {"flows": tuple(FLOWS), "pairs": PAIRS_OF_SET, "errands": ERRANDS, "world_seed": 0}
-"""The default plan."""
+"""The default amount of data: the flows, the numbers of pairs and unrelated sessions, and the world's seed."""
 Until = Literal["users", "preferences", "sessions", "complete"]
 UNTIL: tuple[Until, ...] = get_args(Until)
 
@@ -32,7 +32,7 @@ class WriteOptions(RecipeOptions):
         None,
         ge=1,
         le=12,
-        description=f"Pairs of a session and a query for each of a user's {SETS} preferences per flow. "
+        description=f"Number of pairs of a session and a query for each of a user's {SETS} preferences per flow. "
         f"[default: {PAIRS_OF_SET}, or as in the drafts]",
     )
     flows: str | None = Field(
@@ -42,7 +42,7 @@ class WriteOptions(RecipeOptions):
         None,
         ge=0,
         le=20,
-        description="Sessions without a preference, per user and unrelated tool. "
+        description="Number of sessions without a preference, per user and unrelated tool. "
         f"[default: {ERRANDS}, or as in the drafts]",
     )
     offers: int = Field(
@@ -53,7 +53,8 @@ class WriteOptions(RecipeOptions):
         0,
         ge=0,
         le=20,
-        description="Times that a model answers each query without the history; one right answer drops the pair.",
+        description="Number of times that a model answers each query without the history; one right answer drops the "
+        "pair.",
     )
     drafts: AbsolutePath | None = Field(
         None, description="Continue from a folder of exported drafts, which people may have accepted or edited."
@@ -67,9 +68,9 @@ class WriteOptions(RecipeOptions):
     world: int | None = Field(None, description="Seed of the simulated world. [default: 0, or as in the drafts]")
 
     def plan(self) -> dict[str, Any]:
-        """Return the parts of the plan that the options set.
+        """Return the values of `PLAN` that the options change.
 
-        When a run continues drafts, the other parts stay as they are.
+        When a run continues drafts, the other values are those of the drafts.
 
         Raises:
             RecipeError: If a flow is unknown.
@@ -162,7 +163,7 @@ class WrittenTurn(Frozen):
     text: Text
 
     def speech(self) -> Speech:
-        """As sessions keep it."""
+        """Return the turn in the form in which sessions store it."""
         return Speech(speaker=self.speaker, text=self.text)
 
 

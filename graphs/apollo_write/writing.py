@@ -104,9 +104,9 @@ async def look_at_user(state: WriteState, scene: Scene) -> Update:
 
 
 async def offer(state: WriteState, scene: Scene) -> Update:
-    """Draw sets of three preferences for each flow as candidates, without a model.
+    """Draw candidate sets of three preferences for each flow, without a model.
 
-    Requests exist for all of these preferences.
+    Only preferences for which requests exist are drawn.
     """
     scenario: WriteScenario = scene.scenario
     user = passed(state, "users", scenario.user)
@@ -376,7 +376,7 @@ def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft:
 
 
 def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, called: Mapping[str, Any]) -> str:
-    """Return the problem of a call that is invalid or not expected here, or an empty text."""
+    """Return the problem of a call that is invalid or not expected at this point, or an empty text."""
     before = [turn for turn in draft.turns if isinstance(turn, PastCall)]
     try:
         wanted = canonical(called)
@@ -397,7 +397,7 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
 
 
 def _misread(planned: Any, reply: ReadTalk | None) -> str:
-    """Return how the preference that the checker found differs from the intended one; empty if it does not."""
+    """Return how the preference that the checker found differs from the intended one; empty if they are the same."""
     if reply is None:
         return UNCHECKED
     if reply.verdict == "wrong":
@@ -440,7 +440,7 @@ async def ask(state: WriteState, scene: Scene) -> Update:
 
 
 async def look_at_queries(state: WriteState, scene: Scene) -> Update:
-    """Check that queries reveal no preference but state everything else that the call needs."""
+    """Check that queries reveal no preference but state everything else that the calls need."""
     scenario: WriteScenario = scene.scenario
     planned = _with_session(scenario, state)
     drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "queries", id_)) is not None}
@@ -466,7 +466,7 @@ async def look_at_queries(state: WriteState, scene: Scene) -> Update:
 async def verify(state: WriteState, scene: Scene) -> Update:
     """Have a model answer each query several times without the history.
 
-    Drop queries that are ever answered correctly.
+    Drop the queries that are answered correctly at least once.
     """
     scenario: WriteScenario = scene.scenario
     times, planned = scenario.verify_leaks, _with_session(scenario, state)

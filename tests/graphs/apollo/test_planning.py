@@ -214,8 +214,7 @@ def test_scorecard_offers_tools_to_players_that_take_them(
     assert means == [1.0, 1.0, 1.0, 0.0, 0.0]
     warnings = card["apollo"].warnings
     assert [each.partition(", so")[0] for each in warnings] == [
-        f"{name} made no tool call in any sample, although the right answers of 1 of 1 contain calls"
-        for name in names[3:]
+        f"{name} made no tool call in any sample, although 1 of 1 right answers contain calls" for name in names[3:]
     ]
     assert "It was offered no tools: they were only described in its prompt" in warnings[0]
     assert "It was offered the tools (protocol native)" in warnings[1]

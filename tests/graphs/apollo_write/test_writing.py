@@ -234,7 +234,7 @@ def test_impossible_options_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(door.DialoomError, match="users 101: only 100 personas"):
         played(tmp_path, users=101)
     run = played(tmp_path, until="users")
-    with pytest.raises(door.DialoomError, match="the run ends with users"):
+    with pytest.raises(door.DialoomError, match="the run ends at the stage users"):
         run.export("apollo-source", tmp_path / "source")
 
 
