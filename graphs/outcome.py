@@ -1,4 +1,4 @@
-"""The result of a scenario with the faults found in it, and the form of it that reports and exports read."""
+"""A scenario's result, the faults found in it, and the form in which reports and exports read it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dialoom.prompts import FunctionCall
 from dialoom.prompts.messages import call_text
 
 KINDS: Mapping[str, str] = {
-    "echo": "a near-copy of the other's line",
-    "repetition": "a near-copy of a line of one's own",
+    "echo": "a near-copy of a line of the other speaker",
+    "repetition": "a near-copy of an earlier line of the same speaker",
     "loop": "nothing new for three turns",
     "swapped_role": "the user offers help, or the assistant asks for it",
-    "task_not_stated": "the user's first two messages do not touch its task",
+    "task_not_stated": "the user's first two messages do not mention the task",
     "claimed_action": "the assistant reports an action before any tool was called",
-    "prompt_leak": "the prompt's words or sense, its tags, or blanks that were never filled in",
-    "end_marker": "the end marker where it has no place",
+    "prompt_leak": "words, paraphrases or tags of the prompt, or placeholders that were not filled in",
+    "end_marker": "the end marker where it does not belong",
     "glued_lines": "lines of two speakers in one",
     "empty_line": "nothing is said",
     "cut_line": "the line breaks off",
-    "other_language": "another language than the conversation's",
-    "early_preferences": "the opening states preferences that it must keep back",
-    "early_end": "ended before the task was touched",
+    "other_language": "a language other than the conversation's",
+    "early_preferences": "the opening states preferences that it must not reveal",
+    "early_end": "the user ends the conversation before the task is dealt with",
     "no_end": "the limit is reached after a goodbye without the end marker",
     "copied_form": "a judge gives back the blank form instead of an explanation",
 }
@@ -66,7 +66,7 @@ class DialogueFault(Record):
 
 
 def dialogue_faults(faults: Iterable[DialogueFault]) -> int:
-    """Return the number of faults of the roles that speak in the dialogue. Judges' faults do not count."""
+    """Return the number of faults of the roles that speak in the dialogue. Judges' faults are not counted."""
     return sum(each.kind != BY_JUDGES for each in faults)
 
 
@@ -103,7 +103,7 @@ class Line(Frozen):
 
     @property
     def spoken(self) -> str:
-        """The text, followed by one readable line for each tool call."""
+        """The message's text, followed by one readable line for each tool call."""
         return "\n".join([*filter(None, [self.content]), *(f"calls {call_text(call)}" for call in self.tool_calls)])
 
     @model_serializer(mode="wrap")
@@ -170,7 +170,7 @@ class Outcome(Frozen):
     Attributes:
         ended_by: The reason why the conversation ended; `error` if it failed.
         counts: The recipe's own figures, e.g. the number of turns.
-        details: Other data of the recipe as JSON values, e.g. a tree of which `messages` is one path.
+        details: Other data of the recipe as JSON values, e.g. a tree. `messages` is then one of its paths.
         faults: Faults found by the gate's rules, in the order of the messages; `None` if the rules did not run.
         languages: The languages of the conversations that the rules checked, as ISO 639 codes.
     """
@@ -190,7 +190,7 @@ class Outcome(Frozen):
 
     @property
     def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
-        """Each tool call with the tool's result. The result is `None` for a call that was never answered."""
+        """Each tool call, paired with the tool's result. The result is `None` for a call that was never answered."""
         results = {line.tool_call_id: line.content for line in self.messages if line.tool_call_id is not None}
         for line in self.messages:
             for call in line.tool_calls:
@@ -198,22 +198,24 @@ class Outcome(Frozen):
 
 
 EARLIER_ATTEMPTS = "earlier_attempts"
-"""The key in `counts` for earlier attempts of a conversation that was restarted because a player had lost its state."""
+"""The key in `counts` for the number of restarts of a conversation because a player had lost its state.
+"""
 
 TRIAL = "~"
-"""The separator between a scenario's id and the numbers of user model and trial, which are omitted if 1.
+"""The separator between a scenario's id, the number of the user model and the number of the trial.
 
-No scenario's id contains it.
+A number is omitted if it is 1. No scenario's id contains the separator.
 """
 
 USER_MODEL = "user_model"
-"""The facet that states the user model, in runs that play each scenario with several user models."""
+"""The facet that states the user model in runs that play each scenario with several user models."""
 
 
 def episode_id(scenario: str, trial: int = 1, user: int = 1) -> str:
-    """Return an episode's id: the scenario's id, and the numbers of user model and trial if they are not 1.
+    """Return an episode's id: the scenario's id, and the numbers of the user model and of the trial if they are not 1.
 
-    `ID~2` is the second trial, `ID~u2` the first trial with the second user model, `ID~u2~3` the third one with it.
+    `ID~2` is the second trial, `ID~u2` the first trial with the second user model, and `ID~u2~3` the third trial with
+    the second user model.
     """
     model = "" if user == 1 else f"{TRIAL}u{user}"
     return f"{scenario}{model}" if trial == 1 else f"{scenario}{model}{TRIAL}{trial}"
@@ -245,7 +247,7 @@ class Episode:
         ('done', 'base')
 
     Attributes:
-        id: The episode's id: the scenario's id, and the numbers of trial and user model if they are not 1 (`ID~2`).
+        id: The episode's id; see `episode_id`.
         facets: The scenario's facets. With several user models, the facet `USER_MODEL` states the episode's model.
         state: `done` or `failed`.
         outcome: The result, with the judgements of one set.
@@ -272,7 +274,7 @@ class Episode:
 
     @property
     def in_trials(self) -> str:
-        """The scenario's id with the number of the user model, which all trials with this user model share."""
+        """The scenario's id and the number of the user model. All trials with this user model share it."""
         return episode_id(self.scenario, user=numbers_of(self.id)[1])
 
     @property

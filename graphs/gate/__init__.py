@@ -1,4 +1,4 @@
-"""The gate. It applies rules that detect faults to every conversation of a run, and reports the roles at fault."""
+"""The gate. It checks every conversation of a run for faults by rules, and reports the roles at fault."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Gate:
     """A detector of faults in the conversations of a recipe.
 
     Args:
-        recipe: The recipe, which extracts the conversations of an outcome.
+        recipe: The recipe, which extracts the conversations from an outcome.
         prompts: The prompts of the models.
     """
 
@@ -53,7 +53,7 @@ class Gate:
         return PromptWords.of(self._prompts)
 
     def faults(self, scenario: Any, outcome: Outcome) -> tuple[DialogueFault, ...] | None:
-        """Return the faults of all roles in an outcome, in the order of the messages; `None` without a conversation."""
+        """Return all roles' faults in an outcome, in the order of the messages; `None` if there is no conversation."""
         return self.passed(scenario, outcome).faults
 
     def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
@@ -106,7 +106,7 @@ _ALSO_WITHOUT = frozenset({"cut_line", "glued_lines", "early_preferences", "earl
 """Kinds of faults that are partly detected even without word lists."""
 
 _ENOUGH = 0.5
-"""The share of the number of English entries that a word list needs for full coverage.
+"""The number of entries that a word list needs for full coverage, as a share of the number in English.
 
 The rules were developed for English.
 """
@@ -167,7 +167,7 @@ def _coverage(language: str, kind: str) -> Coverage:
 
 
 def _told(language: str) -> str:
-    """Return a message that lists the kinds of faults that are not, or only partly, detected in a language."""
+    """Return a message that lists the kinds of faults that are not detected, or only partly detected, in a language."""
     if language == UNDETERMINED:
         return "no language declared or recognised, so the rules for English were used"
     levels = coverage(language)

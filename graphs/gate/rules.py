@@ -1,4 +1,4 @@
-"""The rules: each reads a conversation and yields the faults that it detects, without calls to models."""
+"""The rules. Each reads a conversation and yields the faults that it detects, without calling models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dialoom.graphs.gate.talk import (
 from dialoom.graphs.outcome import DialogueFault, Judgement
 
 _LETTERS = 2_000
-"""The number of letters from which a line's script and language are derived."""
+"""Maximum number of characters of a line from which its script and language are derived."""
 
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"”'’»)\]*_]*(?=\s|$)")
 _BARE_ITEM = re.compile(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d{1,3}[.)])\s*\Z")
@@ -82,7 +82,7 @@ def _breaks_off(text: str, language: Vocabulary) -> float:
 
 
 def _lacks_its_end(text: str) -> bool:
-    """Return whether a long text that uses full stops lacks the last one."""
+    """Return whether a long text of sentences lacks the full stop at its end."""
     *before, left = _SENTENCE_END.split(text.rsplit("\n", 1)[-1])
     if before:
         return len(left.split()) >= _FEWEST_LEFT and len(text.split()) >= _FEWEST_IN_ALL
@@ -127,15 +127,16 @@ _HTML = frozenset(
 _MADE_UP = re.compile(r"(?:^|\n)[ \t]*<([A-Za-z][\w-]{1,40})(?: [\w-]{1,40}){0,3}>|</([A-Za-z][\w-]{1,40})>")
 _FEWEST_BESIDE = 2
 _FEWEST_TOLD, _LIKE_TOLD = 5, 0.65
-"""Minimum number of content words, and minimum similarity (Dice's coefficient), of a sentence that repeats an
-instruction.
+"""A sentence that repeats an instruction has at least this number of content words and this similarity (Dice's
+coefficient).
 """
 
 
 def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
     """Yield lines that contain tags or instructions of prompts, chat-template markers, or unfilled placeholders.
 
-    An instruction is also recognised in other words, and a line that speaks of the role that its speaker plays.
+    An instruction is recognised even if it is paraphrased. A line in which a speaker mentions the role that it plays is
+    yielded, too.
     """
     stop = stems(talk.vocabulary.stop)
     told = [each for sentence in talk.prompts.sentences if len(each := sentence - stop) >= _FEWEST_TOLD]
@@ -157,7 +158,7 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield messages that contain an end marker. The marker of a regular ending was removed before."""
+    """Yield messages that contain an end marker. The marker of a regular ending has already been removed."""
     patterns = {
         marker: re.compile(rf"(?<![A-Za-z]){re.escape(marker)}(?![A-Za-z])") for marker in talk.facts.end_markers
     }
@@ -192,14 +193,14 @@ def _tag(line: Said, prompts: PromptWords) -> str | None:
 
 
 def _made_up_tag(line: Said, end_markers: Collection[str]) -> str | None:
-    """Return a tag in a line that no prompt uses, if the tag begins the line or is a closing tag."""
+    """Return a line's first tag that is not HTML or an end marker, and begins a paragraph or is a closing tag."""
     found = (each for each in _MADE_UP.finditer(line.own) if (each[1] or each[2]).lower() not in _HTML)
     tag = next((each for each in found if (each[1] or each[2]) not in end_markers), None)
     return None if tag is None else tag[0].strip()
 
 
 def _rephrases(line: Said, told: Iterable[frozenset[str]], stop: frozenset[str]) -> bool:
-    """Return whether a sentence of a line has nearly the content words of an instruction."""
+    """Return whether a sentence of a line has nearly the same content words as an instruction."""
     said = [each - stop for each in sentences_of(line.own)]
     said = [each for each in said if len(each) >= _FEWEST_TOLD]
     return any(
@@ -215,8 +216,8 @@ def _instruction(line: Said, prompts: PromptWords) -> str | None:
 _LAST, _FAREWELLS = 6, 2
 _FEW = 3
 _FEWEST_OF_TASK, _FEWEST_OF_SHORT, _FEWEST_SAID, _BEGINNING = 6, 4, 20, 4
-"""Minimum numbers of content words for the rule of unstated tasks: short tasks are often paraphrased, so that they are
-only checked if the user has said enough.
+"""Minimum numbers of content words for the rule of unstated tasks. Short tasks are often paraphrased, so they are only
+checked if the user has said enough.
 """
 
 _EARLY = 2
@@ -224,7 +225,7 @@ _EARLY = 2
 
 
 def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield a fault if the opening reveals something besides the task that it must not reveal."""
+    """Yield a fault if the opening reveals something that is not part of the task and must not be revealed."""
     facts = talk.facts
     if talk.since or not talk.lines or not facts.kept_back:
         return
@@ -242,7 +243,7 @@ def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def unstated_tasks(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield a fault if the user's first two messages and the replies to them do not touch the task."""
+    """Yield a fault if the user's first two messages and the replies to them do not mention the task."""
     users = [place for place, line in enumerate(talk.lines) if line.role == talk.facts.user]
     if len(users) < _EARLY and not (users and talk.ended_by):
         return
@@ -252,7 +253,7 @@ def unstated_tasks(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _misses_the_task(lines: Sequence[Said], talk: Talk) -> bool:
-    """Return whether lines have no content word of the task, and the user asks for nothing in them.
+    """Return whether lines contain no content word of the task, and the user asks for nothing in them.
 
     A user who asks for something may have put the task in other words. A task in another language is not compared.
     """
@@ -268,7 +269,7 @@ def _misses_the_task(lines: Sequence[Said], talk: Talk) -> bool:
 
 
 def _beginnings(words: Iterable[str]) -> set[str]:
-    """Return the beginnings of words, by which forms of a word count as equal: `cooked` and `cook`."""
+    """Return the beginnings of words, so that forms of a word, such as `cooked` and `cook`, count as equal."""
     return {word[:_BEGINNING] for word in words}
 
 
@@ -300,14 +301,14 @@ def endless_goodbyes(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _is_farewell(line: Said, talk: Talk, few: int = _FEW) -> bool:
-    """Return whether a line is a goodbye with fewer than `few` other words that carry content."""
+    """Return whether a line is a goodbye with fewer than `few` content words besides it."""
     words, text = talk.vocabulary, spelt(line.own)
     rest = set(words_of(words.closings.sub(" ", text))) - words.stop
     return words.closings.search(text) is not None and "?" not in text and len(rest) < few
 
 
 def _touches(line: Said, talk: Talk) -> bool:
-    """Return whether a line is more than a greeting: it has content, or reports that something was done."""
+    """Return whether a line is more than a greeting: it has content words or reports that something was done."""
     words = talk.vocabulary
     return bool(set(line.words) - words.stop - words.fillers) or words.dealt.search(spelt(line.own)) is not None
 
@@ -331,33 +332,33 @@ def _is_told(item: frozenset[str], told: frozenset[str]) -> bool:
 
 
 _FEWEST_WORDS, _FEWEST_LONG = 6, 5
-"""Minimum numbers of words, and of long words, in lines that are compared: short lines, such as thanks, recur in sound
-conversations.
+"""Minimum numbers of words, and of words of several letters, in lines that are compared. Shorter lines, such as thanks,
+recur in conversations without faults.
 """
 
 _LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
-"""Minimum shares of common words and of common word pairs (Dice's coefficient) of lines that count as copies."""
+"""Minimum shares of common words and common word pairs (Dice's coefficient) of two lines that count as copies."""
 
 _AGAIN_SHARE = 0.5
 """A line also counts as a copy if this share of its words repeats long passages of a single earlier line."""
 
 _SPOKEN_AS = 2
-"""Minimum number of shared first-person words of a line that counts as copied rather than rephrased."""
+"""Minimum number of first-person words shared by two lines that count as copies rather than as rephrased."""
 
 _LOOKED_BACK = 12
 """The number of earlier lines that are searched for a near-copy. Exact copies are searched in all earlier lines."""
 
 _LOOP = 6
-"""The number of consecutive messages without a new word (three turns) that count as a loop."""
+"""The number of consecutive messages (three turns) with almost no new words that count as a loop."""
 
 _NEW_SHARE = 0.1
 _T = TypeVar("_T", bound=Hashable)
 
 
 def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield lines that nearly copy an earlier line of the speaker (`repetition`), of the other (`echo`), or of both.
+    """Yield lines that nearly copy an earlier line of the speaker (`repetition`) or of the other speaker (`echo`).
 
-    In texts that are not spoken, only exact copies are faults, because their recipe decides how similar they may be.
+    In texts that are not spoken, only exact copies are faults, because the recipe decides how similar texts may be.
     """
     seen: dict[tuple[bool, tuple[str, ...]], Said] = {}
     for place, line in enumerate(talk.lines):
@@ -378,7 +379,7 @@ def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def loops(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield a loop fault for each speaker of three turns without a new word."""
+    """Yield a fault for each speaker if three turns contain almost no new words."""
     stop = talk.vocabulary.stop
     known: set[str] = set()
     stale: list[Said] = []
@@ -419,7 +420,7 @@ def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
 
 
 def _asked(line: Said) -> set[str]:
-    """Return the words of a line's question, without any options after it.
+    """Return the words of a line's question, without the words after it, such as options.
 
     If there is no question, return all words.
     """
@@ -470,7 +471,7 @@ def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def swapped_roles(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield lines of a user who offers help or claims to be a model, or of an assistant who asks for help as users do.
+    """Yield lines of a user who offers help or claims to be a model, and of an assistant who asks for help as users do.
 
     Quoted text does not count.
     """
@@ -490,7 +491,7 @@ def claimed_actions(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _named(line: Said, talk: Talk) -> Iterator[tuple[str, str]]:
-    """Yield each name that precedes first- or second-person text, with the text."""
+    """Yield each name that labels a text in the first or second person, with the labelled text."""
     for found in _NAMED.finditer(line.prose):
         if talk.vocabulary.persons & set(words_of(found[2])):
             yield found[1], " ".join(found[0].split())

@@ -1,4 +1,4 @@
-"""The inputs of the rules: a conversation's lines or an author's texts, facts about them, and vocabularies."""
+"""The inputs of the rules: a conversation's lines or an author's texts, facts about them, and the word lists."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Vocabulary:
         persons: Words for the speaker and for the person addressed.
         oneself: Words for the speaker as the subject of an action.
         vague: Words that name no subject of a task.
-        offers: Phrases that offer help, which users do not say.
-        selves: Phrases by which an assistant describes itself.
+        offers: Phrases that offer help. Users do not say them.
+        selves: Phrases with which an assistant describes itself.
         staging: Phrases about the role that somebody was told to play.
         claims: Phrases that report an action as done.
-        requests: Phrases that ask for service, which assistants do not say.
+        requests: Phrases that ask for service. Assistants do not say them.
         likes: Phrases that state a preference.
         closings: Phrases that express satisfaction and say goodbye.
-        dealt: Phrases that say that something is done, or cannot be done.
+        dealt: Phrases that state that something is done, or cannot be done.
         asks: Words that begin an open question.
-        reminders: Phrases that say that something is repeated.
+        reminders: Phrases that state that something is repeated.
     """
 
     code: str
@@ -94,21 +94,22 @@ def vocabularies() -> Mapping[str, Vocabulary]:
 
 
 def vocabulary(languages: Sequence[str]) -> Vocabulary:
-    """Return the vocabulary of the first of these languages that has one, or the English vocabulary."""
+    """Return the vocabulary of the first of these languages that has one; otherwise the English vocabulary."""
     known = vocabularies()
     return next((known[code] for code in languages if code in known), known["en"])
 
 
 def commonest_words(words: Sequence[str]) -> Counter[str]:
-    """Return by language how many words are among its most common words. Words of one letter do not count."""
+    """Return, by language, how many of the words are among its most common words. Words of one letter do not count."""
     languages = _languages_of_words()
     return Counter(code for word in words for code in languages.get(word, ()))
 
 
 def language_of(text: str) -> str | None:
-    """Return the code of the language whose most common words occur most often in a text; `None` with fewer than three.
+    """Return the code of the language whose most common words occur most often in a text; `None` if it is unknown.
 
-    Languages written without spaces between words are detected by their script.
+    If fewer than three such words occur, the language is the first one with the text's script; for the Latin script, it
+    is unknown.
     """
     for code, count in commonest_words(words_of(text)).most_common(1):
         if count >= 3:
@@ -132,7 +133,7 @@ def _languages_of_words() -> Mapping[str, Sequence[str]]:
 
 @cache
 def script_of(letter: str) -> str:
-    """Return the script of a letter, the first word of its Unicode name: `LATIN`, `CYRILLIC`, `CJK`, ..."""
+    """Return the script of a letter, i.e. the first word of its Unicode name: `LATIN`, `CYRILLIC`, `CJK`, ..."""
     return unicodedata.name(letter, "UNKNOWN").split(maxsplit=1)[0].split("-")[0]
 
 
@@ -172,11 +173,11 @@ class PromptWords:
     """An index of the words of some prompts.
 
     Attributes:
-        runs: The hashes of every `RUN` consecutive words of an instruction.
-        tags: The names of their tags.
-        forms: Placeholders of the reply forms, in the place of the answer.
-        headings: Their Markdown headings.
-        sentences: The stems of the sentences that tell the reader what to do.
+        runs: The hashes of every `RUN` consecutive words of the prompts.
+        tags: The names of the prompts' tags.
+        forms: The placeholders in the reply forms of the prompts, if they have several words.
+        headings: The prompts' Markdown headings.
+        sentences: The stems of the words of each sentence that addresses the reader.
     """
 
     runs: frozenset[int] = frozenset()
@@ -214,7 +215,7 @@ NO_PROMPTS = PromptWords()
 
 
 def runs_of(words: tuple[str, ...], length: int = RUN) -> list[int]:
-    """Return the hashes of every `length` consecutive words, by their first word's index."""
+    """Return the hashes of every `length` consecutive words, in the order of their first words."""
     return [hash(words[place : place + length]) for place in range(len(words) - length + 1)]
 
 
@@ -243,7 +244,7 @@ def normal(text: str) -> str:
 LONGEST = 20_000
 """Maximum number of characters of a line that are compared word by word.
 
-Longer lines are never sound and would be too slow.
+No line without faults is longer, and comparing longer lines would be too slow.
 """
 
 STRETCH = 14
@@ -267,9 +268,9 @@ class Said:
         role: The speaker.
         text: The text.
         message: The line's index among the outcome's messages, from 0; `None` if it is not one of them.
-        where: A location defined by the recipe.
+        where: The line's location, as defined by the recipe.
         is_cut: Whether the provider reported that the line was cut off.
-        is_acted: Whether a tool was called before it.
+        is_acted: Whether a tool was called before the line, or with it.
     """
 
     role: str
@@ -296,7 +297,7 @@ class Said:
 
     @cached_property
     def stretches(self) -> list[int]:
-        """The hashes of every `STRETCH` consecutive words, by their first word's index."""
+        """The hashes of every `STRETCH` consecutive words, in the order of their first words."""
         return runs_of(self.words, STRETCH)
 
     @cached_property
@@ -308,7 +309,7 @@ class Said:
     def own(self) -> str:
         """The speaker's own words: the beginning of the text, without code and quotations.
 
-        Quotation marks around the whole text quote nobody.
+        Quotation marks around the whole text do not mark a quotation.
         """
         whole = _WRAPPED.fullmatch(self.prose)
         return whole[1] if whole else _QUOTED.sub(" “…” ", self.prose)
@@ -327,11 +328,11 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A recipe's facts about a scenario's conversation. Rules skip checks whose facts are missing.
+    """A recipe's facts about a scenario's conversation. A rule skips each check for which facts are missing.
 
     Attributes:
         user: The role that has a task or talks about itself.
-        languages: The languages, as ISO 639 codes. Without any, the language is detected from the words.
+        languages: The languages, as ISO 639 codes. If there are none, the language is detected from the words.
         task: The user's task, as a text.
         kept_back: Texts that the user must not reveal in the opening, such as their preferences.
         end_markers: The words with which the user ends the conversation. No message should contain them.
@@ -355,10 +356,10 @@ class Talk:
     Attributes:
         lines: The lines in order.
         facts: The recipe's facts.
-        ended_by: The reason why it ended; empty while it goes on.
+        ended_by: The reason why the conversation ended; empty while it goes on.
         since: The index of the first line to check. Earlier lines are context only.
         prompts: The words of the prompts, which lines should not repeat.
-        author: For texts that are not spoken, the role at fault for all lines.
+        author: The role that wrote all lines and is at fault in all of them; empty for an actual conversation.
         has_tools: Whether the assistant was offered tools.
     """
 
@@ -372,14 +373,14 @@ class Talk:
 
     @classmethod
     def of_texts(cls, author: str, texts: Mapping[str, str], facts: Facts, since: int = 0) -> Talk:
-        """Return texts that a role wrote but nobody speaks, such as a pool, with their location in the outcome."""
+        """Return texts that a role wrote but nobody speaks, such as a pool, with their locations in the outcome."""
         return cls(
             [Said(author, text, where=where) for where, text in texts.items()], facts, since=since, author=author
         )
 
     @classmethod
     def of(cls, lines: Sequence[Line], facts: Facts, ended_by: str = "", has_tools: bool = False) -> Talk:
-        """Return an outcome's messages without tool results, and without messages that hold nothing but tool calls."""
+        """Return an outcome's messages without tool results, and without messages that hold only tool calls."""
         first_call = next((message for message, line in enumerate(lines) if line.tool_calls), len(lines))
         said = [
             Said(
@@ -405,9 +406,10 @@ class Talk:
 
     @cached_property
     def language(self) -> str:
-        """The language, as an ISO 639 code. It is the only declared language, otherwise the language of most lines.
+        """The language, as an ISO 639 code: the declared language if there is only one, otherwise that of most lines.
 
-        If no line's language can be detected, it is the first declared language, or `und` without any.
+        If several languages are declared, only they are considered. If no line's language can be detected, it is the
+        first declared language, or `und` if there is none.
         """
         declared = self.facts.languages
         if len(declared) == 1:
@@ -418,5 +420,5 @@ class Talk:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary of the conversation's language, or of English if there is none."""
+        """The vocabulary of the conversation's language; if it has none, that of a declared language, or of English."""
         return vocabulary((self.language, *self.facts.languages))
