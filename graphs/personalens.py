@@ -31,7 +31,7 @@ from dialoom.personas import PersonaLensRelease, Profile, Task, samples
 from dialoom.prompts import PromptLibrary
 
 Setting = Literal["vanilla", "base", "D", "I", "S", "DI", "DS", "IS", "all"]
-"""The information that the assistant gets (table 4 of the paper).
+"""The settings: which information the assistant gets (table 4 of the paper).
 
 `vanilla` is a minimal prompt, `base` a personalizing prompt. The others add to `base` any of D (demographics), I
 (summaries of past interactions) and S (situation); `all` is D + I + S.
@@ -43,7 +43,7 @@ TURN_LIMITS: Mapping[str, int] = {"single": 20, "multi": 30}
 
 
 class DomainContext(Frozen):
-    """The data of the person in one domain of the task."""
+    """The person's data in one domain of the task."""
 
     name: str
     affinities: Mapping[str, str]
@@ -51,7 +51,7 @@ class DomainContext(Frozen):
 
 
 class PersonaLensScenario(TraitedScenario):
-    """All data of a dialogue. Affinities are shown to the user and the judge, never to the assistant."""
+    """The scenario of a dialogue. Affinities are shown to the user and the judge, never to the assistant."""
 
     user: str
     task: str
@@ -96,7 +96,7 @@ class PersonaLensScenario(TraitedScenario):
 
     @property
     def label(self) -> str:
-        """Person, task and setting."""
+        """The person's id, the task's id and the setting."""
         return f"{self.user} {self.task} {self.setting}"
 
     @property
@@ -105,7 +105,7 @@ class PersonaLensScenario(TraitedScenario):
         return "single" if len(self.domains) == 1 else "multi"
 
     def facets(self) -> dict[str, Any]:
-        """Return person, task, domains, setting, and the kind of the task."""
+        """Return the person, the task, its domains, the setting, and the kind of task."""
         return {
             "user": self.user,
             "task": self.task,
@@ -133,7 +133,7 @@ class PersonaLensScenario(TraitedScenario):
     def for_user(self) -> dict[str, str]:
         """Return the demographics for the simulated user's prompt.
 
-        They include the traits, which no other role is told.
+        They include the user's traits, which no other role sees.
         """
         return {**self.demographics, **({"How you write and behave": self.traits[MANNER]} if self.traits else {})}
 
@@ -145,7 +145,7 @@ class PersonaLensScenario(TraitedScenario):
     def most_replies(self) -> int:
         """Maximum number of messages of the assistant.
 
-        At the turn limit the dialogue ends one message earlier, with the user's.
+        At the turn limit, the dialogue ends before the last of them, with the user's message.
         """
         return self.turn_limit + 1
 
@@ -155,7 +155,7 @@ class PersonaLensScenario(TraitedScenario):
         return "personalens/assistant-vanilla" if self.setting == "vanilla" else "personalens/assistant"
 
     def for_assistant(self) -> dict[str, Any]:
-        """Return the inputs of the assistant's prompt that the setting allows."""
+        """Return the inputs of the assistant's prompt. Information that the setting does not allow is empty."""
         shown = "DIS" if self.setting == "all" else self.setting
         summaries = [{"domain": domain.name, "text": domain.summary} for domain in self.domains]
         return {
@@ -185,8 +185,8 @@ _PIVOTS = (
         (_SETTING, _KIND),
         (count("dialogues"), *_SCORES),
         (
-            "TCR (task completion rate): share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., "
-            "Coh.: 1 to 5.",
+            "TCR (task completion rate): share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat. "
+            "(naturalness), Coh. (coherence): 1 to 5.",
         ),
         charted=[column.title for column in _SCORES],
     ),
@@ -204,7 +204,7 @@ _PIVOTS = (
 
 
 def _by_trait(name: str) -> Pivot:
-    """Return a table of the scores by a trait of the users."""
+    """Return a pivot of the scores by a trait of the users."""
     title = f"Scores by setting and {name.replace('_', ' ')} of the user"
     return Pivot(name.replace("_", "-"), title, (_SETTING, Facet(name)), (count("dialogues"), *_SCORES))
 
@@ -305,9 +305,9 @@ def evaluation_files(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield `output/evaluation/<user>/<assistant>/<metric>/<judge>/<task>.txt`, as the release's own scripts read it.
 
-    The score has the wording by which the scripts find it (figures 16 to 20 of the paper). The scripts treat a file
-    without a score as a failed task, so a missing score gets no file. The layout cannot hold judgements of single
-    turns.
+    The score is worded in the way in which the scripts search for it (figures 16 to 20 of the paper). The scripts treat
+    a file without a score as a failed task, so no file is written if the score is missing. The layout cannot hold
+    judgements of single turns.
     """
     for judgement in episode.outcome.judgements:
         if judgement.score is None or judgement.turn is not None:
@@ -330,7 +330,7 @@ def _name(model: str) -> str:
 
 
 def _number(user: str) -> int | str:
-    """Return the number in an id such as `user7`, as the release uses it. Ids of another form are unchanged."""
+    """Return the number in an id such as `user7`, which the release uses. Ids of another form are unchanged."""
     found = re.fullmatch(r"user(\d+)", user, re.ASCII)
     return int(found[1]) if found else user
 
@@ -357,7 +357,8 @@ class PersonaLensOptions(RecipeOptions):
     settings: FilledAxis[Setting] = Field(
         ("base",),
         alias="setting",
-        description=f"Information that the assistant gets: {', '.join(SETTINGS)} (all = D+I+S). Repeatable.",
+        description=f"Information that the assistant gets: {', '.join(SETTINGS)} (D: demographics, I: past "
+        "interactions, S: situation, all: D+I+S). Repeatable.",
     )
     judge: bool = Field(True, description="Judge each dialogue once it has ended.")
     turn_scores: bool = Field(False, description="Judge personalization after each assistant reply as well.")
@@ -370,8 +371,8 @@ class PersonaLensOptions(RecipeOptions):
     limit: int | None = Field(None, ge=1, description="Maximum number of dialogues.")
     traits_from: TraitsFrom | None = Field(
         None,
-        description="Give users the manner of real ones, counted in this file of conversations (length, directness, "
-        f"patience, corrections), or a stress kind: {' or '.join(STRESS)}. Reported by trait.",
+        description="Give users the manner (length, directness, patience, corrections) of the users in this file of "
+        f"conversations, or a stress kind: {' or '.join(STRESS)}. Scores are also reported by trait.",
     )
 
     def source(self) -> PersonaLensRelease:
@@ -427,7 +428,7 @@ _BY_TURN = replace(_PERSONALIZATION, per_turn=True, node="")
 
 
 def _at_limit(scenario: PersonaLensScenario, messages: list[BaseMessage]) -> str:
-    """Return the ending by the turn limit if the user has written as many messages as it allows; else empty."""
+    """Return `turn_limit` if the user has written as many messages as the limit allows; otherwise an empty text."""
     replies = sum(message.name == "user" for message in messages) - 1
     return "turn_limit" if messages[-1].name == "user" and replies >= scenario.turn_limit else ""
 
@@ -505,13 +506,13 @@ class PersonaLens(DialogueRecipe, WithExports):
         return {**super().inputs(scenario, role), "demographics": scenario.for_user()}
 
     def outcome(self, scenario: PersonaLensScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the dialogue. Its counts include the end markers that were removed from the opening."""
+        """Return the outcome. Its counts include the end markers that were removed from the opening."""
         outcome = super().outcome(scenario, state, failed)
         counts = {**outcome.counts, "stripped_markers": int(state.get("marked_opening", False))}
         return outcome.model_copy(update={"counts": counts})
 
     def facts(self, scenario: PersonaLensScenario) -> Facts:
-        """Return the task with its domains, and the affinities, which the user must not reveal in the opening."""
+        """Return the gate's facts: the task with its domains, and the affinities, which the opening must not reveal."""
         kept_back = tuple(value for domain in scenario.domains for value in domain.affinities.values())
         task = " ".join([scenario.intent, scenario.description, *(domain.name for domain in scenario.domains)])
         return replace(super().facts(scenario), task=task, kept_back=kept_back)

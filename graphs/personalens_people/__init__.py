@@ -33,14 +33,14 @@ _AS_CHOSEN = {"single_tasks", "multi_tasks", "repairs", "open_values", "threshol
 
 
 def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
-    """Return the domains of the schema, after checks that the recipe can use them.
+    """Return the domains of the schema. Check that the recipe can use them.
 
     Raises:
         RecipeError: If the schema cannot be used.
     """
     path = options.affinity_schema
     domains = tuple(read_domains(path) if path else shipped_schema())
-    problem = "" if domains else "there is no domain"
+    problem = "" if domains else "it contains no domains"
     names: set[str] = set()
     for domain in domains:
         own = [each.name.casefold() for each in domain.affinities]
@@ -48,7 +48,7 @@ def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
         if domain.domain.casefold() in names:
             problem = f"the domain {domain.domain!r} is listed twice"
         elif not own or len(set(own)) < len(own):
-            problem = f"the domain {domain.domain!r} has no preference, or has a preference twice"
+            problem = f"the domain {domain.domain!r} has no preferences, or lists one twice"
         elif empty and not options.open_values:
             problem = f"{empty[0]!r} of {domain.domain!r} is categorical and has no possible values"
         names.add(domain.domain.casefold())
@@ -72,9 +72,12 @@ class Twins:
         self._index = VectorIndex()
 
     def has(self, details: Mapping[str, Any]) -> bool:
-        """Return whether a person, given the details of the outcome, is a twin of an earlier one.
+        """Return whether a person is a twin of an earlier person.
 
-        A person who is not a twin is added.
+        A person who is not a twin is added to the earlier people.
+
+        Args:
+            details: The details of the person's outcome.
         """
         kept = details["vector"]
         vector = unpacked(kept) if kept else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
@@ -112,7 +115,7 @@ def is_complete(episode: Episode) -> bool:
 
 
 def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts that models wrote about a person (preferences, summaries, and tasks), by location."""
+    """Return the texts that models wrote for a person (preferences, summaries, and tasks), by location."""
     found: dict[str, str] = {}
     for domain, preferences in details["preferences"].items():
         for name, value in preferences.items():
@@ -161,9 +164,9 @@ def _tasks(title: str, is_single: bool) -> Column:
 
 
 def _is_contradicted(episode: Episode) -> bool | None:
-    """Return whether the preferences that were first written for a person contradict each other.
+    """Return whether a person's first preferences contradicted the demographics or each other.
 
-    `None` without a verdict.
+    `None`: there is no verdict.
     """
     first = [note for note in episode.outcome.details["notes"] if note["round"] == 1 and note["kind"] == "preferences"]
     found = {note["result"] for note in first if note["check"] in ("consistency", "")}
@@ -245,7 +248,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
         return {**empty, "interests": [], "task_notes": [], "vector": "", **unwritten()}
 
     def outcome(self, scenario: PersonScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the person's complete domains and tasks, and the results of the checks."""
+        """Return the outcome, with the person's complete domains and tasks, and the results of the checks."""
         made = {**self.initial(scenario), **state}
         names, situations = writing.domains_of(made), made["situations"]
         tasks = [

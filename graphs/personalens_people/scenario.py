@@ -1,4 +1,4 @@
-"""Generated people: the options and scenarios (one person each), and the reply types of writer and judge."""
+"""Generated people: options, scenarios (one person each), and the reply types of the writer and the judge."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dialoom.personas import EMBEDDERS, Demographics, Situation
 from dialoom.personas.profile import DomainSchema, is_withheld
 
 TWIN_THRESHOLD = 0.8
-"""Above this similarity, two people have nearly the same preferences.
+"""Two people whose similarity is higher than this have nearly the same preferences.
 
-People who share a few listed values are far below it.
+The similarity of people who share a few listed values is far lower.
 """
 
 
@@ -39,7 +39,7 @@ class PeopleOptions(RecipeOptions):
         TWIN_THRESHOLD,
         ge=0.0,
         le=1.0,
-        description="Leave out people who are more similar to an earlier one than this, 0 to 1.",
+        description="Leave out people whose similarity to an earlier person is higher than this, 0 to 1.",
     )
     embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing people: {EMBEDDERS}.")
 
@@ -168,7 +168,7 @@ class WrittenSituation(Frozen):
         return location
 
     def plain(self) -> dict[str, str]:
-        """As the release has it."""
+        """Return the situation in the form of the release."""
         return Situation(**self.model_dump()).model_dump(by_alias=True)
 
 

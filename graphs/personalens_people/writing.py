@@ -42,10 +42,11 @@ class PersonState(GenerationState, total=False):
         interests: The person's domains.
         preferences: The preferences by domain and name.
         summaries: The summaries by domain.
-        tasks: The drafts of tasks by domain; tasks over several domains are under `ACROSS`. All people share them.
+        tasks: The drafts of tasks by domain; tasks over several domains have the key `ACROSS`. All people share the
+            tasks.
         situations: The situations by task id.
-        vector: The person's packed embedding; empty if the embedding is cheap to compute.
-        task_notes: The notes of the tasks, which all people share.
+        vector: The embedding of the person's preferences, packed; empty if it is cheap to compute.
+        task_notes: The notes about the tasks, which all people share.
     """
 
     interests: list[str]
@@ -58,7 +59,7 @@ class PersonState(GenerationState, total=False):
 
 
 def listed(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return preferences in the form that prompts use. Several values of one preference are joined by semicolons."""
+    """Return preferences in the form that prompts use. If a preference has several values, semicolons separate them."""
     return {name: value if isinstance(value, str) else "; ".join(value) for name, value in values.items()}
 
 
@@ -192,7 +193,7 @@ async def plan(state: PersonState, scene: Scene) -> Update:
 
 
 async def situate(state: PersonState, scene: Scene) -> Update:
-    """Write the situation of each task whose domains are all among the person's."""
+    """Write a situation for each task whose domains the person has."""
     scenario: PersonScenario = scene.scenario
     theirs = dict(tasks_of(state))
     inputs = {
@@ -216,7 +217,7 @@ async def embed(state: PersonState, scene: Scene) -> Update:
 
 
 def liked(preferences: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the values of preferences. The names are left out, because they are the same for all people."""
+    """Return the values of preferences as text. The names are left out, because they are the same for all people."""
     return ". ".join(text for values in preferences.values() for text in listed(values).values())
 
 
@@ -235,7 +236,7 @@ def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) -> dict[str, str] | None:
-    """Return the judge's objections by domain; `None` if one names an unknown domain or preference."""
+    """Return the judge's objections by domain; `None` if any of them names an unknown domain or preference."""
     names = {name.casefold(): name for name in preferences}
     reasons: dict[str, list[str]] = {}
     for each in found.contradictions:
