@@ -67,8 +67,8 @@ class ItemState(TypedDict, total=False):
         position: The preference's position, initially that of the scenario.
         replies: The model's own replies to explicit preferences, by the preference's sentence.
         replies_broken_off: The provider's finish reasons of the replies that were cut off.
-        retrieved: The indices, in the conversation before the question, of the messages that rag retrieved.
-        question_sent: The last user message, as it was sent.
+        retrieved: The messages that rag retrieved, as indices in the conversation before the question.
+        question_sent: The user's last message, in the form in which it was sent.
         first: The first answer of self-critic.
         critique: The critique of self-critic.
         answer: The final answer; empty if the model gave none.
@@ -109,7 +109,7 @@ async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
 
 
 async def retrieve(state: ItemState, scene: Scene) -> Update:
-    """Retrieve the messages most similar to the question by cosine of embeddings.
+    """Retrieve the messages that are most similar to the question, by the cosine of their embeddings.
 
     Single messages are retrieved, as in the release, rather than exchanges, as in the paper.
     """
@@ -146,7 +146,7 @@ async def criticise(state: ItemState, scene: Scene) -> Update:
 
 
 async def revise(state: ItemState, scene: Scene) -> Update:
-    """Request the answer after the critique; the answer is empty without a critique."""
+    """Request the answer after the critique. If there is no critique, the answer is empty."""
     if not state["critique"]:
         return {"answer": ""}
     inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
@@ -159,7 +159,7 @@ def _answered(answer: str, scene: Scene) -> Update:
 
 
 def chosen(answer: str) -> str | None:
-    """Return the letter of a choice, which must stand alone in its tag or in the answer; `None` without one."""
+    """Return the letter of a choice, or `None`. The letter must be alone in its tag or in the answer."""
     tagged = _TAGGED.search(answer)
     found = _LONE_LETTER.fullmatch(tagged[1] if tagged else answer)
     return found[1] if found else None
@@ -202,7 +202,7 @@ def _second_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
 async def _said(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
     """Return the assistant's reply.
 
-    An empty text means that it was empty twice, which is a result and not a failure.
+    The reply is an empty text if the model's reply was empty twice. This counts as a result, not as a failure.
     """
     try:
         return str(await scene.ask(prompt, **inputs))
@@ -238,7 +238,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
     def scenarios(
         self, options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PrefEvalScenario]:
-        """Yield items by topic and pair, and for each pair along the axes."""
+        """Yield items by topic and pair; for each pair, one item for each combination of the axes' values."""
         if self.embeds(options):
             embedder_here(options.embedder)
         return items(options, draw, note)
@@ -300,7 +300,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         return {"judgement": len(state.get("judgements", []))}
 
     def compared(self, runs: Runs) -> list[Table]:
-        """Return accuracy by length and topic, errors and the other tables of the paper (tables 2 and 4-13)."""
+        """Return the tables of accuracy by length and topic, of errors, and the paper's other tables (2 and 4-13)."""
         return report.compared(runs)
 
     def charts(self, runs: Runs) -> list[Chart]:
@@ -321,9 +321,9 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
                 yield Judgement(metric=RIGHT, target=ASSISTANT, score=error is None, explanation=error or "")
 
     def talks(self, scenario: PrefEvalScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Yield the model's own replies to preferences, and the answer after the question as such.
+        """Yield the model's own replies to preferences, and the answer, which follows the bare question.
 
-        The rest of the conversation comes from data files, and the text around the question belongs to the method.
+        The rest of the conversation comes from data files. The text that the method adds to the question is left out.
         """
         facts = self.facts(scenario)
         own = list(_own_exchanges(outcome))
@@ -336,7 +336,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
             yield Talk(lines, facts, outcome.ended_by, since=len(lines) - 1)
 
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:
-        """Return nothing, because annotators, like some checkers, must not see the preference."""
+        """Return nothing, because annotators must not see the preference if the checker does not see it."""
         return {}
 
 

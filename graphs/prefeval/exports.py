@@ -43,9 +43,9 @@ _METHODS: Mapping[Method, str] = {
 def release_rows(
     episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[Named]:
-    """Yield rows of the files that the release's scripts read: each answer once alone, and once with its verdicts.
+    """Yield rows of the files that the release's scripts read: one of answers, and one of answers with verdicts.
 
-    The scripts require all verdicts in every row of the second file, so an answer without all of them is only in the
+    The scripts require all verdicts in every row of the second file, so an answer that lacks a verdict is only in the
     first.
     """
     if episode.state != "done":
@@ -67,8 +67,8 @@ def release_rows(
 def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str]:
     """Return the folders of a method and a topic, and the file's name.
 
-    The release has no files for other positions than the start, or for further preferences. For these, the folder's
-    name states the position and the number of preferences.
+    The release has no files for positions other than the start, for further preferences, or for the conflict setting.
+    For these, the name of the method's folder states the position, the number of preferences, or the arm.
     """
     task = _METHODS[scenario.method].format(k=scenario.retrieved)
     if scenario.extras and not scenario.arm:
@@ -112,7 +112,7 @@ def _reply(scenario: PrefEvalScenario, details: Mapping[str, Any]) -> dict[str, 
 
 
 def _analysis(episode: Episode) -> dict[str, Any]:
-    """Return the checkers' verdicts. A checker that was not asked because nothing was quoted counts as no."""
+    """Return the checkers' verdicts. If a checker was not asked, because nothing was quoted, its verdict is no."""
     found = {each.metric: each for each in episode.outcome.judgements}
 
     def word(metric: str) -> str:
@@ -155,7 +155,7 @@ def item_rows(
 
 
 class TrainingOptions(SystemOptions):
-    """The options of the training set that is made of answers."""
+    """The options of the training set of answers."""
 
     between: FilledAxis[FromZero] = Field(
         (0, 5, 10),
@@ -171,7 +171,7 @@ class TrainingOptions(SystemOptions):
     right_only: bool = Field(False, description="Only answers that were judged right.")
 
     def turns(self) -> Mapping[int, list[Line]]:
-        """Return the requested numbers of unrelated turns, each with its turns.
+        """Return the unrelated turns, by their requested number.
 
         Raises:
             RecipeError: If the chats have fewer turns.
@@ -198,8 +198,8 @@ def training_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield rows in TRL's prompt-completion form. The answers were given with a reminder, which the rows leave out.
 
-    The reminder's word limit is left out, too. The answers follow an explicit preference directly; the rows also put
-    unrelated turns between the two (section 3.7 of the paper).
+    The rows also leave out the reminder's word limit. In the run, the question follows an explicit preference directly.
+    In the rows, unrelated turns can be between the two (section 3.7 of the paper).
     """
     between = options.turns()
     pair, details = scenario.pair, episode.outcome.details
@@ -218,7 +218,7 @@ def training_rows(
 
 EXPORTERS: Mapping[str, Exporter] = {
     "prefeval": Exporter("the PrefEval release's own files of results (a folder)", "lists", release_rows),
-    "rows": Exporter("a row per item: its setting, its texts, the checkers' words and the error", "lines", item_rows),
+    "rows": Exporter("a row per item: its setting and texts, the checkers' verdicts and the error", "lines", item_rows),
     "sft": Exporter(
         "TRL prompt-completion: answers given with a reminder (runs with turns 0), to be learnt without one",
         "lines",

@@ -44,7 +44,7 @@ _ACCURACY = (
     f"bootstrapped over the pairs of each topic (none for fewer than {FEWEST}, or where no topic has both right and "
     "wrong ones). A dash: no finished items, or an average in which a topic is missing."
 )
-_TURNS = "Turns: the unrelated ones, and those of the preference and the question."
+_TURNS = "Turns: the unrelated turns, and the turns of the preference and the question."
 _ERRORS = (
     "An answer has at most one error: unaware (goes against the preference and names none), hallucination (goes "
     "against it and names another one), inconsistency (names it and goes against it), unhelpful. Unparsed: a checker's "
@@ -54,8 +54,11 @@ _ITEMS = (
     "Too long: failed because the request exceeded the model's context window. Tokens: the mean number before the "
     "question, without a model's own replies to preferences."
 )
-_CELLS = "r: Pearson's, over settings (model, method, length and any other varied axis), each the mean over the topics."
-_BEFORE = "Stated before: nothing (alone), a preference of another topic (agreeing), a contradictory one (conflicting)."
+_CELLS = (
+    "r: Pearson's correlation over settings (model, method, length and any other varied axis), each the mean over the "
+    "topics."
+)
+_BEFORE = "Stated before: no preference (alone), one of another topic (agreeing), or a contradictory one (conflicting)."
 _FOUND = "Found: a message in which the user states the preference is among the k retrieved ones."
 
 _ACCURACY_AXIS = "accuracy, mean over topics"
@@ -99,7 +102,7 @@ def compared(runs: Runs) -> list[Table]:
 
 
 def _varied(results: ItemResults, settings: Sequence[Setting], axis: str, usual: int) -> list[Setting]:
-    """Return the settings that differ only in this axis; if there are none, those with an unusual value on it."""
+    """Return the settings that differ only in this axis; if there are none, those with an unusual value on the axis."""
     if not results.total(*settings).n:
         return []
     return along(settings, axis) or [setting for setting in settings if getattr(setting, axis) > usual]
@@ -149,7 +152,7 @@ def _across(
     notes: Sequence[str] = (),
     held: Mapping[str, str] | None = None,
 ) -> Table:
-    """Return a table of averages with one axis as columns and all other axes as rows; `held` facets are constant."""
+    """Return a table of averages with one axis as columns and all other axes as rows. Facets in `held` are constant."""
 
     def at(group: Sequence[Setting], value: object) -> Cell:
         return next((results.average(each) for each in group if getattr(each, axis) == value), None)
@@ -281,7 +284,7 @@ def _lengths(results: ItemResults) -> Iterable[Chart]:
 
 
 def _variants(results: ItemResults) -> Iterable[Chart]:
-    """Yield figures 4 and 6 (accuracy by turns, a line per method), and 5 (with the reminder, a line per form)."""
+    """Yield figures 4 and 6 (accuracy by turns, a line per method), and figure 5 (with reminder, a line per form)."""
     every = _by_turns(results)
     reminded = [setting for setting in every if setting.method == "reminder"]
     for name, title, settings, axes in (
@@ -321,7 +324,7 @@ def _numbers(results: ItemResults) -> Iterable[Chart]:
 
 
 def _series_of(values: Mapping[str, Sequence[float]], x: Sequence[float]) -> list[Series]:
-    """Return a series for each kind of error. There is a series of unparsed verdicts only if there are any."""
+    """Return a series for each kind of error, and a series for unparsed verdicts if there are any."""
     return [Series(kind, x, y) for kind, y in values.items() if kind != UNPARSED or any(y)]
 
 

@@ -1,4 +1,4 @@
-"""The checkers, and the data of reports (right answers and errors by setting and topic), read one item at a time."""
+"""The checkers, and the data of reports: right answers and errors by setting and topic, read one item at a time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SEEN: Mapping[str, tuple[str, ...]] = {
     "helpful": ("question", "answer"),
     RIGHT: ("preference", "question", "answer"),
 }
-"""The inputs that each checker sees, and those that annotators see who decide whether an answer is right."""
+"""The inputs that each checker sees, and those seen by annotators who decide whether an answer is right."""
 
 
 class YesNo(Frozen):
@@ -60,7 +60,7 @@ class YesNo(Frozen):
 
     @property
     def why(self) -> str:
-        """The reason."""
+        """The reason given for the result."""
         return self.explanation
 
 
@@ -77,7 +77,7 @@ class YesNoQuote(YesNo):
 
     @property
     def why(self) -> str:
-        """The quote."""
+        """The passage quoted as the reason for the result."""
         return self.quote.strip()
 
 
@@ -109,12 +109,13 @@ def error_type(
     """Return the error type of an answer; `None` if it is right.
 
     An answer that does not help is always `unhelpful`, as in the released scripts. By the paper's table, an unhelpful
-    answer that also violates the preference would have no error.
+    answer that also violates the preference would have no error type.
 
     Args:
-        violates: Whether the answer contradicts the preference. Here and below, `None` is a missing verdict.
+        violates: Whether the answer contradicts the preference. For this and the other arguments, `None` is a missing
+            verdict.
         acknowledges: Whether the answer mentions a preference.
-        hallucinates: Whether the mentioned preference is another one; used only if a preference is mentioned.
+        hallucinates: Whether the mentioned preference is not the user's; used only if a preference is mentioned.
         helpful: Whether the answer helps.
     """
     if violates is None or acknowledges is None or helpful is None or (acknowledges and hallucinates is None):
@@ -130,7 +131,7 @@ def error_type(
 
 @cache
 def counted_by_error() -> Mapping[str, Counted]:
-    """Return the selections of items with a free answer that count as right, and of those with each error type."""
+    """Return selections of the items whose free answers count as right, and of those with each error type."""
 
     def has(found: str, verdicts: Mapping[str, bool | None]) -> bool:
         return (error_type(**verdicts) or RIGHT) == found
@@ -151,7 +152,7 @@ def error_of(judgements: Iterable[Judgement]) -> str | None:
 
 
 def _cases(_: PrefEvalScenario, outcome: Outcome, metric: str) -> Iterator[Case]:
-    """Yield a checker's inputs about a free answer. For an empty answer there is nothing to judge."""
+    """Yield a case with a checker's inputs about a free answer. If the answer is empty, there is nothing to judge."""
     seen = seen_by(metric, outcome)
     yield Case(None, seen, missing="" if seen.get("answer", "-") else "the assistant answered nothing")
 
@@ -206,8 +207,8 @@ class Length(NamedTuple):
 class Setting(NamedTuple):
     """The variables of an item except the topic. Each setting is a cell of the tables.
 
-    `retrieved` is 0 without retrieval. In the conflict setting, `arm` gives the other preference, and `preferences` is
-    1.
+    `retrieved` is 0 without retrieval. In the conflict setting, `arm` states which other preference comes first, if
+    any, and `preferences` is 1.
     """
 
     model: str
@@ -242,7 +243,7 @@ class Setting(NamedTuple):
         return not self.position and self.preferences == 1 and not self.arm
 
     def told(self, axis: str) -> str:
-        """Return the value of an axis as a text; empty if the axis does not apply."""
+        """Return the value of an axis as text; empty if the axis does not apply."""
         if axis == "retrieved":
             return f"k={self.retrieved}" if self.retrieved else ""
         if axis == "position":
@@ -260,7 +261,7 @@ class Setting(NamedTuple):
 
 
 def varying(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterable[str] = ()) -> list[str]:
-    """Return the axes in which settings differ.
+    """Return the axes on which settings differ.
 
     Axes in `but` are left out, and axes in `always` are always included.
     """
@@ -270,7 +271,7 @@ def varying(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterab
 
 
 def along(settings: Sequence[Setting], axis: str) -> list[Setting]:
-    """Return the settings for which another setting differs only in this axis."""
+    """Return each setting for which there is another setting that differs only in this axis."""
     return [setting for group in grouped(settings, but=(axis,)) if len(group) > 1 for setting in group]
 
 
@@ -352,7 +353,7 @@ class ItemResults:
         return self._averages[setting]
 
     def hit_rate(self, setting: Setting) -> Estimate | None:
-        """Return the rate at which retrieval found the preference: the unweighted mean over topics."""
+        """Return the rate at which retrieval found the preference, as the unweighted mean over topics."""
         counts = (self._of(setting, topic) for topic in self.topics)
         return mean_of_shares([(count["hits"], count["looked"]) for count in counts])
 
@@ -392,7 +393,7 @@ class ItemResults:
         return self._counts.get(setting, {}).get(topic, Count())
 
     def _rank(self, axis: str, value: Any) -> Any:
-        """Return the sort key of a value. Models are sorted like the runs, names like the options, numbers by size."""
+        """Return the sort key of a value: models are in the order of the runs, and names in that of the options."""
         return self._orders[axis].index(value) if axis in self._orders else value
 
 
@@ -410,9 +411,9 @@ def pearson(cells: Sequence[BothTasks]) -> float | None:
 
 
 def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate | None:
-    """Return the share of right answers. It is marked if the checkers' verdicts are the same for all answers.
+    """Return the share of right answers. It is marked if all answers have the same result.
 
-    Choices among options are compared with the right option, without a judge.
+    The share of right choices is never marked, because no judge decides them.
     """
     if share is None or setting.task != "generation":
         return share

@@ -1,4 +1,4 @@
-"""PrefEval items: options, scenarios, their planning, and the conversation before an item's question."""
+"""PrefEval items: options, scenarios and their planning, and the conversation before an item's question."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PrefEvalOptions(RecipeOptions):
         (0,), description="Number of further preferences of other topics, spread over the turns. Repeatable."
     )
     conflict: bool = Field(
-        False, description="Play three arms: the preference alone, after an agreeing one, after a conflicting one."
+        False, description="Play three arms: the preference alone, after an agreeing one, and after a conflicting one."
     )
     distractors: AbsolutePath | None = Field(
         None, description="Pool of chats, as PrefEval's filtered_inter_turns.json; by default the shipped one."
@@ -126,14 +126,14 @@ class PrefEvalScenario(Scenario):
         tokens: The number of tokens before the question, not counting the model's own replies to preferences.
         token_limit: The requested length in tokens; 0 if the length was given in turns.
         counter: The name of the token counter.
-        position: The share of the distractors before the preference.
-        extras: Explicit preferences of other topics, spread evenly; in the conflict setting, the preference that comes
-            first.
-        arm: The arm of the conflict setting; empty outside it.
+        position: The share of the distractors that come before the preference.
+        extras: Explicit preferences of other topics, spread evenly; in the conflict setting, the other preference,
+            which comes first.
+        arm: The arm of the conflict setting; empty for items outside this setting.
         retrieved: The number of messages that rag retrieves; 0 for other methods.
         embedder: The embedder of rag; empty for other methods.
         order: The indices of the stored options in the order in which they are shown; empty for generation.
-        distractors: The first n turns of the pool. All items of one length share them.
+        distractors: The first n turns of the pool. All items of the same length share them.
     """
 
     pair: PreferencePair
@@ -206,22 +206,22 @@ def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> 
 
 
 def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) -> range:
-    """Return the range of lines in `preceding` that state the item's own preference."""
+    """Return the range of the lines that state the item's own preference in the result of `preceding`."""
     start = 0
     for part in _parts(scenario, position):
         end = start + len(_lines(scenario, part, replies))
         if part is scenario.pair:
             return range(start, end)
         start = end
-    raise AssertionError("an item tells its own preference")
+    raise AssertionError("an item states its own preference")
 
 
 def folded(
     scenario: PrefEvalScenario, replies: Replies, position: float, broken_off: Mapping[str, str] = _NOTHING
 ) -> Iterator[Line]:
-    """Yield the conversation with one line in place of each run of unrelated turns.
+    """Yield the conversation, with one line in place of consecutive unrelated turns.
 
-    Own replies get their finish reasons.
+    The model's own replies have their finish reasons.
     """
     for part in _parts(scenario, position):
         if isinstance(part, range):
@@ -232,7 +232,7 @@ def folded(
 
 
 def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
-    """Return the lines that state a preference: its fixed talk, or its sentence and the model's reply if it exists."""
+    """Return the lines that state a preference: its fixed dialogue, or its sentence and the model's reply, if any."""
     if pair.talk:
         return [Line(role=line.speaker, content=line.content) for line in pair.talk]
     said = [Line(role="user", content=pair.preference)]
@@ -252,12 +252,11 @@ def utterances(lines: list[Line]) -> list[Utterance]:
 
 
 def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
-    """Yield preferences and runs of unrelated turns in order.
+    """Yield preferences and ranges of unrelated turns, in order.
 
-    At equal positions, the item's own preference comes first.
-
-    Further preference j of m comes after round(j n / (m + 1)) turns. In the conflict setting the other preference comes
-    first, at the start, so that the item's own preference is the later and valid one.
+    Further preference j of m comes after round(j n / (m + 1)) turns. If it is at the position of the item's own
+    preference, it comes after it. In the conflict setting, however, the other preference is at the start of the
+    conversation and always comes first, so that the item's own preference is the later and valid one.
     """
     n, extras = scenario.turns, scenario.extras
     own = (round(position * n), scenario.pair)
@@ -283,7 +282,7 @@ _USUAL_TURNS = 8
 
 
 class _Company(NamedTuple):
-    """The other preferences in an item's conversation, and its arm of the conflict setting, if any."""
+    """The other preferences in an item's conversation, and the item's arm of the conflict setting, if any."""
 
     extras: tuple[PreferencePair, ...] = ()
     arm: Arm = ""
@@ -360,7 +359,7 @@ class _Plan:
                 yield {"method": method}
 
     def _order(self, pair: PreferencePair) -> tuple[int, ...]:
-        """Return the order of the options, the same for all items of a pair."""
+        """Return the order of the options, which is the same for all items of a pair."""
         return tuple(self._stream(pair, "options").sample(range(len(pair.options)), len(pair.options)))
 
     def _companies(self, pair: PreferencePair) -> Iterator[_Company]:
@@ -400,7 +399,7 @@ class _Others:
         return tuple(draw.sample(distinct, len(distinct))[:count])
 
     def of_arm(self, arm: Arm, pair: PreferencePair, draw: random.Random) -> tuple[PreferencePair, ...]:
-        """Return the preferences before an item's own in an arm of the conflict setting."""
+        """Return the preferences that come before an item's own in an arm of the conflict setting."""
         if arm == "agreeing":
             return self.drawn(pair, 1, draw, "conflict")
         if arm == "conflicting":
@@ -427,7 +426,7 @@ def _told_only(pair: PreferencePair) -> PreferencePair:
 def _told_tokens(pair: PreferencePair) -> int:
     """Return the number of tokens of a preference's statement.
 
-    The model's own reply is not known yet and not included.
+    The model's own reply is not included, because it is not known yet.
     """
     texts: Sequence[str] = [line.content for line in pair.talk] or [pair.preference]
     return sum(map(tokens, texts))
@@ -490,11 +489,11 @@ class Distractors:
         return turns
 
     def tokens(self, turns: int) -> int:
-        """Return the number of tokens of the first turns."""
+        """Return the number of tokens of the first turns of the pool."""
         return self._tokens[turns]
 
     def _first(self, turns: int) -> Shared[tuple[Line, ...]]:
-        """Return the first turns as an object that all items of this length share."""
+        """Return the first turns of the pool, as an object that all items of this length share."""
         return Shared(self._lines[: turns * LINES_PER_TURN])
 
     @property

@@ -73,11 +73,11 @@ def _outlined(draft: Draft) -> Outline:
 
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
-"""A file's path as folder names and its name, and one of its rows."""
+"""A file's path (folder names and the file's name), and one row of the file."""
 
 
 def draft_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[Named]:
-    """Yield every draft of a topic with its results. Dropped drafts come last."""
+    """Yield every draft of a topic, with the results of its checks. Dropped drafts come last."""
     if episode.state != "done":
         return
     for draft in sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped)):
@@ -94,7 +94,7 @@ def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator
         return
     if scenario.until != "complete":
         raise RecipeError(
-            f"format 'pairs': the run ends with pairs that are {scenario.until}; export drafts, and continue from them"
+            f"format 'pairs': the run ends at the stage {scenario.until}; export drafts, and continue from them"
         )
     name = f"{scenario.topic.topic}.json"
     for index, draft in enumerate(draft for draft in drafts_in(episode) if draft.is_complete):
@@ -113,14 +113,14 @@ def drafts_in(episode: Episode) -> list[Draft]:
 
 
 def written_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Iterator[Talk]:
-    """Yield a pair's texts, then its talks, as texts that a model has written and nobody speaks.
+    """Yield a pair's texts, then its dialogues. All are texts that a model has written and nobody speaks.
 
     Args:
         draft: The pair.
-        place: The pair's name in locations.
+        place: The name of the pair in the locations of faults.
         facts: The facts for the gate.
-        is_given: Whether the user gave the preference and the question. If so, these only serve to detect copies of
-            them.
+        is_given: Whether the user gave the preference and the question. If so, they are not checked themselves, and
+            only serve to detect copies of them.
     """
     own = {"preference": draft.preference, "question": draft.question}
     made = {"earlier preference": draft.conflicting_preference}
@@ -150,7 +150,7 @@ _COLUMNS = {
 }
 """The stages after which pairs are counted, with the titles of their columns."""
 _REACHED = {"written": 1, "filtered": 4, "chosen": 5, "complete": 6}
-_BY_HAND = "left out by hand"
+_BY_HAND = "dropped by a person"
 _STAGE_OF = {reason: stage for stage, reasons in REASONS.items() for reason in reasons}
 _MEANINGS = {reason: meaning for reasons in REASONS.values() for reason, meaning in reasons.items()}
 
@@ -162,7 +162,7 @@ def _note(number: str, draft: Draft) -> Note:
 
 
 def _stages(reached: int) -> Pivot:
-    """Return the table of pairs left after each stage that the run reaches."""
+    """Return the pivot of the pairs that are left after each stage that the run reaches."""
 
     def left(place: int) -> Callable[[Episode], list[Any]]:
         return lambda episode: [not draft.dropped or _place(draft) > place for draft in drafts_in(episode)]
@@ -182,14 +182,14 @@ def _stages(reached: int) -> Pivot:
         ],
         only_scored=False,
         notes=[
-            "Rate: the violation rate, the mean over the pairs that are left. Unparsed calls: replies to calls for new "
-            "pairs that could not be parsed."
+            "Rate: the mean violation rate of the pairs that are left. Unparsed calls: calls for new pairs whose reply "
+            "could not be parsed."
         ],
     )
 
 
 def _place(draft: Draft) -> int:
-    """Return the column of the stage that dropped a draft. Drafts that people dropped count in no column."""
+    """Return the index of the column of the stage that dropped a draft. Drafts dropped by people have index 0."""
     stage = _STAGE_OF.get(draft.dropped, "written")
     return [*_COLUMNS].index(stage if stage in _COLUMNS else "forms")
 
@@ -215,13 +215,13 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
             "the pairs as prefeval reads them, in the layout of its release (a folder)", "lists", release_rows
         ),
         "drafts": Exporter(
-            "all drafts with what was found of them, to edit and go on from (a folder)", "lists", draft_rows
+            "all drafts with the results of their checks, to edit and continue from (a folder)", "lists", draft_rows
         ),
     }
     folder = "pairs"
 
     def roles_used(self, options: PairsOptions) -> Mapping[str, float]:
-        """Return the roles, with one answerer per model."""
+        """Return all roles, with one answerer per model."""
         unused = set(ANSWERERS) - set(options.answering())
         return {role: value for role, value in super().roles_used(options).items() if role not in unused}
 
@@ -283,7 +283,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
     def talks(self, scenario: PairsScenario, outcome: Outcome) -> Iterator[Talk]:
         """Yield the written texts of pairs that were not dropped.
 
-        The user's own texts in input pairs are only for comparison.
+        The user's own texts in input pairs are only used for comparison.
         """
         facts, drafts = self.facts(scenario), outcome.details["drafts"]
         for number, draft in enumerate(map(Draft.model_validate, drafts), start=1):

@@ -1,6 +1,6 @@
-"""The nodes that write pairs call by call, filter, select, and put them into every form (PrefEval, section A.13).
+"""The nodes that write pairs call by call, filter and select them, and write every form (PrefEval, section A.13).
 
-Pairs that a person has selected are not filtered; results that a draft already has are not requested again.
+Pairs that a person has selected are not filtered. Results that a draft already has are not requested again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STAGES = ("validity", "rate", "rating", "selection", "choice", "persona", "optio
 REASONS: Mapping[str, Mapping[str, str]] = tomllib.loads(
     (Path(__file__).parent / "reasons.toml").read_text(encoding="utf-8")
 )
-"""The reasons for dropping pairs, by stage, with their meanings. Other reasons are a person's own words."""
+"""The reasons for dropping pairs, by stage, with their meanings. All other reasons are written by people."""
 
 LEVELS = ("low", "medium", "high")
 VIOLATES = "prefeval/judge-violates"
@@ -54,7 +54,7 @@ class PairsState(TypedDict, total=False):
 
 
 def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
-    """Return the drafts after all stages. If there are two reasons for dropping a draft, the first one counts."""
+    """Return the drafts after all stages. If a draft has several reasons for dropping it, the first one counts."""
     found = []
     for place, row in enumerate(state["written"]):
         merged = dict(row)
@@ -72,7 +72,7 @@ def still_in(state: Mapping[str, Any], wanted: Callable[[Draft], bool] | None = 
 
 
 async def write(state: PairsState, scene: Scene) -> Update:
-    """Request new pairs once. Exact repeats of an earlier preference or question are dropped as twins."""
+    """Request new pairs once. A pair that exactly repeats an earlier preference or question is dropped as a twin."""
     scenario: PairsScenario = scene.scenario
     written = state["written"]
     told = f"{scenario.topic.topic}: call {len(state['calls']) + 1} of {scenario.calls}"
@@ -168,7 +168,7 @@ def _low_rating(rated: PairRating | None, scenario: PairsScenario) -> str:
 async def select(state: PairsState, scene: Scene) -> Update:
     """Select pairs in the order of `_rank`, without near-duplicates.
 
-    Pairs that people have selected count towards the number.
+    Pairs that people have selected count towards the maximum number.
     """
     scenario: PairsScenario = scene.scenario
     by_hand = still_in(state, lambda draft: draft.chosen)
@@ -187,14 +187,14 @@ async def select(state: PairsState, scene: Scene) -> Update:
             found[at] = {"chosen": True}
             kept.add(vector)
             count += 1
-    scene.tell(f"{scenario.topic.topic}: {count} pairs are chosen, of {len(texts)}")
+    scene.tell(f"{scenario.topic.topic}: {count} of {len(texts)} pairs are chosen")
     return {"selection": found}
 
 
 def _rank(place: str, draft: Draft) -> tuple[float, ...]:
     """Return the sort key: pairs with frequent, likely and difficult violations come first.
 
-    Ties are ordered by index.
+    If two pairs are equal, the one with the lower index comes first.
     """
     rated = draft.rating
     levels = (rated.violation_probability, rated.reasoning_difficulty) if rated else ("low", "low")
@@ -202,7 +202,7 @@ def _rank(place: str, draft: Draft) -> tuple[float, ...]:
 
 
 async def offer(state: PairsState, scene: Scene) -> Update:
-    """Write, step by step, an easier question, four options, and the talk in which the fitting option is chosen."""
+    """Write, step by step, an easier question, four options, and the dialogue in which the fitting option is chosen."""
     asked = still_in(state, lambda draft: draft.choice_conversation is None)
     queries = await ask_each(scene, "prefeval_pairs/choice-query", {at: _texts(draft) for at, draft in asked.items()})
     first = {
@@ -227,7 +227,7 @@ async def offer(state: PairsState, scene: Scene) -> Update:
 
 
 async def tell(state: PairsState, scene: Scene) -> Update:
-    """Write a conversation in which a persona states the preference; the first fitting one of those drawn is used."""
+    """Write a conversation in which a persona states the preference. The first drawn persona that fits is used."""
     scenario: PairsScenario = scene.scenario
     asked = still_in(state, lambda draft: draft.persona_conversation is None)
     drawn = {at: [draft.persona] if draft.persona else _drawn(scene, at) for at, draft in asked.items()}

@@ -27,7 +27,7 @@ from dialoom.personas.preferences import (
 Until = Literal["written", "filtered", "chosen", "complete"]
 UNTIL: tuple[Until, ...] = get_args(Until)
 ANSWERERS = ("answerer", "answerer-2", "answerer-3", "answerer-4", "answerer-5")
-"""The roles that answer without the preference. The paper has five."""
+"""The roles that answer without the preference. The paper uses five."""
 
 
 class PairsOptions(RecipeOptions):
@@ -35,10 +35,10 @@ class PairsOptions(RecipeOptions):
 
     topics: str = Field("all", description="all, or topics separated by commas.")
     topic_file: AbsolutePath | None = Field(
-        None, description="JSON list of topics with description and subtopics; by default the shipped ones."
+        None, description="JSON list of topics, each with a description and subtopics; by default the shipped ones."
     )
     drafts: AbsolutePath | None = Field(
-        None, description="Continue from exported drafts, possibly edited, instead of having pairs written."
+        None, description="Continue from exported drafts, which may have been edited, instead of having pairs written."
     )
     until: Until = Field(
         "complete", description=f"Stop after a stage, to review and edit the drafts: {', '.join(UNTIL)}."
@@ -65,7 +65,10 @@ class PairsOptions(RecipeOptions):
     )
     keep: int = Field(50, ge=1, description="Maximum number of pairs per topic.")
     threshold: float = Field(
-        THRESHOLD, ge=0.0, le=1.0, description="Drop pairs that are more similar to a selected one than this, 0 to 1."
+        THRESHOLD,
+        ge=0.0,
+        le=1.0,
+        description="Drop pairs whose similarity to a selected pair is higher than this, 0 to 1.",
     )
     embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing pairs: {EMBEDDERS}.")
     personas: AbsolutePath | None = Field(
@@ -74,8 +77,8 @@ class PairsOptions(RecipeOptions):
     candidates: int = Field(
         5, ge=1, le=20, description="Number of personas drawn per pair; the first that fits is used."
     )
-    shortest: int = Field(3, ge=2, le=20, description="Minimum number of turns of a persona's talk.")
-    longest: int = Field(7, ge=2, le=20, description="Maximum number of turns of a persona's talk.")
+    shortest: int = Field(3, ge=2, le=20, description="Minimum number of turns of a persona's dialogue.")
+    longest: int = Field(7, ge=2, le=20, description="Maximum number of turns of a persona's dialogue.")
 
     @field_validator("answerers")
     @classmethod

@@ -260,7 +260,7 @@ def test_stages_one_by_one_give_the_same_pairs(tmp_path: Path) -> None:
     assert parts.asked == whole.asked
     made = drafts_of(run)
     assert [draft.is_complete for draft in made] == [True] * 4
-    with pytest.raises(RecipeError, match="the run ends with pairs that are filtered"):
+    with pytest.raises(RecipeError, match="the run ends at the stage filtered"):
         dialoom.open_run(tmp_path / "filtered.db").export("pairs", tmp_path / "none")
 
 
