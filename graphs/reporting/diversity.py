@@ -18,7 +18,8 @@ from dialoom.graphs.outcome import USER, Outcome
 from dialoom.graphs.reporting.table import Table
 
 SAMPLE_WORDS = 7_012
-"""Number of words of a sample, split at white space. It is the size of the smallest corpus in LAPS' comparison."""
+"""Number of words in a sample, split at white space. It is the size of the smallest corpus in the comparison of LAPS.
+"""
 
 SAMPLES, SEED = 100, 42
 """Number of samples for each metric, and the seed of the samples."""
@@ -40,9 +41,10 @@ class LexicalDiversity:
     Attributes:
         texts: Number of texts.
         words: Number of words, split at white space (`published`) or as runs of letters and digits (`varied`).
-        dist_1: Share of distinct words among all words, 0 to 1. This and the following shares are `None` if there is
-        nothing to measure. dist_2: Share of distinct pairs of words among all pairs. ent_4: Entropy of the sequences of
-        four words, in nats.
+        dist_1: Share of distinct words among all words, 0 to 1. This and the next three figures are `None` if there is
+            nothing to measure.
+        dist_2: Share of distinct pairs of words among all pairs.
+        ent_4: Entropy of the sequences of four words, in nats.
         self_bleu: Mean similarity of each text to the other texts, 0 to 1.
         compared: Number of texts that Self-BLEU compares.
     """
@@ -59,9 +61,9 @@ class LexicalDiversity:
 def published(texts: Sequence[str]) -> LexicalDiversity:
     """Return the figures as in table 10 of PersonaLens: means over samples of 7,012 words.
 
-    Dist-n uses lower-case texts without full stops and line breaks, split at single blanks. Ent-4 uses
-    `lower().rstrip("2").split()`, as in their code. Self-BLEU is BLEU-4 of each text's characters against those of all
-    other texts of the sample.
+    Dist-n uses lower-case texts without full stops and line breaks, split at single spaces. Ent-4 uses
+    `lower().rstrip("2").split()`, as in the paper's code. Self-BLEU is BLEU-4 of each text's characters against those
+    of all other texts of the sample.
     """
     words = sum(len(text.split()) for text in texts)
     if not words:
@@ -142,10 +144,10 @@ def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
 def _matches(
     words: NDArray[np.int64], lengths: NDArray[np.int64], n: int, size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return, for each text, the clipped number of its n-grams found in others, and the number of all its n-grams.
+    """Return, for each text, the clipped number of its n-grams that occur in others, and the number of all its n-grams.
 
     Args:
-        words: The words of all texts one after the other, as numbers below `size`.
+        words: The words of all texts, one text after another, as numbers below `size`.
         lengths: The length of each text.
         n: The length of the n-grams.
         size: The number of different words.
@@ -187,7 +189,8 @@ def _coded(grams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64
 def _brevity(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return BLEU's brevity penalty.
 
-    It is below 1 if the other text with the nearest length (the shorter one of two) is longer.
+    It is below 1 if the other text with the nearest length is longer. If two texts are equally near, the shorter one
+    counts.
     """
     counted = Counter(lengths.tolist())
     known = np.array(sorted(counted))
@@ -238,7 +241,7 @@ class Opening:
         position: The scenario's position in the plan.
         task: The task, as a text.
         text: The message.
-        times: The number of times that the conversation was played again.
+        times: The number of times that the conversation has been played again.
     """
 
     position: int
@@ -276,7 +279,7 @@ def repeated(openings: Iterable[Opening], redraws: int, similarity: float) -> li
 
 
 def variety_table(openings: list[str]) -> Table:
-    """Return a table of how varied the first n openings are, for growing n.
+    """Return a table of the variety of the first n openings, for increasing n.
 
     Args:
         openings: The users' first messages, in the order of the plan.

@@ -1,4 +1,4 @@
-"""Pivots: tables by facet and metric, declared as frozen values. Also the default tables of recipes without pivots."""
+"""Pivots: tables by facet and metric, declared as frozen values; and the default tables of recipes without pivots."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Column:
             outcomes.
         show: `estimate`: the mean with its 95 % interval and n. `mean`: the mean alone. `count`: the number of true
             values.
-        counted: The scenarios that contribute, for the drill-down from a figure; `None` if a function decides this.
+        counted: The scenarios that contribute, for the drill-down from a figure; `None` if this is decided by a
+            function.
         scale: The lowest and the highest possible value.
         parts: For a ratio: a function that returns a scenario's parts of both sums. If the first part is unknown
             (`None`), the ratio is undefined.
@@ -61,7 +62,7 @@ class Column:
     def judgements(self, episode: Episode) -> Iterator[Judgement]:
         """Yield the judgements of a scenario that contribute to the column.
 
-        These judge the whole outcome (one per branch of a tree) or turns.
+        They are judgements of the whole outcome (one per branch of a tree) or of turns.
         """
         for each in episode.outcome.judgements:
             if (each.metric, each.target) == (self.metric, self.target) and (each.turn is not None) == self.by_turn:
@@ -91,7 +92,7 @@ def score(
 def score_by_turn(
     metric: str, target: str = "assistant", title: str = "", scale: tuple[float, float] | None = None
 ) -> Column:
-    """Return columns of a judge's mean score at each turn with scores: `TITLE turn 1`, and so on."""
+    """Return the columns of a judge's mean score at each turn that has scores: `TITLE turn 1`, and so on."""
     return Column(title or metric, metric=metric, target=target, by_turn=True, scale=scale, judged=True)
 
 
@@ -177,7 +178,7 @@ class Pivot:
     Attributes:
         name: A short name, usable as a file name.
         title: The title.
-        rows: The facets of the rows, or their names. Without any, there is a single row.
+        rows: The facets of the rows, or their names. If there are none, there is a single row.
         columns: The figures.
         notes: Lines below the table, above the explanation of the intervals.
         only_scored: Whether to leave out rows without any judgement or other value for a mean.
@@ -380,7 +381,7 @@ With more, the values identify scenarios rather than groups.
 """
 
 MOST_NUMBERS = 5
-"""The same maximum for a facet of numbers, such as an age: tables by many single numbers are seldom useful."""
+"""The same maximum for a facet of numbers, such as an age. Tables by many single numbers are seldom useful."""
 
 _NUMBER = re.compile(r"-?\d+([.,]\d+)?")
 _SILENT = "No score at all: {metrics}. A check scores no conversation for which it returns None."
@@ -393,14 +394,14 @@ def default_tables(
     unjudged: Collection[str] = (),
     scales: Mapping[str, tuple[int, int]] | None = None,
 ) -> list[Table]:
-    """Return every metric over all scenarios, by facet (with 2 to 12 values, or 5 if they are numbers), and by turn.
+    """Return tables of every metric: overall, by each facet with 2 to 12 values (or 2 to 5 numbers), and by turn.
 
     If several facets group the scenarios in the same way, such as name and address, only the first one has a table.
 
     Args:
         episodes: The scenarios, which are read once.
-        unit: As for `tabulate`.
-        units: As for `tabulate`.
+        unit: The facet whose values are the units of intervals; `None` for scenarios.
+        units: The plural name of the facet's values.
         unjudged: The metrics that checks rather than judges score.
         scales: The lowest and the highest score by metric.
     """
@@ -451,7 +452,7 @@ def default_tables(
 
 
 def _rank(value: str) -> tuple[bool, float, str]:
-    """Return the sort key of a facet's value: numbers in their order, then texts."""
+    """Return the sort key of a facet's value: numbers come first, by size, and then texts."""
     is_number = _NUMBER.fullmatch(value) is not None
     return not is_number, float(value.replace(",", ".")) if is_number else 0.0, value
 

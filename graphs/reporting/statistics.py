@@ -20,11 +20,11 @@ LEVEL = 0.95
 FEWEST = 5
 """Minimum number of people for an interval, because resampling fewer is uninformative.
 
-It is also the minimum number of equal scores of a judge that are marked as constant.
+It is also the minimum number of equal scores for which a judge's figure is marked as constant.
 """
 
 _Z = 1.959963984540054
-"""The normal distribution's quantile of 0.975."""
+"""The 0.975 quantile of the standard normal distribution."""
 
 
 TRIALS_COUNT_ONCE = (
@@ -44,8 +44,8 @@ def intervals(units: str = "people") -> str:
     """Return the note that explains the intervals in a table.
 
     Args:
-        units: The plural name of the resampled units, e.g. `people`. The argument `person` of `Tally.add` gives the
-            unit of a score.
+        units: The plural name of the resampled units, e.g. `people`. The argument `person` of `Tally.add` is the unit
+            of a score.
     """
     return (
         f"{_BRACKETS} For verdicts they are Wilson's; for means they are bootstrapped over {units}, drawing all "
@@ -62,7 +62,7 @@ class Estimate:
         mean: The mean of the observations.
         low: The lower end of the interval; `None` where there is no interval.
         high: The upper end.
-        is_constant: Whether a judge gave at least `FEWEST` scores and all are equal; `None` for figures without a
+        is_constant: Whether a judge gave at least `FEWEST` scores that are all equal; `None` for figures without a
             judge.
         is_doubtful: Whether the judge fails another health check.
     """
@@ -135,11 +135,12 @@ class Tally:
     def estimate(self) -> Estimate | None:
         """Return the mean with its interval; `None` without observations.
 
-        For verdicts, it is Wilson's score interval (E. B. Wilson, JASA 22, 1927), which has a width above 0 even for
-            shares of 0 and 1. For its width, all trials of one scenario count once, because they are not independent.
-            For scores, it is the percentile bootstrap of their mean: people are resampled, and all scores of a person
-            stay together. Resampling draws from a multinomial distribution how often each kind of person (with the same
-            number and sum of scores) occurs. The generator's seed is fixed, so that equal scores give equal intervals.
+        For verdicts, the interval is Wilson's score interval (E. B. Wilson, JASA 22, 1927), whose width is above 0 even
+        for shares of 0 and 1. In its computation, all trials of one scenario count once, because they are not
+        independent. For scores, the interval is the percentile bootstrap of their mean: people are resampled, and all
+        scores of a person stay together. People with the same number and sum of scores are of the same kind, and a
+        multinomial distribution gives how often each kind occurs in a resample. The generator's seed is fixed, so that
+        equal scores give equal intervals.
         """
         if not self.n:
             return None
@@ -153,15 +154,15 @@ class Tally:
 
 
 def is_constant(n: int, lowest: float, highest: float) -> bool:
-    """Return whether a judge gave at least `FEWEST` scores and all are equal, given their number and range."""
+    """Return whether there are at least `FEWEST` scores and all are equal, given their number and range."""
     return n >= FEWEST and lowest == highest
 
 
 def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDifference | None:
     """Return the mean difference between the two scores of each pair; `None` without pairs.
 
-    Interval and p come from a percentile bootstrap that resamples people with all their pairs. The generator's seed is
-    fixed.
+    The interval and p come from a percentile bootstrap that resamples people with all of their pairs. The generator's
+    seed is fixed.
 
     Args:
         differences: For each pair, its person, and its second score minus its first.
@@ -266,12 +267,12 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 
 def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:
-    """Return the interval of the mean. People are given as counts by their number of scores and sum of scores."""
+    """Return the interval of the mean. People are given as counts, by the number and the sum of their scores."""
     return (None, None) if people.total() < FEWEST else percentiles(_resampled(people))
 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
-    """Return the means of resamples of people, given as counts by number of scores and sum of scores."""
+    """Return the means of resamples of people, who are given as counts by the number and the sum of their scores."""
     import numpy as np  # slow to import, and not needed to read a run
 
     sorts = sorted(people)

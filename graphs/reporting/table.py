@@ -19,13 +19,13 @@ Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
 """For each run, its label (such as its model), and its finished scenarios, which can be iterated once."""
 
 EMPTY = "(empty)"
-"""The text that stands for an empty value of a facet."""
+"""The text that is shown for an empty value of a facet."""
 
 CONSTANT = "†"
 """The mark of a figure whose scores are all equal."""
 
 DOUBTFUL = "‡"
-"""The mark of a figure whose judge fails a check; a note of the table gives the reasons."""
+"""The mark of a figure whose judge fails a health check. A note of the table gives the reasons."""
 
 CONSTANT_NOTE = (
     f"{CONSTANT} Constant: the judge gave the same score every time (marked from {FEWEST} scores on; a difference is "
@@ -65,7 +65,7 @@ MISSING: Mapping[Status, tuple[str, str]] = {
 
 
 def missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
-    """Return a table's notes about judgements without a score, given their number by status and metric."""
+    """Return a table's notes about judgements without a score, given the number of these by status and metric."""
     notes = []
     for status, (_, meaning) in MISSING.items():
         if counts := missing.get(status):
@@ -103,7 +103,7 @@ class Counted:
 
     @property
     def expression(self) -> str:
-        """All conditions except state and ending, as an expression over a run's scenarios; empty without any."""
+        """All conditions except state and ending, as an expression over a run's scenarios; empty if there are none."""
         conditions = [f"facets[{facet!r}] != {value!r}" for facet, value in self.other_than.items()]
         if self.status:
             having = {"metric": self.metric, "target": self.target, "status": self.status}
@@ -157,20 +157,20 @@ class Table:
         title: The title.
         columns: The names of the columns. A column with a `%` in its name shows fractions as percentages.
         rows: One cell per column; `None` for an empty cell.
-        warnings: Reasons why the figures are misleading. `headnotes` are the lines made of them.
+        warnings: Reasons why the figures are misleading. They are shown as `headnotes`.
         notes: Lines below the table. `footnotes` adds the meaning of marks in cells.
-        decimals: The number of decimals by column, where it is not the default of 2 (1 for percentages).
+        decimals: The number of decimals by column, if it is not the default of 2 (1 for percentages).
         facets: For columns of texts, the facet that the column shows, if its name or values differ from the column's;
             `None` if the texts do not select scenarios, such as the name of a model.
         chosen: For columns of figures, the facets of the scenarios that count in the column, as texts; `None` if facets
             cannot express this.
-        counted: For columns of figures, the scenarios of the row that count in the column, if not all of them do. They
-            are given by a text of the row if they depend on it.
+        counted: For columns of figures, the scenarios of the row that count in the column, if not all of them do. If
+            they depend on the row, they are given by a text of the row.
         population: The scenarios that count in the whole table.
         scales: For columns of figures, the lowest and the highest possible value.
         where: The expression that selects the scenarios of the report; empty if the report covers all scenarios.
-        shares: For rows about verdicts, by a text of the row such as the metric, the columns that have fractions, which
-            are shown as percentages.
+        shares: The columns whose cells are fractions, shown as percentages, in the rows that contain a text, such as
+            the name of a metric of verdicts.
         charted: The titles of the columns that are drawn as charts. Columns by turn are given without the turn.
         judged: For columns of judges' scores, the metric and target, as `METRIC (TARGET)`, with ` by turn` for scores
             of turns.
@@ -258,16 +258,16 @@ def _group(row: Sequence[Cell]) -> tuple[str, ...]:
 Style = Literal["plain", "heading", "user", "assistant", "note", "new"]
 
 Kind = Literal["line", "step", "option", "branch"]
-"""The kind of a part of an outline, which decides how the part is drawn in a tree.
+"""The kind of a part of an outline. It decides how the part is drawn in a tree.
 
-Steps follow each other. The options of a step are side by side within it. At a fork, the branches are side by side
-after the step.
+Steps follow each other. The options of a step are drawn side by side within it. At a fork, the branches are drawn side
+by side after the step.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of text with a style: a line of a `user` or an `assistant`, a `note`, or `new` information."""
+    """A piece of text with a style, such as a line of a `user` or an `assistant`, a `note`, or `new` information."""
 
     text: str
     style: Style = "plain"
@@ -344,7 +344,7 @@ class Series:
 _TURN = re.compile(r" turn \d+$")
 
 ChartKind = Literal["lines", "points", "bars", "stacked"]
-"""Lines through the points of each series, points only, bars side by side, or stacked bars."""
+"""The kind of a chart: lines through the points of each series, only points, bars side by side, or stacked bars."""
 
 
 @dataclass(slots=True)
@@ -377,10 +377,10 @@ class Chart:
 def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]:
     """Return charts of a table's columns: lines over the turns for columns by turn, otherwise bars.
 
-    Each scale has a chart.
+    Columns with the same scale share a chart.
 
-    Fractions are drawn as percentages. A chart of a single column has a series for each value of the facets before the
-    last. The charts have the table's name.
+    Fractions are drawn as percentages. If a chart shows a single column, its series are the values of all facets except
+    the last one. The charts have the table's name.
 
     Args:
         table: The table. Its leading columns of texts are its facets.
