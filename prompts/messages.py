@@ -9,12 +9,13 @@ from typing import Any, NotRequired, TypeAlias
 from typing_extensions import TypedDict  # the standard library's has no fields for pydantic before Python 3.12
 
 ToolDefinition: TypeAlias = Mapping[str, Any]
-"""A tool in the form that chat models take: an OpenAI function, `{"type": "function", "function": {"name": ...,
-"description": ..., "parameters": JSON Schema}}`."""
+"""The definition of a tool in the form that chat models accept: an OpenAI function, `{"type": "function", "function":
+{"name": ..., "description": ..., "parameters": JSON Schema}}`.
+"""
 
 
 class FunctionCall(TypedDict):
-    """A tool call, as a model made it.
+    """A tool call in the form in which a model made it.
 
     Attributes:
         id: The call's id, which is unique in its conversation: nine letters and digits.
@@ -28,7 +29,7 @@ class FunctionCall(TypedDict):
 
 
 class ChatMessage(TypedDict):
-    """A message of a request, in the form that chat models take.
+    """A message of a request, in the form that chat models accept.
 
     Attributes:
         role: `system`, `user`, `assistant`, or `tool` for a tool's result.
@@ -56,7 +57,7 @@ class Utterance(TypedDict):
 
 
 def call_text(call: FunctionCall) -> str:
-    """Return a call in readable form, e.g. `get_weather(city="Vellin")`. Invalid arguments stay unchanged."""
+    """Return a call in readable form, e.g. `get_weather(city="Vellin")`. Invalid arguments are shown unchanged."""
     try:
         given = json.loads(call["arguments"])
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """A prompt: its front matter, its sections, and how they are rendered to chat messages.
 
-A prompt file is YAML front matter and a body cut into sections by marker lines::
+A prompt file has YAML front matter and a body that marker lines divide into sections::
 
     ---
     id: personalens/assistant
@@ -18,8 +18,8 @@ A prompt file is YAML front matter and a body cut into sections by marker lines:
 Each section is a separate Jinja2 template, so no input can start a new section. Sections keep their order: text that
 is constant within a scenario comes first, the conversation next, the current instruction last.
 
-No input can open or close a tag of the prompt either. In messages and all other inputs, the `<` of a tag that the
-prompt itself uses is replaced by `&lt;`. Any other `<` is kept.
+Nor can an input open or close a tag of the prompt. In messages and all other inputs, the `<` of a tag that the prompt
+itself uses is replaced by `&lt;`. Any other `<` is kept.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PromptError(DialoomError):
 
 
 _QUOTED = re.compile(r"\{[{%][^}]*\bhistory\b")
-"""Matches the use of the conversation in a template."""
+"""A pattern for the use of the conversation in a template."""
 
 
 class Section(Frozen):
@@ -81,7 +81,7 @@ class FrontMatter(Record):
     inputs: tuple[str, ...]
     reply: str = "text"
     more: int = Field(0, ge=0)
-    """The number of tokens that a reply to this prompt may have beyond its role's limit, if there is a limit."""
+    """The number of tokens by which a reply to this prompt may exceed its role's limit, if there is one."""
     history: Literal["messages", "text"] = "messages"
     """`messages`: the conversation becomes chat messages. `text`: the whole prompt becomes a single user message."""
 
@@ -95,7 +95,7 @@ def transcript(history: Sequence[Utterance]) -> str:
 
 
 def _worded(line: Utterance) -> str:
-    """Return an utterance's text and tool calls as one text."""
+    """Return an utterance's text and its tool calls as one text."""
     if not (calls := line.get("tool_calls")):
         return line["content"]
     said = [line["content"]] if line["content"] else []
@@ -103,7 +103,7 @@ def _worded(line: Utterance) -> str:
 
 
 def _without_tags(value: Any, tag: re.Pattern[str]) -> Any:
-    """Return an input in which the prompt's own tags are escaped, in texts and in texts within plain values."""
+    """Return an input with the prompt's own tags escaped, in strings and in strings within plain values."""
     if isinstance(value, str):
         return tag.sub("&lt;", value) if "<" in value else value
     if isinstance(value, dict | Mapping):  # dict first: isinstance with Mapping is slow
@@ -119,7 +119,7 @@ def _any_of(tags: frozenset[str]) -> re.Pattern[str]:
 
 
 class _Missing(StrictUndefined):
-    """A name that a value does not have; the message lists those that it has."""
+    """A name that a value does not have. The error message lists the names that it has."""
 
     @property
     def _undefined_message(self) -> str:
@@ -250,7 +250,7 @@ class Prompt(BaseModel):
 
     @property
     def quotes_history(self) -> bool:
-        """Whether the prompt's own text contains the conversation, instead of chat messages."""
+        """Whether the prompt's own text contains the conversation, which is otherwise in separate chat messages."""
         return self.front.history == "text" or any(_QUOTED.search(section.text) for section in self.sections)
 
     @cached_property
@@ -260,10 +260,10 @@ class Prompt(BaseModel):
     def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
         """Return the conversation from this role's point of view, as its prompt needs it.
 
-        Its own lines become the assistant's, all other lines the user's.
+        The role's own lines become the assistant's; all other lines become the user's.
 
-        A chat message holds one utterance, but an instruction may be appended to the last message. So the prompt's own
-        tags, and only these, are escaped here, too.
+        A chat message holds one utterance, but an instruction may be appended to the last message. Therefore the
+        prompt's own tags, and only these, are also escaped here.
         """
         if self.front.history == "text":
             return [{"role": "user", "content": f"<conversation>\n{transcript(history)}\n</conversation>"}]
@@ -380,11 +380,11 @@ _PLACEHOLDER = re.compile(r"%[A-Z]+%")
 
 
 def shared_text(name: str, sets: Iterable[str] = ()) -> str:
-    """Return a text from which prompts are made in code. The last set of prompts that has the text is used.
+    """Return a text from which prompts are made in code. If several sets have the text, that of the last one is used.
 
     Args:
         name: The name of the text's file in `dialogue/`, without the suffix.
-        sets: Sets of prompts, given as names of shipped sets or as folders of the user.
+        sets: Sets of prompts, given as names of shipped sets or as paths of folders.
 
     Raises:
         PromptError: If a set's text lacks a placeholder of the original.
@@ -417,9 +417,9 @@ class PromptLibrary(Mapping[str, Prompt]):
 
         Args:
             wanted: Ids such as `personalens/user`, or prompts made in code.
-            sets: Names of shipped sets, or folders of the user. Each `*.md` file in a set replaces the prompt with the
-                id that the file states, and any replacement from an earlier set. Files for prompts of other recipes are
-                ignored.
+            sets: Names of shipped sets, or paths of folders. Each `*.md` file in a set replaces the prompt with the id
+                that the file states, and any replacement of it in an earlier set. Files for prompts of other recipes
+                are ignored.
             shipped: The folder that holds the original prompts as `<id>.md`; by default dialoom's own folder.
 
         Raises:
@@ -452,7 +452,7 @@ def _read(path: Path) -> Prompt:
 
 
 def _overrides(folder: Path, originals: Mapping[str, Prompt]) -> dict[str, Prompt]:
-    """Return the overrides in a folder that can be used, by id."""
+    """Return the overrides in a folder that replace one of the original prompts, by id."""
     if not folder.is_dir():
         raise PromptError(folder, f"no such folder of prompts; the shipped sets are {', '.join(SHIPPED_PROMPTS)}")
     paths, texts = sorted(folder.rglob("*.md")), sorted(folder.glob(f"{_DIALOGUE}/*.txt"))
@@ -481,8 +481,8 @@ def _check_override(prompt: Prompt, original: Prompt) -> None:
     if unknown := sorted(set(prompt.front.inputs) - set(original.front.inputs)):
         raise PromptError(
             prompt.place,
-            f"prompt {prompt.id!r} declares the input {unknown[0]!r}, which is not available; available are "
-            f"{', '.join(original.front.inputs)}",
+            f"prompt {prompt.id!r} declares the input {unknown[0]!r}, which is not available; the available inputs "
+            f"are {', '.join(original.front.inputs)}",
         )
     for key in ("role", "reply"):
         ours, theirs = getattr(original.front, key), getattr(prompt.front, key)
