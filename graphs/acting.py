@@ -96,10 +96,10 @@ def factory_of(recipe: Acting) -> EnvironmentFactory | None:
 
 
 async def workbench_at(recipe: Acting, role: str, scene: Scene, servers: Sequence[str]) -> Workbench:
-    """Return the workbench of one step. It holds the tools, including those of MCP servers, and a new environment.
+    """Return the workbench of one step. It holds a new environment and the tools, including those of MCP servers.
 
     Raises:
-        ToolError, PermanentProviderError: As `workbench_of`, or if a server cannot be used.
+        ToolError, PermanentProviderError: In the same cases as `workbench_of`, or if a server cannot be used.
     """
     prompt = recipe.prompt_of(scene.scenario, role)
     made = Workbench(recipe.tools, factory_of(recipe), await remote_tools(servers), partial(scene.run_remote, prompt))
@@ -110,7 +110,7 @@ async def workbench_at(recipe: Acting, role: str, scene: Scene, servers: Sequenc
 def check_tools(recipe: Acting, servers: Sequence[str]) -> None:
     """Check the tools before a run starts.
 
-    Tools of MCP servers are not checked: they are only known once it has started.
+    Tools of MCP servers are not checked: they are only known once the run has started.
 
     Raises:
         ToolError: If a tool cannot be offered or has the name of a role, if a tool that ends the dialogue is missing,
@@ -129,7 +129,9 @@ def _check_names(recipe: Acting, names: Sequence[str], is_whole: bool = True) ->
     missing = [name for name in recipe.turns.ending_tools if name not in names]
     if missing and is_whole:
         known = ", ".join(names) or "none"
-        raise ToolError(f"ends name the tool {missing[0]!r}; there are {known}", setting="ends")
+        raise ToolError(
+            f"ends name the tool {missing[0]!r}, which is not offered; the tools are {known}", setting="ends"
+        )
 
 
 def begin(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
@@ -230,7 +232,7 @@ def _tool_turns(messages: Sequence[BaseMessage], role: str) -> int:
 
 
 def is_waiting(messages: Sequence[BaseMessage]) -> bool:
-    """Return whether the last message holds calls that were not run yet."""
+    """Return whether the last message holds calls that have not been run yet."""
     return bool(messages) and isinstance(messages[-1], AIMessage) and bool(calls_of(messages[-1]))
 
 
@@ -252,7 +254,7 @@ def spoken_only(history: Sequence[Utterance]) -> list[Utterance]:
 
 
 def details(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of the outcome's details about the environment and the tools."""
+    """Return the entries about the environment and the tools for the outcome's details."""
     if "has_tools" not in state:
         return {}
     known = {} if ENVIRONMENT not in state else {ENVIRONMENT: state[ENVIRONMENT]}
@@ -274,8 +276,8 @@ class Actions:
     Attributes:
         label: The run's label.
         dialogues: The number of dialogues, by the reason why they ended.
-        idle: The number of dialogues without a tool call, by the same reasons.
-        unchanged: The number of dialogues whose environment never changed, by the same reasons.
+        idle: The number of dialogues without a tool call, by the reason why they ended.
+        unchanged: The number of dialogues whose environment never changed, by the reason why they ended.
         without: The number of dialogues whose assistant was offered no tools.
         is_acting: Whether any dialogue's assistant was meant to have tools.
     """
@@ -311,12 +313,12 @@ def with_actions(tables: list[Table], seen: Sequence[Actions]) -> list[Table]:
             label = [each.label] if several else []
             table.rows.append([*label, reason, count, each.idle[reason], each.unchanged[reason]])
     table.notes.append(
-        "Dialogues without any tool call, and those whose environment did not change: a user who ends such a dialogue "
-        "has believed a claim, or has given up."
+        "No tool call, state unchanged: the number of dialogues without one, and with an unchanged environment. A user "
+        "who ends such a dialogue has believed a claim of the assistant, or has given up."
     )
     warnings = [
         f"{f'{each.label}: ' if several else ''}the assistant was offered no tools in {each.without:,} of "
-        f"{each.dialogues.total():,} dialogues, as its player is not known to accept any"
+        f"{each.dialogues.total():,} dialogues, because its player is not known to accept tools"
         for each in seen
         if each.without
     ]

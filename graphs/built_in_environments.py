@@ -35,7 +35,7 @@ _STEPS_AT_ONCE = 100_000
 
 _READ = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33}  # 33: SQLITE_RECURSIVE
 _REFUSED = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA, sqlite3.SQLITE_TRANSACTION, 32}
-"""Actions that would reach other files, change the connection, or leave a transaction open (32: SQLITE_SAVEPOINT)."""
+"""Actions that would reach other files, change the connection, or leave a transaction open (32 is SQLITE_SAVEPOINT)."""
 
 
 class SqliteEnvironment:
@@ -57,10 +57,10 @@ class SqliteEnvironment:
         ...         return [self.refund]
 
     Attributes:
-        file: The path of a database file or of a text of SQL statements (`.sql`). Each conversation begins with a copy
+        file: The path of a database file or of a file of SQL statements (`.sql`). Each conversation begins with a copy
             of it.
         schema: SQL statements that create the database, in place of a file.
-        connection: The connection to the database. Each statement is committed at once.
+        connection: The connection to the database. Each statement is committed immediately.
     """
 
     file: ClassVar[str | Path] = ""
@@ -71,7 +71,7 @@ class SqliteEnvironment:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """The tools."""
+        """The tools that the assistant is offered."""
         return [self.query, self.execute]
 
     def reset(self, scenario: Any) -> None:
@@ -127,11 +127,11 @@ class JsonEnvironment:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """The tools."""
+        """The tools that the assistant is offered."""
         return [self.read, self.update, self.remove]
 
     def reset(self, scenario: Any) -> None:
-        """Load a copy of the file, or an empty document without a file."""
+        """Load a copy of the file; without a file, start with an empty document."""
         self.document = json.loads(read_text(Path(self.file), _MOST_BYTES)) if self.file else {}
 
     def snapshot(self) -> Any:
@@ -188,7 +188,7 @@ def _keys(path: str) -> list[str]:
 
 
 def _place(holder: Any, key: str, is_new: bool = False) -> Any:
-    """Return a key in the form that its container needs: a text for a mapping, an index for a list."""
+    """Return a key in the form that its container needs: a string for a mapping, an index for a list."""
     if isinstance(holder, list):
         if not key.isdecimal() or int(key) >= len(holder):
             raise KeyError(f"{key} is not an index; the list has {len(holder)} items")
@@ -223,7 +223,7 @@ def restored(snapshot: Mapping[str, Sequence[str]]) -> sqlite3.Connection:
 
 
 def readable(snapshot: Any) -> Any:
-    """Return a snapshot in a form that is easy to compare: a database becomes its tables, each a list of rows."""
+    """Return a snapshot in a form that is easy to compare. A database becomes a mapping of tables to lists of rows."""
     if not is_sqlite(snapshot):
         return snapshot
     connection = restored(snapshot)
@@ -247,7 +247,7 @@ def rows(
     Args:
         connection: The database.
         sql: The statement.
-        values: The values of its `?`.
+        values: The values of the `?` in the statement.
         only_read: Whether the statement may only read.
 
     Raises:
@@ -281,13 +281,13 @@ def rows(
 
 
 NEEDS_MCP = "MCP servers need dialoom[mcp]: pip install 'dialoom[mcp]'"
-"""The error message if the library is not installed."""
+"""The error message if the library for MCP servers is not installed."""
 
 
 class _Connection:
     """A session with one MCP server.
 
-    It has a task of its own, because its scopes must end in the task that entered them.
+    It runs in a task of its own, because its context managers must be exited in the task that entered them.
     """
 
     def __init__(self, server: str) -> None:
@@ -371,7 +371,7 @@ async def _listed(client: Any) -> list[Any]:
 
 
 def _target(server: str) -> Any:
-    """Return the target that the client connects to: a URL, or a command, which inherits the environment variables."""
+    """Return the target to which the client connects: a URL, or a command, which inherits the environment variables."""
     if is_url(server):
         return server
     from mcp import StdioServerParameters
@@ -393,7 +393,7 @@ def _told(error: BaseException) -> str:
 
 
 class _Connections:
-    """The connections of one event loop, by server, and the number of active `connected` blocks."""
+    """The connections of one event loop by server, and the number of active `connected` blocks."""
 
     def __init__(self) -> None:
         self.by_server: dict[str, _Connection] = {}

@@ -1,7 +1,8 @@
 """Optional capabilities of recipes: roles, prompts, judging, facets, reports, gate, labels, outlines and exports.
 
-Only some recipes need them, or only the gate, labelling, debugger or exports use them. A recipe inherits a capability
-and overrides the methods it needs. Callers use `of`, which returns the defaults for a recipe without the capability::
+Each is needed by only some recipes, or is used only by the gate, labelling, the debugger or exports. A recipe inherits
+a capability and overrides the methods it needs. Callers use `of`, which returns the defaults for a recipe without the
+capability::
 
     class Support(DialogueRecipe, WithExports):
         formats = {"tickets": Exporter("one row per call", "lines", ticket_rows)}
@@ -100,7 +101,7 @@ class WithRoles(Capability):
         return self.judges if getattr(options, "judge", True) else ()
 
     def models_named(self, options: Any) -> Mapping[str, str]:
-        """Return the models that the options state, by role. Models given for the run override them."""
+        """Return the models that the options name, by role. Models given for the run override them."""
         return {}
 
 
@@ -124,10 +125,10 @@ class WithPrompts(Capability):
     def prompt_list(self, sets: Sequence[str] = ()) -> list[str | Prompt]:
         """Return the ids of all prompts, including judges' prompts.
 
-        A prompt made in code is returned itself instead of its id.
+        For a prompt made in code, the prompt itself is returned instead of its id.
 
         Args:
-            sets: Sets of prompts, of whose texts prompts made in code are composed; see `library`.
+            sets: Sets of prompts; see `library`. Prompts made in code are composed of their texts.
         """
         folder = self.templates or SHIPPED
         own = [
@@ -141,8 +142,8 @@ class WithPrompts(Capability):
         """Return all prompts by id.
 
         Args:
-            sets: Sets of prompts, which replace prompts of the same id: names of shipped sets, and folders of the
-                user's. Of several, the last one wins.
+            sets: Sets of prompts, which replace prompts with the same id: names of shipped sets, or paths of folders.
+                If several sets have a prompt, that of the last one is used.
 
         Raises:
             DataError: If a file cannot be read.
@@ -176,12 +177,12 @@ class WithJudging(Capability):
 
     @property
     def check_metrics(self) -> Set[str]:
-        """The metrics that only checks score, not judges, in the order of the checks."""
+        """The metrics that only checks score, and no judge, in the order of the checks."""
         return dict.fromkeys(check.metric for check in self.checks).keys()
 
     @property
     def scales(self) -> Mapping[str, tuple[int, int]]:
-        """The lowest and the highest score by metric. Metrics that are verdicts have no entry."""
+        """The lowest and the highest score of each metric. Metrics that are verdicts have no entry."""
         scored = [(metric, judge.scale) for judge in self.judges for metric in judge.metrics]
         scored += [(check.metric, check.scale) for check in self.checks]
         return {metric: scale for metric, scale in scored if scale is not None}
@@ -232,9 +233,9 @@ class WithFacets(Capability):
 
     @property
     def sequence_facet(self) -> str | None:
-        """The sequence facet: scenarios with the same value of it are played one after another.
+        """The facet whose values group scenarios that are played one after another.
 
-        `None` allows any order.
+        `None`: the scenarios may be played in any order.
         """
         return next((facet.name for facet in self.facets if facet.in_sequence), None)
 
@@ -256,8 +257,8 @@ class WithReport(Capability):
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return the tables of one run, from its finished scenarios read one at a time.
 
-        By default the tables of the recipe's `pivots`. Without pivots, each metric overall and by each facet with few
-        values.
+        By default, these are the tables of the recipe's `pivots`. Without pivots, they show each metric overall and by
+        each facet with few values.
         """
         known, judging = WithFacets.of(self), WithJudging.of(self)
         if self.pivots:
@@ -265,20 +266,20 @@ class WithReport(Capability):
         return default_tables(episodes, known.unit_facet, known.units, judging.check_metrics, judging.scales)
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
-        """Return the tables of a report over one run or several, from each run's label and its finished scenarios.
+        """Return the tables of a report over one or several runs, given each run's label and finished scenarios.
 
-        By default the `tables` of a single run, or the tables of several runs side by side. Each run's scenarios can be
-        iterated only once.
+        By default, these are the `tables` of a single run, or the tables of several runs side by side. Each run's
+        scenarios can be iterated only once.
         """
         if len(runs) == 1:
             return self.tables(runs[0][1])
         return side_by_side([(label, self.tables(episodes)) for label, episodes in runs])
 
     def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
-        """Return the report's charts, from each run's label and its finished scenarios, which can be iterated once.
+        """Return the report's charts, given each run's label and finished scenarios, which can be iterated once.
 
-        By default charts of the `charted` columns of the `tables`. Without pivots, these are all metrics over all
-        scenarios.
+        By default, these are charts of the `charted` columns of the `tables`. Without pivots, they show all metrics
+        over all scenarios.
         """
         drawn: list[Chart] = []
         for number, (label, episodes) in enumerate(runs, start=1):
@@ -300,8 +301,8 @@ class WithGate(Capability):
         ...         return Facts(languages=self.languages, task=scenario.goal, end_markers=("DONE",))
 
     Attributes:
-        languages: The languages of the conversations, as ISO 639 codes. Dataset cards list them, too.
-        fault_kinds: The recipe's own kinds of faults: names and their meanings.
+        languages: The languages of the conversations, as ISO 639 codes. Dataset cards also list them.
+        fault_kinds: The recipe's own kinds of faults, as names with their meanings.
     """
 
     languages: ClassVar[tuple[str, ...]] = ()
@@ -326,7 +327,7 @@ class WithGate(Capability):
         return reply.strip()
 
     def played_by(self, scenario: Any) -> Mapping[str, str]:
-        """Return the texts that instruct a scenario's simulated user, for reviewers of how well the user was played."""
+        """Return the texts that instruct a scenario's simulated user. Reviewers use them to judge the user's play."""
         return {key: str(value) for key, value in scenario.described().items()}
 
 
@@ -340,17 +341,17 @@ class WithLabels(Capability):
     """
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
-        """Return the lines that annotators read to judge the same item; they must not reveal the judge's score.
+        """Return the lines that annotators read to judge the same item. The lines must not reveal the judge's score.
 
-        By default the conversation up to the end of the judged turn.
+        By default, this is the conversation up to the end of the judged turn.
         """
         return conversation_to(outcome, judgement)
 
     def judged_about(self, scenario: Any, judgement: Judgement) -> Mapping[str, Any]:
-        """Return the other information that annotators of the judged item are shown.
+        """Return the other information that is shown to annotators of the judged item.
 
-        By default the whole scenario, because a judge may have seen any part of it, and the additions of its
-        description.
+        By default, this is the whole scenario, because a judge may have seen any part of it, and what its description
+        adds.
         """
         content: dict[str, Any] = scenario.model_dump(mode="json")
         return content | {key: value for key, value in scenario.described().items() if key not in content}
@@ -358,9 +359,9 @@ class WithLabels(Capability):
     def concluded(self, outcome: Outcome) -> Iterable[Judgement]:
         """Return conclusions drawn from several judgements, as judgements of other metrics.
 
-        Annotators can also give them.
+        Annotators can label these metrics, too.
 
-        They are not part of any mean, but people's labels are compared with them as with other judgements.
+        The conclusions are not part of any mean, but people's labels are compared with them as with other judgements.
         """
         return ()
 
@@ -410,11 +411,11 @@ class Exporter:
     Attributes:
         description: The description shown in help texts.
         kind: `lines`: each item is a row. `files`: each item is a path (a tuple of folder names and the file's name)
-            and its content. Text is written as it is, anything else as JSON. `lists`: each item is a path, as in
-            `files`, and one row. The rows of a path, also from several scenarios, make a JSON list, or JSON lines if
-            the name ends in `.jsonl`. Characters that file names cannot hold are replaced.
+            and its content. Content that is text is written unchanged, other content as JSON. `lists`: each item is a
+            path, as in `files`, and one row. All rows with the same path, even from several scenarios, form one JSON
+            list, or JSON lines if the name ends in `.jsonl`. Characters that file names cannot hold are replaced.
         items: A function `items(episode, scenario, prompts, models)` that returns the items of one finished scenario.
-            `prompts` are the run's prompts; `models` are its models by role, for judges those of the exported set of
+            `prompts` are the run's prompts. `models` are its models by role; for judges, those of the exported set of
             judgements. If `options` is set, the function also gets the keyword `options`.
         options: The type of the format's options; `None` if it has none.
         arranged: A function that reorders the items of a whole file. It gets an iterator and must not hold all items in

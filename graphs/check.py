@@ -1,4 +1,4 @@
-"""Checks, i.e. functions that score a finished conversation or its final state, and the messages of a judgement."""
+"""Checks, i.e. functions that score a finished conversation or its final state, and the messages that are judged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .environment import difference
 from .outcome import Judgement, Line, Outcome, turn_ends
 
 Score: TypeAlias = "bool | int | float | None"
-"""A verdict, a number, or `None` if a check does not apply."""
+"""The result of a check: a verdict, a number, or `None` if the check does not apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Conversation:
 
     @property
     def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
-        """Each tool call with the tool's result. The result is `None` for a call that was never answered."""
+        """Each tool call, paired with the tool's result. The result is `None` for a call that was never answered."""
         return self.outcome.tool_results
 
 
@@ -85,15 +85,15 @@ class Check:
         Args:
             metric: The name of the metric.
             sql: The statement; each `{{ expression }}` over the scenario's fields is bound as a parameter.
-            expected: The expected value of the first column, or a list of its values: the score is a verdict. `None`:
-                the value itself is the score.
+            expected: The expected value of the first column in the first row, or a list of its values in all rows. The
+                score is then a verdict. If `None`, the value itself is the score.
             scale: The lowest and the highest score.
         """
         return cls(metric, sql_check(sql, expected), scale)
 
     @classmethod
     def state(cls, metric: str, gold: Any) -> Check:
-        """Return a check that compares the final state with the right state. Its explanation states the differences.
+        """Return a check that compares the final state with the right state. Its explanations state the differences.
 
         Example:
             >>> Check.state("right_state", {"refunds": [{"order_id": "{{ task.order }}"}]})
@@ -145,7 +145,7 @@ def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
     """Return the messages that a judgement is about: all messages, or the messages up to the end of the judged turn.
 
     A message with tool calls is part of the turn that continues after their results. If the target says nothing in the
-    conversation, turns are those of the first speaker.
+    conversation, the first speaker's turns are counted instead.
     """
     messages = outcome.messages
     if judgement.turn is None or not messages:
@@ -157,7 +157,7 @@ def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
 
 
 def is_judged(judgements: Iterable[Mapping[str, Any]], metric: str, target: str, turn: int | None = None) -> bool:
-    """Return whether one of these judgements (plain values) is for a metric, target and turn."""
+    """Return whether one of these judgements (plain values), except unparsed ones, is for a metric, target and turn."""
     return any(
         (each["metric"], each["target"], each.get("turn")) == (metric, target, turn)
         and each.get("status") != "unparsed"
@@ -172,18 +172,17 @@ Values = Callable[[dict[str, Any]], Any]
 
 
 class StateCheckError(DialoomError):
-    """A check of the final state that cannot work as declared."""
+    """An error in the declaration of a check of the final state."""
 
 
 def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]]:
     """Return a function that runs one SELECT statement on the final state of an SQLite environment.
 
     Args:
-        sql: The statement. Each `{{ expression }}` over the scenario's fields is the value of a parameter, never a part
-            of the statement.
-        expected: The expected value of the first column, or a list of its values: the score is a verdict. A text that
-            consists of one `{{ expression }}` is replaced by its value. `None`: the first value of the first row is the
-            score.
+        sql: The statement. Each `{{ expression }}` over the scenario's fields is bound as a parameter.
+        expected: The expected value of the first column in the first row, or a list of its values in all rows. The
+            score is then a verdict. A text that consists of one `{{ expression }}` is replaced by its value. If `None`,
+            the value itself is the score.
 
     Raises:
         StateCheckError: If an expression is wrong, or is within quotes.
@@ -241,7 +240,7 @@ def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
 
 
 def expressions(value: Any) -> Iterator[str]:
-    """Yield the texts within a value that consist of one `{{ expression }}`; a caller checks the columns they use."""
+    """Yield the texts within a value that consist of one `{{ expression }}`. A caller checks the columns they use."""
     if isinstance(value, str):
         if _BLANK.fullmatch(value.strip()):
             yield value
@@ -251,7 +250,7 @@ def expressions(value: Any) -> Iterator[str]:
 
 
 def _filled(value: Any) -> Values:
-    """Return a function of a scenario's fields that returns a value with its expressions replaced."""
+    """Return a function that, given a scenario's fields, returns a value with its expressions replaced."""
     if isinstance(value, str) and (found := _BLANK.fullmatch(value.strip())):
         return _expression(found[1])
     if isinstance(value, Mapping):

@@ -14,7 +14,7 @@ from dialoom.roles import AgentReply
 from .outcome import Line
 
 TOOL = "tool"
-"""The speaker of tool results."""
+"""The name of the speaker of tool results."""
 
 _FINISH_REASON = "finish_reason"
 _CALLS = "called"
@@ -38,7 +38,7 @@ def said(
         position: The number of messages before it.
         finish_reason: The reason why the message was cut off, if it was; see `Scene.finish_reason`.
         tool_calls: The message's tool calls. Only the role `assistant` makes tool calls.
-        carried: Data of the provider that must be sent back to it with the calls.
+        carried: Data from the provider that must be sent back to it with the calls.
     """
     about: dict[str, Any] = {"id": f"{position}-{speaker}", "name": speaker, "content": content}
     more = {_FINISH_REASON: finish_reason, _CALLS: [*tool_calls], _CARRIED: carried}
@@ -49,7 +49,7 @@ def said(
 
 
 def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[BaseMessage]:
-    """Return the reply of a model with tools as messages: one with the text and calls, which the tools answer next.
+    """Return the reply of a model with tools as messages: usually one, with the text and the calls that are run next.
 
     If the player has run its calls itself, return one message per call, one per result, and one with the final text.
 
@@ -69,7 +69,7 @@ def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[
 
 
 def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:
-    """Return the result of a tool call as a message of the tool.
+    """Return the result of a tool call as a tool's message.
 
     Args:
         call: The call.
@@ -112,12 +112,12 @@ def _parsed(calls: Sequence[FunctionCall]) -> dict[str, Any]:
 
 
 def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str, Any]]) -> list[BaseMessage]:
-    """Reduce a conversation: append new messages; a message with a known id replaces the old one.
+    """Reduce a conversation: append new messages. A message with a known id replaces the old one.
 
     Messages may also be plain values, because a server receives them in this form from a client that edits a state.
 
     Raises:
-        ValueError: If a message has no id: a random id would make runs differ.
+        ValueError: If a message has no id. It gets no random id, because that would make runs differ.
     """
     merged = list(left)
     places = {message.id: index for index, message in enumerate(merged)}
@@ -134,7 +134,7 @@ def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str
 
 
 def joined(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
-    """Reduce a list of plain values that only grows."""
+    """Reduce a list of plain values by appending new ones."""
     return [*left, *right]
 
 
@@ -191,7 +191,7 @@ class DialogueState(TypedDict, total=False):
         messages: The conversation so far.
         judgements: The judgements so far, as plain values.
         ended_by: The reason why the conversation ended; empty while it goes on.
-        marked_opening: Whether the first message held the end marker, which was removed.
+        marked_opening: Whether an end marker was removed from the first message.
     """
 
     messages: Annotated[list[BaseMessage], appended]

@@ -1,6 +1,6 @@
 """Dialogues between roles that speak in turn.
 
-A few values define the state, graph, outcome and gate facts of a recipe.
+A recipe's state, graph, outcome and gate facts are derived from a few values.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _PROMPT_ID = re.compile(r"[\w-]+(/[\w-]+)+")
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A role that speaks outside the order, once after each message that triggers it.
+    """A role that speaks outside the order of turns, after a message that triggers it.
 
     Attributes:
         role: The role.
-        after: The role after each of whose messages this role speaks; empty for none.
+        after: A role; this role speaks after each of its messages. Empty for none.
         keyword: A word that makes this role speak when it occurs in anybody's message; empty for none.
     """
 
@@ -74,7 +74,7 @@ class Turns:
             for none.
         ended_by: The role that may end the conversation; by default the first.
         until: A function that can end the conversation after any message: `until(scenario, messages)` returns the
-            reason, or an empty text to go on.
+            reason, or an empty text if the conversation goes on.
         unit: The name of a turn in counts.
         limit_reason: The reason recorded when `max_turns` is reached.
         end_reason: The reason recorded when the end marker is written.
@@ -126,7 +126,7 @@ class Turns:
     def following(self, messages: Sequence[BaseMessage]) -> str:
         """Return the role that speaks after the last message.
 
-        The roles of `extras` come first: those that a message has triggered since a role of the order last spoke, each
+        Roles in `extras` come first, if they were triggered since a role of the order last spoke. Each of them speaks
         once. Then the next role of the order speaks.
         """
         place = max(place for place, message in enumerate(messages) if message.name in self.order)
@@ -140,7 +140,7 @@ class Turns:
     def split(self, text: str) -> tuple[str, str]:
         """Return a message without end markers, and the marker that it contained.
 
-        If it held several, return the first in `markers`.
+        If it contained several, return the one that is first in `markers`.
         """
         found = ""
         for marker in self.markers:
@@ -166,7 +166,7 @@ class Turns:
 
 
 class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, WithReport, WithGate, WithProgress):
-    """A recipe whose roles speak in turn. Judging again, reports, data frames, exports and labels need no further code.
+    """A recipe whose roles speak in turn. Reports, exports, labels, data frames and judging again need no further code.
 
     A subclass has a name, prompts, turns and scenarios, and optionally judges and checks. `prompts` maps each role to
     the text of its system prompt, a Jinja2 template over the scenario's fields, or to the id of a prompt file.
@@ -193,10 +193,10 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
             tool may be executed again after a crash, so it must have no external effects.
         environment: A class or function that creates the environment on which the assistant's tools act; see
             `Environment`.
-        mcp: MCP servers whose tools the assistant is offered, each given as a command or a URL. Options with a field
-            `mcp` (a tuple of texts) add more servers.
+        mcp: MCP servers whose tools the assistant is offered, each given as a command or a URL. If the options have a
+            field `mcp` (a tuple of strings), its servers are added.
         max_tool_turns: Maximum number of messages with tool calls in one turn of the assistant. The dialogue ends when
-            it is reached.
+            this number is reached.
     """
 
     turns: ClassVar[Turns] = Turns()
@@ -207,7 +207,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     _declares_roles: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
-        """Derive the roles and the evaluated role from prompts and judges, where a class does not declare them."""
+        """Derive the roles and the evaluated role from prompts and judges, if a class does not declare them."""
         super().__init_subclass__()
         own = vars(cls)
         cls._declares_roles = cls._declares_roles or "roles" in own
@@ -232,7 +232,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return [*own, *(judge.prompt_of(self.name, sets) for judge in self.judges)]
 
     def prompt_texts(self, sets: Sequence[str]) -> Sequence[str] | Mapping[str, str]:
-        """Return `prompts`; a recipe that composes prompts overrides this, to use the texts of the selected sets."""
+        """Return `prompts`. A recipe that composes its prompts from the texts of the selected sets overrides this."""
         return self.prompts
 
     def _speaker(self, role: str, text: str, sets: Sequence[str]) -> Prompt:
@@ -312,7 +312,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return builder
 
     def _check_turns(self) -> None:
-        """Check that each role of `turns` has a prompt, that judges have a known target, and `max_turns`."""
+        """Check `max_turns`, that each role of `turns` has a prompt, and that each judge has a known target."""
         known = [name.rpartition("/")[2] for name in self.prompts]
         if unknown := [role for role in self.turns.roles if role not in known]:
             raise RecipeError(
@@ -386,7 +386,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """Return the node function of a role: it asks the role for its next message and adds it.
 
         Raises (when it runs):
-            UnparsedReplyError: If the reply is empty without its end marker.
+            UnparsedReplyError: If the reply is empty after its end marker is removed.
         """
 
         async def speak(state: DialogueState, scene: Scene) -> Update:
@@ -415,7 +415,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """Return the state update that adds a role's reply.
 
         Raises:
-            UnparsedReplyError: If the reply is empty without its end marker.
+            UnparsedReplyError: If the reply is empty after its end marker is removed.
         """
         messages = state["messages"]
         marker = self.turns.split(reply)[1] if role == self.turns.ender else ""
@@ -435,7 +435,7 @@ def _unknown(name: str, kind: type[Scenario]) -> str:
 
 
 def has_word(text: str, word: str) -> bool:
-    """Return whether a text contains a whole word, in the same case."""
+    """Return whether a text contains a word as a whole word and in the same case."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
@@ -451,13 +451,15 @@ def without_marker(text: str, marker: str) -> tuple[str, bool]:
     if not marker:
         return text.strip(), False
     *parts, rest = _marker(marker).split(text)
-    # Trimmed per part, because a regular expression would take quadratic time in the number of spaces.
+    # The parts are trimmed one by one, because a regular expression would take quadratic time in the number of spaces.
     kept = [part[: len(part) - len(_ending(part))] for part in parts]
     return " ".join([*kept, rest]).strip(), bool(parts)
 
 
 _BEFORE = re.compile(r"[^\s*_\"'(\[]")
-"""Matches a character that is kept when the text before a marker is trimmed: not a space, `*`, quote or bracket."""
+"""A pattern for characters that are not trimmed before a marker: all except spaces, `*`, `_`, quotes and opening
+brackets.
+"""
 
 
 @cache

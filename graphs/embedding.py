@@ -23,10 +23,12 @@ PROMPT = "pools/embedder"
 REPLY_TYPE = "embeddings"
 
 _AT_ONCE = 100
-"""Maximum number of texts in one call. Providers accept between some hundred and some thousand."""
+"""Maximum number of texts in one call. Providers accept from a few hundred to a few thousand."""
 _embedding = threading.Lock()
 _DIGITS = 6
-"""The decimals to which similarities are rounded, so that floating-point differences between machines do not matter."""
+"""The number of decimals to which similarities are rounded, so that the floating-point differences between machines do
+not matter.
+"""
 
 
 class Embeddings(Frozen):
@@ -65,11 +67,11 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
         cls.reply_types = {**cls.reply_types, REPLY_TYPE: Embeddings}
 
     def embeds(self, options: Any) -> bool:
-        """Return whether a run with these options compares any texts. By default it does."""
+        """Return whether a run with these options compares any texts; true by default."""
         return True
 
     def models_named(self, options: Any) -> Mapping[str, str]:
-        """Return the embedder's model if the option `embedder` is `litellm:MODEL`."""
+        """Return the embedder's model, by role, if the option `embedder` is `litellm:MODEL`."""
         model = embedding_model(options.embedder)
         return {"embedder": model} if model and self.embeds(options) else {}
 
@@ -121,14 +123,14 @@ async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common:
 
 
 async def embedded_rows(texts: Sequence[str], scene: Scene, embedder: str) -> NDArray[np.float32]:
-    """Return an embedding for each text, as rows. Texts that several scenarios share are embedded once.
+    """Return the texts' embeddings as the rows of an array. Texts that several scenarios share are embedded once.
 
     A model's vectors come from calls shared between scenarios. The vectors of a local embedder are cached.
 
     Args:
         texts: The texts.
         scene: The node's scene, for calls to a model.
-        embedder: As for `embedded`, which lists the errors.
+        embedder: The embedder; see `embedded`, which also lists the errors.
     """
     if embedding_model(embedder):
         return np.array(await embedded(texts, scene, embedder, common=True), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Environments, on which an assistant's tools act: one per conversation, stored in the state as a snapshot."""
+"""Environments on which an assistant's tools act. Each conversation has one, which the state stores as a snapshot."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ Tool: TypeAlias = "Callable[..., Any] | BaseTool"
 """A function with a docstring and annotated parameters, or a LangChain tool."""
 
 _MOST_CHARACTERS = 200_000
-"""Maximum number of characters of a tool's result that a model is given."""
+"""Maximum number of characters of a tool's result that are passed to a model."""
 
 Result = TypeVar("Result")
 
 
 class Environment(Protocol):
-    """The world that an assistant's tools act on.
+    """The environment on which an assistant's tools act.
 
     Each conversation has its own environment. An object exists for one step only: it is created without arguments,
-    `restore` sets the conversation's state, and `snapshot` returns the new state. So `snapshot` must return everything
-    that a later step needs.
+    `restore` sets the conversation's state, and `snapshot` returns the new state. Therefore `snapshot` must return
+    everything that a later step needs.
     """
 
     @property
@@ -56,7 +56,7 @@ class Environment(Protocol):
         ...
 
     def restore(self, snapshot: Any) -> None:
-        """Set a state that `snapshot` returned."""
+        """Set the state to one that `snapshot` returned."""
         ...
 
 
@@ -64,7 +64,7 @@ EnvironmentFactory: TypeAlias = "Callable[[], Environment]"
 
 
 class ToolError(DialoomError):
-    """A tool that cannot be offered. The message states the tool, and what is needed instead."""
+    """A tool that cannot be offered. The message names the tool and states what is needed."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class RemoteTool:
 
     Attributes:
         name: The tool's name.
-        definition: The tool in the form that chat models take.
+        definition: The tool's definition, in the form that chat models accept.
         is_repeatable: Whether repeating a call has no further effect.
-        run: A function that executes a call with these arguments and returns the result as text. It raises a
+        run: A function that takes a call's arguments, executes the call and returns the result as text. It raises a
             `ProviderError` if the result is unknown.
     """
 
@@ -86,7 +86,8 @@ class RemoteTool:
 
 
 RunRemote: TypeAlias = "Callable[[RemoteTool, FunctionCall, int], Awaitable[str]]"
-"""A function that returns the recorded result of a call, or executes the call and records its result."""
+"""A function that returns the recorded result of a call or, if there is none, executes the call and records its result.
+"""
 
 
 class Toolset:
@@ -121,14 +122,14 @@ class Toolset:
 
     @property
     def definitions(self) -> list[ToolDefinition]:
-        """The tools in the form that chat models take."""
+        """The tools' definitions, in the form that chat models accept."""
         from langchain_core.utils.function_calling import convert_to_openai_tool
 
         own = [convert_to_openai_tool(tool) for tool in self._tools.values()]
         return [*own, *(tool.definition for tool in self.remote.values())]
 
     async def run(self, call: FunctionCall) -> str:
-        """Return the result of a call as text: texts are unchanged, any other value becomes JSON.
+        """Return the result of a call as text. A string is unchanged; any other value becomes JSON.
 
         If a call cannot be executed or its tool raises an exception, the text begins with `error:`.
         """
@@ -139,7 +140,7 @@ class Toolset:
         if isinstance(given, str):
             return given
         try:
-            # A synchronous tool runs in this thread: an environment's connections may be bound to it.
+            # A synchronous tool runs in this thread, because an environment's connections may be bound to it.
             found = await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given)
             text = text_of_result(found)
         except asyncio.CancelledError:
@@ -159,7 +160,7 @@ def arguments_of(call: FunctionCall) -> dict[str, Any] | str:
 
 
 def text_of_result(found: Any) -> str:
-    """Return a tool's result as text: texts are unchanged, any other value becomes JSON."""
+    """Return a tool's result as text. A string is unchanged; any other value becomes JSON."""
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
 
 
@@ -234,13 +235,13 @@ class Workbench:
         return self.state()
 
     def restore(self, snapshot: Any) -> None:
-        """Set the environment to the state of its conversation, of which it gets a copy, as it may change it."""
+        """Set the environment to a copy of its conversation's state. It may change the copy."""
         self._begun = snapshot
         if self._environment is not None:
             self._asked("restore", partial(self._environment.restore, copy.deepcopy(snapshot)))
 
     def restart(self) -> None:
-        """Undo the calls, because the attempt that made them is repeated; calls of remote tools are counted anew."""
+        """Undo the calls, because the attempt that made them is repeated. Remote calls are counted from 1 again."""
         if self._made:
             self._made.clear()
             self.restore(self._begun)
@@ -249,7 +250,8 @@ class Workbench:
         """Return the environment's snapshot as JSON values; `None` without an environment.
 
         Raises:
-            ProviderError: If the result of a call is unknown, even if a graph has handled that error.
+            ProviderError: If the result of a call is unknown. It is raised even if a graph has handled the call's
+                error.
         """
         if self._failure is not None:
             raise self._failure
@@ -306,7 +308,7 @@ class Workbench:
 
 
 def difference(expected: Any, found: Any) -> list[str]:
-    """Return the differences between a final state and the expected state, each as a text; none if the states match.
+    """Return descriptions of the differences between a final state and the expected state; none if the states match.
 
     A mapping is compared by the keys of the expected mapping. A list of mappings (rows) is compared in any order, by
     the keys of the expected rows. Anything else is compared as a whole.

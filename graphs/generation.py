@@ -1,4 +1,4 @@
-"""Generation loops: drafts are written, checked, then rewritten up to n times or dropped. A note records each decision.
+"""Generation loops: drafts are written and checked, then rewritten up to n times or dropped. Notes record each result.
 
 A recipe that generates data has two nodes for each kind of draft: one writes drafts, and the other reviews them::
 
@@ -45,7 +45,7 @@ class Problem(TypedDict):
 
     Attributes:
         check: The name of the check.
-        reason: The problem, as a text for the writer.
+        reason: The problem, as text for the writer.
         written: The draft in the form in which the writer sees it again.
         result: `rejected`; `dropped` if a rewrite would not help; `unparsed` if the check could not run.
     """
@@ -57,7 +57,7 @@ class Problem(TypedDict):
 
 
 class Note(TypedDict):
-    """A record of the result of a draft in an attempt.
+    """A record of a draft's result in one attempt.
 
     Attributes:
         kind: The kind of draft, in the plural, e.g. `summaries`.
@@ -80,7 +80,7 @@ Id = TypeVar("Id", bound=Hashable)
 Draft = TypeVar("Draft")
 Problems: TypeAlias = dict[str, Problem]
 DraftCheck: TypeAlias = Callable[[Mapping[str, Draft]], Awaitable[Mapping[str, Problem | None]]]
-"""A function that returns the problems of some drafts by id. A draft without a problem, or with `None`, passes."""
+"""A function that returns the problems of some drafts by id. A draft without an entry, or with `None`, passes."""
 
 
 class GenerationState(TypedDict, total=False):
@@ -131,7 +131,7 @@ async def written(
 
     Args:
         scene: The node's scene.
-        prompt: The prompt of all drafts, or a function that returns the prompt of the draft with an id.
+        prompt: The prompt of all drafts, or a function that returns the prompt for a draft's id.
         inputs: The inputs of the prompt, by the id of the draft.
         common: Whether the calls are shared between scenarios (see `ask_each`).
 
@@ -181,9 +181,9 @@ def settled(
     rewrites: int,
     by_hand: Collection[str] = (),
 ) -> Update:
-    """Return the state update at the end of an attempt: the drafts to be rewritten, and the notes.
+    """Return the state update at the end of an attempt, with the drafts to be rewritten and the notes.
 
-    A rejected draft is dropped if its rewrites are used up, or if a person has written it.
+    A rejected draft is dropped if no rewrite is left, or if a person has written it.
 
     Args:
         state: The state, a `GenerationState`.
@@ -213,8 +213,8 @@ class Loop:
     Args:
         *nodes: The nodes, named after their functions; the last one reviews.
         again: A function that returns whether the loop repeats; by default it repeats while there are rejected drafts.
-        needed: A function that returns whether the graph continues after the loop; otherwise the graph ends.
-        inner: For nodes that are not followed by the next node: a function that returns the name of the following node.
+        needed: A function that returns whether the graph continues after the loop. If not, the graph ends.
+        inner: Exceptions to the order: for a node's name, a function that returns the name of the node that follows.
     """
 
     def __init__(
@@ -231,10 +231,10 @@ class Loop:
 
 
 def generation_graph(state: type, *loops: Loop, last: Sequence[NodeFunction] = ()) -> StateGraph[Any, Any, Any, Any]:
-    """Return the uncompiled graph of loops that run one after the other.
+    """Return the uncompiled graph of loops that run one after another.
 
     Args:
-        state: The type of the state, a `GenerationState` with the recipe's own keys.
+        state: The type of the state: a `GenerationState` with the recipe's own channels.
         *loops: The loops.
         last: Nodes that run in parallel after the last loop.
     """
@@ -286,7 +286,7 @@ class GenerationRecipe(Recipe, WithRoles, WithPrompts, WithReport, WithGate, Wit
     languages = ("en",)
 
     def folder_format(self, options: Any) -> str | None:
-        """Return the format of the data, or `drafts` if the run ends at an earlier stage."""
+        """Return the format of the generated data, or `drafts` if the run ends at an earlier stage."""
         return "drafts" if getattr(options, "until", "complete") != "complete" else self.folder or None
 
 
@@ -294,7 +294,7 @@ class NoteTally:
     """Counts of notes, and two tables of these counts.
 
     Args:
-        meanings: The meanings of checks, in the order of the rows. If given, the table shows them.
+        meanings: The meanings of the checks, in the order of the rows. If they are given, a table shows them.
     """
 
     def __init__(self, meanings: Mapping[str, str] | None = None) -> None:
@@ -303,7 +303,7 @@ class NoteTally:
         self._checks: dict[str, dict[str, Counter[str]]] = {}
 
     def add(self, notes: Iterable[Note]) -> None:
-        """Count the notes of a scenario."""
+        """Add a scenario's notes to the counts."""
         for note in notes:
             kind, result, attempt = note["kind"], note["result"], note["round"]
             self._results[kind, "passed" if result == "unparsed" else result, attempt] += 1

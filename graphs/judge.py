@@ -1,7 +1,8 @@
-"""Judges. A judge is a frozen value that defines a metric, the role that scores it, and the inputs of this role.
+"""Judges. A judge is a frozen value that defines a metric, the role that scores it, and the role's inputs.
 
 A judge reads an `Outcome` and its scenario, never a graph's state. While a scenario is played, the outcome is made from
-the current state. When a finished scenario is judged again, the stored outcome is used. So one judge serves both cases.
+the current state. When a finished scenario is judged again, the stored outcome is used. The same judge can therefore be
+used in both cases.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ class Judged(Protocol):
 
     @property
     def name(self) -> str:
-        """The prefix of the ids of prompts made from rubrics."""
+        """The recipe's name, which is the prefix of the ids of prompts made from rubrics."""
         ...
 
     @property
     def judges(self) -> Sequence[Judge]:
-        """The judges."""
+        """The judges of the recipe."""
         ...
 
     @property
     def scenario_type(self) -> type[Scenario]:
-        """The type of the scenarios."""
+        """The type of the recipe's scenarios."""
         ...
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
@@ -57,7 +58,7 @@ class Judged(Protocol):
 
 
 class JudgeError(DialoomError):
-    """A judge that cannot work as declared. The message states the judge and the correct form."""
+    """A judge that cannot work as declared. The message names the judge and states the correct form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Judge:
     Attributes:
         metric: The name of the metric.
         rubric: The criterion, as a Jinja2 template over the fields of the scenario. It is a statement that is true or
-            false, a description of a scale, or a mapping with a text for some levels of the scale.
+            false, a description of a scale, or a mapping that describes some levels of the scale.
         prompt: The id of a prompt file, used instead of a rubric. Its reply is a verdict or a score, unless `read` is
             given.
         scale: The lowest and the highest score, as whole numbers; `None` for a verdict.
@@ -112,11 +113,10 @@ class Judge:
         role: The role that judges.
         per_turn: Whether to judge after each turn of the target rather than once at the end. A message with tool calls
             and the message after their results are one turn.
-        when: A function `when(scenario, outcome)` that returns whether there is anything to judge; by default there
-            always is.
-        sees: The only fields of the scenario that the judge may be shown; by default those that its rubric or prompt
-            uses.
-        cases: A function `cases(scenario, outcome)` that returns the cases, if they are neither the conversation nor
+        when: A function `when(scenario, outcome)` that returns whether there is anything to judge; by default, it is
+            always true.
+        sees: The fields of the scenario that the judge may be shown; by default, those that its rubric or prompt uses.
+        cases: A function `cases(scenario, outcome)` that returns the cases; by default, they are the conversation or
             its turns.
         node: The name of the judge's node in the graph; by default derived from metric and target.
         after: The node of another judge whose judgements this one needs; by default judges run in parallel.
@@ -172,7 +172,7 @@ class Judge:
 
     @property
     def reply(self) -> str:
-        """The name of the judge's reply type, if the judge has a rubric."""
+        """The name of the reply type of a judge that has a rubric."""
         return "verdict" if self.scale is None else f"score-{self.scale[0]}-{self.scale[1]}"
 
     def prompt_of(self, recipe: str, sets: Sequence[str] = ()) -> str | Prompt:
@@ -180,7 +180,7 @@ class Judge:
 
         Args:
             recipe: The recipe's name, which is the prefix of the id of a prompt made from a rubric.
-            sets: Sets of prompts, one of which may have the text around the rubric.
+            sets: Sets of prompts. One of them may replace the text around the rubric.
 
         Raises:
             PromptError: If the rubric is not a valid template.
@@ -284,7 +284,7 @@ class Judge:
         return {name: given[name] if name in given else getattr(scene.scenario, name) for name in wanted}
 
     def check_inputs(self, prompt: Prompt, kind: type[Scenario], has_environment: bool = False) -> None:
-        """Check, before a run starts, that the judge may see every input that its prompt declares.
+        """Check, before a run starts, that the inputs of the judge's prompt exist and that the judge may see them.
 
         Args:
             prompt: The judge's prompt.
@@ -309,14 +309,14 @@ class Judge:
 
 
 def check_judges(recipe: Judged, library: Mapping[str, Prompt]) -> None:
-    """Check, before a run starts, that a recipe's judges may see every input that their prompts declare.
+    """Check, before a run starts, that the inputs of the judges' prompts exist and that the judges may see them.
 
     Args:
         recipe: The recipe.
         library: The recipe's prompts by id, with the user's overrides.
 
     Raises:
-        JudgeError: If a judge may not see an input. The message states the judge and the input.
+        JudgeError: If an input is unknown, or the judge may not see it. The message states the judge and the input.
     """
     has_environment = getattr(recipe, ENVIRONMENT, None) is not None
     for judge in recipe.judges:
@@ -369,7 +369,7 @@ def judging_graph(recipe: Judged, judges: Sequence[Judge]) -> Graph:
     """Return an uncompiled graph that only judges a finished outcome. A judge without open cases makes no request.
 
     Args:
-        recipe: As for `add_judges`.
+        recipe: The recipe; see `add_judges`.
         judges: The judges.
     """
     from langgraph.graph import START, StateGraph  # slow to import, and not needed to read a run

@@ -1,4 +1,4 @@
-"""Personal data in texts: mail addresses, account, card and telephone numbers, found and masked."""
+"""Finding and masking of personal data in texts: mail addresses, and account, card and telephone numbers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FICTIONAL = re.compile(r"555[ -]?01\d\d")
 
 
 class PersonalDatum(NamedTuple):
-    """Personal data found in a text: its kind, and the characters found."""
+    """An item of personal data found in a text: its kind, and the characters found."""
 
     kind: str
     text: str
 
     @property
     def masked(self) -> str:
-        """The found text, masked except for the few characters needed to find it again."""
+        """The characters found, masked except for the first and last ones, so that the place can be found again."""
         return f"{self.text[:3]}…{self.text[-2:]}"
 
 
@@ -66,7 +66,7 @@ def finder() -> Callable[[str], Iterator[PersonalDatum]]:
 
 
 def masker() -> Callable[[str], str]:
-    """Return a function that replaces personal data in a text by its kind in brackets, e.g. `[mail address]`.
+    """Return a function that replaces personal data in a text with its kind in brackets, e.g. `[mail address]`.
 
     Raises:
         RecipeError: If the libraries are not installed.

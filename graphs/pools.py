@@ -47,7 +47,7 @@ class PoolOptions(RecipeOptions):
     stop_after: int = Field(
         5, ge=1, description="Number of consecutive rounds with too few accepted texts after which the run stops."
     )
-    least: int = Field(1, ge=1, description="A round that accepts fewer texts than this counts as one with too few.")
+    least: int = Field(1, ge=1, description="A round that accepts fewer texts than this has too few.")
 
     @property
     def size(self) -> int:
@@ -58,7 +58,7 @@ class PoolOptions(RecipeOptions):
 class PoolScenario(EmbeddedScenario):
     """A pool, with everything needed to fill it.
 
-    This includes the seeds, so that a run does not read their file again.
+    It includes the seeds, so that a run does not read their file again.
     """
 
     kind: PoolKind
@@ -83,7 +83,7 @@ class PoolScenario(EmbeddedScenario):
         return f"{self.target} {PLURALS[self.kind]}"
 
     def facets(self) -> dict[str, Any]:
-        """Return all fields, but only the number of seeds instead of their texts."""
+        """Return all fields, with the number of seeds instead of their texts."""
         return {**self.model_dump(mode="json", exclude={"seeds"}), "seeds": len(self.seeds)}
 
 
@@ -94,13 +94,13 @@ class PoolTexts(Frozen):
 
 
 class PoolState(TypedDict, total=False):
-    """The state that is checkpointed. Both lists only grow at their end, so that a checkpoint stores only new items.
+    """The state that is checkpointed. Its lists only grow at the end, so that a checkpoint stores only new items.
 
     Attributes:
         entries: The pool, as plain values.
         vectors: The packed embeddings, so that no text is embedded twice; empty if embedding is cheap.
         proposed: The writer's texts of the current round.
-        rounds: The figures of each finished round. The first round is that of the seeds.
+        rounds: The figures of each finished round. Round 0 adds the seeds.
         dry: The number of consecutive rounds that kept too few texts.
         ended_by: `target` or `bottleneck`; empty while another round follows.
         unread: Rounds in which the writer's reply could not be parsed.
@@ -127,8 +127,8 @@ async def plant(state: PoolState, scene: Scene) -> Update:
 async def propose(state: PoolState, scene: Scene) -> Update:
     """Have the writer write new texts, with a few texts of the pool as examples.
 
-    A reply that cannot be parsed counts as a round that keeps nothing. If such rounds exhaust the patience, the
-    scenario fails.
+    If the reply cannot be parsed, the round keeps nothing. If it is the last round that `patience` allows, the scenario
+    fails.
     """
     scenario: PoolScenario = scene.scenario
     round_ = len(state["rounds"])
@@ -147,7 +147,7 @@ async def propose(state: PoolState, scene: Scene) -> Update:
 
 
 async def select(state: PoolState, scene: Scene) -> Update:
-    """Add those texts to the pool that differ from everything kept so far, until the pool is full."""
+    """Add the texts that differ from all texts of the pool, until the pool is full."""
     scenario: PoolScenario = scene.scenario
     round_, proposed = len(state["rounds"]), state["proposed"]
     update = await _filtered(state, scene, proposed, round_)
@@ -186,7 +186,7 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
         old = await embedded([entry.text for entry in entries], scene, scenario.embedder)
     pool, kept = VectorIndex(old), list[str]()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
-        # The seeds are the user's choice, so the target limits only written texts.
+        # The target does not limit the seeds, because the user chose them.
         if round_ and len(entries) >= scenario.target:
             unseen = len(fresh) - place
             break
@@ -260,7 +260,7 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
             yield Talk.of_texts("writer", texts, self.facts(scenario), since=seeds)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return the number of rounds of writing, not counting the round of the seeds."""
+        """Return the number of writing rounds. Round 0, which adds the seeds, does not count."""
         return {"round": max(0, len(state.get("rounds", [])) - 1)}
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
@@ -275,7 +275,7 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
                 rows.append([episode.facets["kind"], each["round"], each["kept"], each["too_near"], size])
         columns = ["pool", "round", "kept", "too similar", "in the pool"]
         lost = f"Rounds in which the writer's reply could not be parsed: {unread:,}. They added no texts."
-        title = "Texts kept by round; round 0 is that of the seeds, which are not filtered"
+        title = "Texts kept by round; round 0 adds the seeds, which are not filtered"
         return [Table("rounds", title, columns, rows, notes=[lost] if unread else [])]
 
 

@@ -1,6 +1,6 @@
 """The interface between a system and the code that runs, stores and shows it.
 
-Also types of options, and the reviewer.
+It also has types of options, and the reviewer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .scenario import Scenario
 
 
 class RecipeError(DialoomError):
-    """An option's value that a recipe cannot use. The message states the value and the valid values."""
+    """An option's value that a recipe cannot use. The message states the value and what is valid."""
 
 
 class RecipeOptions(BaseModel):
@@ -46,9 +46,9 @@ class RecipeOptions(BaseModel):
 class Recipe(ABC):
     """A system: its roles, its scenarios, its graph, and the scoring of its results.
 
-    A recipe is an instance of a subclass, in a folder of `graphs/` or in any file of the user. Entry points
-    (`dialoom.recipes`) or `path/to/file.py:NAME` refer to it. `dialoom.graphs.capabilities` has optional capabilities;
-    `dialoom.graphs.recipe` has functions of a recipe and an outcome.
+    A recipe is an instance of a subclass, in a folder of `graphs/` or in any file of the user. It is found by an entry
+    point (`dialoom.recipes`) or as `path/to/file.py:NAME`. `dialoom.graphs.capabilities` has optional capabilities.
+    This module has functions of a recipe and an outcome.
 
     Example:
         >>> class Pool(dialoom.Recipe):
@@ -64,8 +64,8 @@ class Recipe(ABC):
         options_type: The type of the recipe's options.
         scenario_type: The type of the recipe's scenarios.
         judges: The metrics that models score.
-        pivots: The tables of the report. Without any, the report has each metric overall and by each facet with few
-            values.
+        pivots: The tables of the report. If there are none, the report has each metric overall and by each facet with
+            few values.
     """
 
     name: ClassVar[str]
@@ -137,7 +137,7 @@ def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool 
 
 
 def is_to_judge(recipe: Recipe, scenario: Any, outcome: Outcome) -> bool:
-    """Return whether any judge has something to judge. Samples are drawn only from such outcomes."""
+    """Return whether a judge has something to judge in an outcome. Samples are drawn only from such outcomes."""
     bare = outcome.model_copy(update={"judgements": ()})
     return not recipe.judges or any(judge.open_cases(scenario, bare) for judge in recipe.judges if not judge.after)
 
@@ -181,10 +181,10 @@ EmbedderName: TypeAlias = Annotated[str, AfterValidator(located_embedder)]
 """`lexical`, `st:MODEL` or `litellm:PROVIDER/MODEL`; the path of a model's folder is made absolute."""
 
 Axis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_each_once)]
-"""The values of an axis of a table, e.g. `Axis[int]`. Duplicates are removed and the order is kept."""
+"""The type of an option that gives an axis's values, e.g. `Axis[int]`. Duplicates are removed and the order is kept."""
 
 FilledAxis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_some), AfterValidator(_each_once)]
-"""An axis with at least one value."""
+"""The type of an option that gives at least one value of an axis."""
 
 
 def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
@@ -215,7 +215,7 @@ REVIEWED: Mapping[str, str] = {
     "contradicts_persona": "the user contradicts who they are",
     "invents_facts": "the user invents facts of the task",
     "gives_up": "the user gives up although the goal is open",
-    "content_too_soon": "the user is content although it is not done",
+    "content_too_soon": "the user is content although the task is not done",
     "reveals": "the user gives away what only their instructions say",
 }
 """The faults that a reviewer looks for. Each has a verdict, which is true if the fault is present."""
@@ -241,7 +241,7 @@ class Review(Recipe):
         ]
 
     def _case(self, scenario: Any, outcome: Outcome, kind: str) -> Iterator[Case]:
-        """Yield the conversation with its user's instructions; nothing if the scenario has no conversation."""
+        """Yield a case with the conversation and its user's instructions; nothing if there is no conversation."""
         if outcome.messages:
             history = [{"speaker": line.role, "content": line.spoken} for line in outcome.messages]
             about = dict(WithGate.of(self._recipe).played_by(scenario))

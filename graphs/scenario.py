@@ -1,6 +1,6 @@
 """Scenarios: frozen units of work with ids that are derived from their content.
 
-Also values that many scenarios share.
+It also has the type of values that many scenarios share.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Shared(Generic[T]):
         return f"Shared({self.value!r})"
 
     def text(self, plain: Callable[[T], Any]) -> tuple[str, str]:
-        """Return the first 32 hex digits of the SHA-256 of the value's JSON, and the JSON. Both are computed once.
+        """Return the value's hash (32 hex digits of the SHA-256 of its JSON) and its JSON. Both are computed only once.
 
         Args:
             plain: A function that converts the value to plain values.
@@ -93,10 +93,10 @@ class Shared(Generic[T]):
 
 
 class ByHash:
-    """A serialization context in which shared values are dumped as references. Without it they are dumped in full.
+    """A serialization context in which shared values are dumped as hashes. Without it, they are dumped in full.
 
     Args:
-        keep: A function that takes the hash and the JSON of each shared value.
+        keep: A function that is called with the hash and the JSON of each shared value.
     """
 
     def __init__(self, keep: Callable[[str, str], object] = lambda _hash, _text: None) -> None:
@@ -104,7 +104,7 @@ class ByHash:
 
 
 class SharedValues:
-    """A validation context for scenarios dumped by hash. Recently read values are cached and shared as one object.
+    """A validation context for scenarios dumped by hash. It caches recently read values, so that scenarios share them.
 
     Args:
         fetch: A function that returns the plain value of a hash.
@@ -136,7 +136,7 @@ _LABEL = 40
 
 
 class Scenario(BaseModel):
-    """A dialogue or tree to play. Equal content gives equal ids on every machine.
+    """A dialogue or tree to play. Scenarios with equal content have the same id on every machine.
 
     Example:
         >>> class Errand(dialoom.Scenario):
@@ -155,13 +155,13 @@ class Scenario(BaseModel):
     def facets(self) -> dict[str, Any]:
         """Return the short JSON values by which reports group scenarios.
 
-        By default these are all fields that are texts or numbers.
+        By default, these are all fields that are texts or numbers.
         """
         values = self.model_dump(mode="json")
         return {name: value for name, value in values.items() if isinstance(value, str | int | float)}
 
     def described(self) -> dict[str, Any]:
-        """Return a description for exports and for readers of a dialogue: the facets, and longer texts."""
+        """Return a description for exports and for readers of a dialogue, with the facets and longer texts."""
         return self.facets()
 
     def portrait(self) -> Mapping[str, Any]:
@@ -171,13 +171,13 @@ class Scenario(BaseModel):
     def preferences(self) -> Mapping[str, str]:
         """Return the person's preferences that may occur in the conversation, by name.
 
-        Semicolons separate several values.
+        If a preference has several values, semicolons separate them.
         """
         return {}
 
     @property
     def loads(self) -> tuple[str, ...]:
-        """The names of models that are loaded into this process instead of being called through the gateway.
+        """The names of models that are loaded into the process instead of being called through the gateway.
 
         Their files may contain code.
         """

@@ -1,4 +1,4 @@
-"""Simulated users: the recipe that is made from a study, whether the study is a file or Python values."""
+"""Simulated users: the recipe of a study, whether the study is a file or is given as Python values."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _LONGEST_FACET = 80
 
 
 class SimulatedTalk(TraitedScenario):
-    """A scenario of a study: a person with a task.
+    """A scenario of a study: a person, and usually a task.
 
     Attributes:
         name: The person's name, which is unique.
@@ -92,7 +92,7 @@ class SimulatedTalk(TraitedScenario):
         return {"person": self.name, **short, **self.trait_facets()}
 
     def described(self) -> dict[str, Any]:
-        """Return the name and all columns, except the portrait, which is made from them."""
+        """Return the facets, and all columns of the task that the person does not have."""
         return {**self.facets(), **{name: value for name, value in self.task.items() if name not in self.person}}
 
     def portrait(self) -> Mapping[str, Any]:
@@ -122,7 +122,7 @@ class Simulation(DialogueRecipe, WithLabels):
         sources: The people and the tasks.
         named: The functions of Python files that the study calls.
         missing: Names of functions that were given as Python objects when the run was made but are not given now.
-        begins_with: The file from which the built-in environment is created; `None` without one.
+        begins_with: The file from which the built-in environment is created; `None` if there is none.
     """
 
     name = "study"
@@ -138,7 +138,7 @@ class Simulation(DialogueRecipe, WithLabels):
 
     @property
     def lacks_tools(self) -> bool:
-        """Return whether tools or an environment that were passed as Python objects are missing now."""
+        """Return whether tools or an environment that were given as Python objects are missing now."""
         return not {self.study.assistant.environment, *self.study.assistant.tools}.isdisjoint(self.missing)
 
     def scenarios(
@@ -182,7 +182,7 @@ class Simulation(DialogueRecipe, WithLabels):
                     note(f"quota {column} = {value}: {wanted_count - missing:,} of {wanted_count:,} scenarios")
 
     def _traits(self, draw: Random, note: Callable[[str], None]) -> Traits:
-        """Return a function that gives people's traits, which are empty if the study has none."""
+        """Return a function that returns a person's traits. They are empty if the study specifies no traits."""
         if not (spec := self.study.user.traits):
             return lambda _name, _row: {}
         is_file = spec not in (COLUMNS, *STRESS)
@@ -212,7 +212,7 @@ class Simulation(DialogueRecipe, WithLabels):
         return [*found, variety_table(openings)] if openings else found
 
     def prompt_texts(self, sets: Sequence[str]) -> Mapping[str, str]:
-        """Return the text of each role's prompt, composed of the texts of these sets of prompts."""
+        """Return the text of each role's prompt, assembled from the given sets of prompts."""
         return _prompts(self.study, sets)
 
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
@@ -250,7 +250,7 @@ class Simulation(DialogueRecipe, WithLabels):
         return opened
 
     def judged_about(self, scenario: SimulatedTalk, judgement: Judgement) -> Mapping[str, Any]:
-        """Return the columns of both rows, each once. Annotators are shown them besides the conversation."""
+        """Return the columns of both rows, each once, which annotators see besides the conversation."""
         return {"person": {"name": scenario.name, **scenario.portrait()}, "task": scenario.task}
 
     def facts(self, scenario: SimulatedTalk) -> Facts:
@@ -282,12 +282,12 @@ def simulation(
         people: People as Python values, in place of the study's people.
         tasks: Tasks as Python values, in place of the study's tasks.
         judges: Judges as Python values, in place of the study's judges.
-        functions: Functions as Python objects, by the names of the checks or ends that use them.
+        functions: Functions and other Python objects, by the names that the study uses for them.
         base: The class of the recipe. A class other than `Simulation` keeps its own name and facets.
 
     Raises:
         DataError: If a part is wrong. The message states the study's file and line.
-        DialoomError: If the study has no file.
+        DialoomError: If a part is wrong and the study was not read from a file.
     """
     looked = tuple(folders) or (study.folder,)
     _template(study)
@@ -322,7 +322,7 @@ def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check
     """Check that no two scores have the same name.
 
     Raises:
-        DataError, DialoomError: If two have. The message states the metric.
+        DataError, DialoomError: If two scores have the same name. The message states the metric.
     """
     scores = [(metric, judge.target, judge.per_turn) for judge in judges for metric in judge.metrics]
     judged = {metric for metric, _, _ in scores}
@@ -337,10 +337,10 @@ def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check
 
 
 def _check_roles(study: Study, judges: Sequence[Judge], checks: Sequence[Check]) -> None:
-    """Check that roles that are scored, or whose keyword ends the conversation, take part in the conversation.
+    """Check that all roles that are scored, or whose keyword ends the conversation, take part in the conversation.
 
     Raises:
-        DataError, DialoomError: If a role does not. The message lists the roles that do.
+        DataError, DialoomError: If a role does not take part. The message lists the roles that do.
     """
     tables: dict[str, Sequence[Judge | Check]] = {"judge": judges, "check": checks}
     named: list[tuple[str, str, tuple[str | int, ...]]] = [
@@ -357,7 +357,7 @@ def _check_roles(study: Study, judges: Sequence[Judge], checks: Sequence[Check])
 
 
 def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]) -> dict[str, Any]:
-    """Return class attributes for the recipe that set up the study's environment."""
+    """Return the attributes of the recipe's class that define the study's environment."""
     spec = study.assistant.environment
     if not spec:
         return {}
@@ -508,7 +508,7 @@ def _wrong(study: Study, loc: tuple[str | int, ...], message: str) -> DialoomErr
 
 
 def content_of(rows: Iterable[Any]) -> str:
-    """Return the first 16 hex digits of the SHA-256 of rows of JSON values."""
+    """Return a hash of rows of JSON values: the first 16 hex digits of their SHA-256."""
     digest = hashlib.sha256()
     for row in rows:
         digest.update(json.dumps(row, sort_keys=True, default=str).encode() + b"\n")

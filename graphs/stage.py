@@ -1,4 +1,4 @@
-"""The context that a node gets besides the state: the scenario, the roles to ask, and private random streams."""
+"""The context that a node gets besides the state: the scenario, the roles to ask, and random streams of its own."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Asking:
 
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
-        """Count a request while it is in flight. If it fails, raise the error when no other request is in flight.
+        """Count a request while it is in flight. If it fails, raise the error once no other request is in flight.
 
         An error ends the graph run and would cancel concurrent requests. These have been sent and perhaps paid for, but
         would be missing from the ledger, or be added to it only after the scenario's results were handed over.
@@ -92,11 +92,11 @@ class Stage:
             replies instead of those in the ledger.
         step: The superstep, where it differs from LangGraph's count. LangGraph's count also grows when the state is
             edited, which would change the places of all later calls.
-        tell: A function that passes messages of nodes to the run's observer.
-        gate: Checks lines before they are added.
+        tell: A function that passes nodes' messages to the run's observer.
+        gate: The gate that checks lines before they are added; `None` if lines are not checked.
         retries: Maximum number of new requests for a line in which the gate finds a fault.
         judged: The finished outcome that is judged; `None` while a scenario is played.
-        asking: The requests under way.
+        asking: The requests that are under way.
         session: The information about the conversation for players who take part in one.
         is_fork: Whether a step is played on a branch of the step debugger rather than for the scenario itself.
     """
@@ -125,7 +125,7 @@ class StageFactory(Protocol):
 
 
 _FIRST_REMOTE = 1000
-"""The first number for calls of remote tools in a node; requests to roles have lower numbers."""
+"""The number from which calls of remote tools are numbered in a node; requests to roles have lower numbers."""
 
 
 class Scene:
@@ -150,7 +150,7 @@ class Scene:
 
     @property
     def is_fork(self) -> bool:
-        """Return whether the step is played on another branch than `main`."""
+        """Return whether the step is played on a branch other than `main`."""
         return self._stage.is_fork
 
     def inputs_of(self, prompt_id: str) -> Sequence[str]:
@@ -168,15 +168,15 @@ class Scene:
             return await self._stage.cast[prompt_id](inputs, at=self)
 
     async def ask_role(self, role: str, prompt_id: str, **inputs: Any) -> Any:
-        """Ask as `ask` does, but let a role other than the prompt's own reply.
+        """Return a reply as `ask` does, but from a role other than the prompt's own.
 
-        If several models share a part, each has its own role.
+        If several models play the same part, each has its own role.
 
-        The name of such a role is the first role's name with a number appended, e.g. `answerer-2`. It has the same
-        understudy as the first role.
+        The name of each further role is the first role's name with a number appended, e.g. `answerer-2`. All of them
+        have the understudy of the first role.
 
         Raises:
-            PromptError, RoleError: As `ask`.
+            PromptError, RoleError: In the same cases as `ask`.
         """
         async with self._stage.asking.together():
             return await self._stage.cast.played_by(role, prompt_id)(inputs, at=self)
@@ -189,13 +189,13 @@ class Scene:
         /,
         **inputs: Any,
     ) -> AgentReply:
-        """Return the reply of a role that may call tools: its text and calls. The role is asked once.
+        """Return the reply of a role that may call tools: its text and calls. The role is asked only once.
 
         Args:
             prompt_id: The prompt.
             tools: The tools, as OpenAI functions.
-            run_tool: A function that runs a call and returns its result, for a player with its own loop (a graph),
-                whose reply holds the `outputs`. For all other players, the node runs the calls.
+            run_tool: A function that runs a call and returns its result. Only a player with its own loop (a graph) uses
+                it; its reply then holds the `outputs`. For all other players, the node runs the calls.
             **inputs: The prompt's inputs; its `history` may hold calls and tool results (see `utterances`).
 
         Raises:
@@ -206,14 +206,14 @@ class Scene:
             return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
 
     async def run_remote(self, prompt_id: str, tool: RemoteTool, call: FunctionCall, number: int) -> str:
-        """Return the result of a call of a tool that acts outside. If no result is recorded, execute the call.
+        """Return the recorded result of a call of a tool that acts outside. If there is none, execute the call.
 
         Args:
             prompt_id: The prompt of the role that calls the tool.
             tool: The tool.
             call: The call.
-            number: Its number among equal calls of the node, from 1, so that a graph may repeat different calls in any
-                order.
+            number: The call's number among equal calls of the node, from 1. Thus a graph may repeat different calls in
+                any order.
 
         Raises:
             PermanentProviderError: If the call was started before a crash and must not be repeated, or its result is
@@ -230,9 +230,9 @@ class Scene:
     async def takes_tools(self, prompt_id: str) -> bool:
         """Return whether the player of a prompt's role is known to accept tools.
 
-        For models, LiteLLM's table decides. Graphs accept tools, and so do functions with a parameter `tools`, and
-        LangChain chat models that can bind tools. The answer may change with LiteLLM's version, so ask once and keep
-        the answer in the state.
+        For models, LiteLLM's table of models decides. Graphs accept tools, and so do functions with a parameter
+        `tools`, and LangChain chat models that can bind tools. The answer may change with LiteLLM's version, so ask
+        once and keep the answer in the state.
         """
         return await self._stage.cast[prompt_id].takes_tools()
 
@@ -247,19 +247,19 @@ class Scene:
     async def ask_user(self, prompt_id: str, said: Sequence[Line], spoken: Callable[[str], str], **inputs: Any) -> str:
         """Return a simulated user's next line.
 
-        If retries are set, a line with a fault is requested again before it is used.
+        If retries are set and the gate finds a fault in a line, the line is requested again.
 
         Rejected lines stay in the ledger. The last attempt is used even if it has a fault.
 
         Args:
             prompt_id: The prompt.
             said: The conversation so far.
-            spoken: A function that returns the part of a reply that the other side receives, without its end marker and
-                the like.
+            spoken: A function that returns the part of a reply that the other side receives, e.g. without an end
+                marker.
             **inputs: The prompt's inputs.
 
         Raises:
-            PromptError, RoleError: As `ask`.
+            PromptError, RoleError: In the same cases as `ask`.
         """
         stage, ordinal = self._stage, next(self._ordinals)
         for again in range(stage.retries + 1):
@@ -274,7 +274,7 @@ class Scene:
         return reply
 
     async def ask_common(self, prompt_id: str, **inputs: Any) -> Any:
-        """Ask as `ask` does, in a call shared between scenarios, such as a model's own reply to a shared opening.
+        """Return a reply as `ask` does, but from a call that scenarios share, e.g. a model's reply to a shared opening.
 
         The request is made once for all scenarios that make it, concurrently or later, and all of them get the same
         reply or the same error. Its random seed is derived from the request and the run's seed. If the reply could not
@@ -304,7 +304,7 @@ class Scene:
         return self.place_again(next(self._ordinals), 0, messages)
 
     def place_again(self, ordinal: int, times: int, messages: Sequence[ChatMessage] = ()) -> CallPlace:
-        """Return the place of a call after `times` rejected lines. Each attempt's requests are numbered separately.
+        """Return the place of a call after `times` rejected lines. Requests of each attempt are numbered separately.
 
         The place does not depend on the messages.
         """
@@ -318,7 +318,7 @@ class Scene:
         )
 
     def heard(self, completion: Completion) -> None:
-        """Record the reason if the reply was cut off."""
+        """Record the reason why the reply was cut off, if it was."""
         self.finish_reason = completion.broken_off
 
     def common_place(self, prompt_id: str, ordinal: int, sample: int, messages: Sequence[ChatMessage]) -> CallPlace:
@@ -372,7 +372,7 @@ async def ask_each(
     *,
     common: bool = False,
 ) -> dict[Key, Any]:
-    """Return the replies to several requests by key. A reply that could not be parsed is `None`.
+    """Return the replies to several requests, by key. A reply that could not be parsed is `None`.
 
     Each request makes one call, so the result does not depend on the order in which replies arrive.
 

@@ -1,4 +1,4 @@
-"""Studies: the people, tasks, participants and criteria of simulated conversations, declared in one file."""
+"""Studies: declarations of the people, tasks, participants and criteria of simulated conversations, in one file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class KeywordEnd(_Table):
     """A word that ends the conversation.
 
     Attributes:
-        keyword: The word, in the same case.
+        keyword: The word, whose case must match.
         by: The role that must say the word; empty for any role.
     """
 
@@ -87,7 +87,7 @@ class KeywordEnd(_Table):
 
 
 class PythonEnd(_Table):
-    """A function that ends the conversation: `function(conversation)` returns true, or the reason as a text."""
+    """A function that ends the conversation when `function(conversation)` returns true, or the reason as text."""
 
     python: str
 
@@ -119,9 +119,10 @@ class User(_Table):
 
     Attributes:
         brief: The system prompt, as a template over `person` and `task`. The default lists all of their columns.
-        traits: How the user behaves. It is a file of real conversations from which each person draws, relative to the
-            study's folder; or `columns`, which uses the columns `length`, `directness`, `patience` and `corrections` of
-            people; or `uncooperative` or `mistaken`. If empty, only the brief decides.
+        traits: How the user behaves: the path of a file of real conversations, relative to the study's folder, from
+            which each person's traits are drawn; `columns`, for the columns `length`, `directness`, `patience` and
+            `corrections` of people; or `uncooperative` or `mistaken`. If empty, the behaviour depends only on the
+            brief.
         opening: The user's first line, as a template over `person` and `task`. If empty, the model writes it.
         rules: Whether dialoom's rules for simulated users are appended to the brief.
     """
@@ -136,13 +137,13 @@ class Assistant(_Table):
     """The assistant.
 
     Attributes:
-        system: The system prompt; empty for an assistant that has its own.
+        system: The system prompt; empty if the assistant has its own.
         environment: The environment on which the tools act, relative to the study's folder: `path/to/file.py:NAME`, or
             a file from which a built-in environment is created (`.db`, `.sqlite`, `.sqlite3`, `.sql`, `.json`).
         tools: Functions that the assistant is offered as tools, as `path/to/file.py:NAME`.
         mcp: MCP servers whose tools the assistant is offered, each given as a command or a URL.
-        max_tool_turns: Maximum number of messages with tool calls in one turn. The conversation ends when it is
-            reached.
+        max_tool_turns: Maximum number of messages with tool calls in one turn. The conversation ends when this number
+            is reached.
     """
 
     system: str = ""
@@ -204,10 +205,10 @@ class CheckTable(_Table):
     """A metric that is computed from a pattern, by a Python function, or from the final state.
 
     Attributes:
-        pattern: A regular expression. The metric is whether it matches in the target's messages.
+        pattern: A regular expression. The metric is whether it matches anywhere in the target's messages.
         python: `path/to/file.py:function`, relative to the study's folder.
         sql: A SELECT statement for the final state of an SQLite environment; see `dialoom.Check.sql`.
-        expected: The expected value. Without one, the value itself is the score.
+        expected: The expected value of the SQL statement. If there is none, the value itself is the score.
         gold: The right final state, or the parts of it that matter; see `dialoom.Check.state`.
     """
 
@@ -231,12 +232,12 @@ class CheckTable(_Table):
 
 
 class Variety(_Table):
-    """Settings of how varied the openings of one task must be.
+    """Settings for the required variety of one task's openings.
 
     Attributes:
         redraws: Maximum number of times that a conversation is played again because its opening nearly repeats an
             earlier opening of the same task.
-        similarity: The share of common pairs of adjacent words from which two openings are nearly the same.
+        similarity: The minimum share of common pairs of adjacent words of two openings that are nearly the same.
     """
 
     redraws: int = Field(0, ge=0, le=10)
@@ -288,7 +289,7 @@ class Study(_Table):
 
 
 def read_study(path: Path, *, is_played: bool = True) -> Study:
-    """Return the study of a TOML file.
+    """Return the study that a TOML file declares.
 
     Args:
         path: The file.
@@ -321,7 +322,7 @@ def _name(path: Path) -> str:
 
 
 def _check_complete(study: Study, path: Path) -> None:
-    """Check conditions on several keys that only apply to a study file, not to a study made of Python values."""
+    """Check conditions on several keys that apply only to a study file, not to a study made of Python values."""
     for table, rows in (("people", study.people), ("tasks", study.tasks)):
         if rows is not None and not rows.file and not rows.rows and table in study.model_fields_set:
             raise DataError(path, f'[{table}] needs file = "..." or rows = [...]', line_of(study.text, (table,)))
@@ -350,7 +351,7 @@ _HIDDEN = frozenset({"text", "file", "folder", "content", "given"})
 
 
 def _problem(error: ValidationError, text: str, path: Path) -> DataError:
-    """Return the first problem of a study's file, as an error with its line and the correct form."""
+    """Return the first problem of a study's file as an error that states the line and the correct form."""
     first = error.errors()[0]
     loc = tuple(part for part in first["loc"] if not str(part).startswith("function-"))
     table, *keys = (str(part) for part in loc if not isinstance(part, int))
@@ -374,7 +375,7 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
     elif loc[:2] == ("dialogue", "ends"):
         value = _value_at(parse_toml(text, path), loc[:3])
         message = (
-            f'[dialogue] ends contains {value!r}; possible are {SATISFIED!r}, {GIVES_UP!r}, {{ keyword = "WORD" }}, '
+            f'[dialogue] ends contains {value!r}; it can contain {SATISFIED!r}, {GIVES_UP!r}, {{ keyword = "WORD" }}, '
             '{ python = "file.py:function" } and { tool = "NAME" }'
         )
     elif first["type"] == "value_error":
@@ -391,7 +392,7 @@ def _value_at(value: Any, loc: Sequence[str | int]) -> Any:
 
 
 def _model_at(loc: Sequence[str | int]) -> type[BaseModel]:
-    """Return the model class of the table at a place of a study."""
+    """Return the model class of the table at a location in a study."""
     model: Any = Study
     for part in loc:
         if isinstance(part, int):
@@ -426,7 +427,7 @@ def line_of(text: str, loc: Sequence[str | int]) -> int | None:
 
     Args:
         text: The text, in which keys are not dotted.
-        loc: The table, its number if there are several, and the key.
+        loc: The location: the table, its number if there are several such tables, and the key.
     """
     wanted = [str(part) for part in loc if not isinstance(part, int)]
     number = next((part for part in loc[1:2] if isinstance(part, int)), 0)
@@ -495,7 +496,7 @@ def _module(path: Path, _digest: str) -> ModuleType:
 
 
 def shown(path: Path) -> Path:
-    """Return a path relative to the working folder if it is inside that folder."""
+    """Return a path relative to the working folder if it is inside that folder; otherwise unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 

@@ -32,8 +32,8 @@ class Reference:
     """A reference to a column in a template of a study.
 
     Attributes:
-        path: The column, followed by the names of the part of its value if the value has named parts.
-        where: The template, for error messages.
+        path: The name of the column; if a part of its value is used, followed by the names that lead to this part.
+        where: A description of the template, for error messages.
         is_shown: Whether the template shows the column's value, which must then not be empty.
     """
 
@@ -45,7 +45,7 @@ class Reference:
 def references(study: Study) -> dict[str, list[Reference]]:
     """Return the references to columns of `person` and of `task` in a study's templates.
 
-    Templates that cannot be parsed are skipped here; the prompts made from them raise the error.
+    Templates that cannot be parsed are skipped here. The error is raised when prompts are made from them.
     """
     texts = {
         "[user] brief": study.user.brief,
@@ -74,7 +74,7 @@ def references(study: Study) -> dict[str, list[Reference]]:
 
 
 def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | nodes.Getitem, bool]]:
-    """Yield the parts of values that a template uses, inner parts first, and whether each is used in any case."""
+    """Yield the parts of values that a template uses, inner parts first, and whether each is used unconditionally."""
     guarded: list[nodes.Node | None] = []
     match node:
         case nodes.If():
@@ -94,7 +94,7 @@ def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | no
 
 
 def _path(node: nodes.Node) -> list[str]:
-    """Return the path of a used value: the variable and its attributes; `[""]` if an attribute is computed."""
+    """Return the path of a used value: the variable and its attributes. It begins with `""` if a part is computed."""
     if isinstance(node, nodes.Name):
         return [node.name]
     part = node.attr if isinstance(node, nodes.Getattr) else getattr(getattr(node, "arg", None), "value", None)
@@ -111,7 +111,7 @@ class Source:
         table: `people` or `tasks`.
         spec: The study's declaration of them.
         folder: The folder to which a relative path refers.
-        text: The name of the column for a row that is only a text.
+        text: The name of the column that holds the text, for rows that are only a text.
         given: Rows that were given as Python values; `None` to use the study's rows.
         named: The columns to which templates refer.
     """
@@ -125,7 +125,7 @@ class Source:
 
     @property
     def place(self) -> str:
-        """The file or argument that contains the rows, for error messages."""
+        """The name of the file or argument that contains the rows, for error messages."""
         return str(shown(Path(self.folder, self.spec.file))) if self.spec.file else self.table
 
     def rows(self) -> Iterator[tuple[str, Row]]:
@@ -189,7 +189,7 @@ class Source:
             raise DataError(self.place, f"the same {what} as in {first}; {remedy}", number)
 
     def _name(self, row: Row, number: int, lines: dict[bytes, int]) -> str:
-        """Return a row's id; without one, its `name`; without either, a hash of the row."""
+        """Return a row's id; if it has none, its `name`; if it has neither, a hash of the row."""
         column = self.spec.id or ("id" if row.get("id") not in (None, "") else "")
         if column:
             if row[column] == "":

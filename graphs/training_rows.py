@@ -48,7 +48,7 @@ class SystemOptions(ExportOptions):
 def exporters(recipe: Recipe) -> dict[str, Exporter]:
     """Return all formats of a recipe except `dialogues`, by name.
 
-    Its own formats replace general formats of the same name.
+    The recipe's own formats replace general formats with the same name.
     """
     rows, own = _Rows(recipe), WithExports.of(recipe).formats
     shared = {
@@ -98,7 +98,7 @@ class _Rows:
     def _messages(self, episode: Episode, scenario: Any, prompts: PromptLibrary) -> list[ChatMessage]:
         """Return a finished conversation from the assistant's side, up to its last message.
 
-        There is nothing if the assistant wrote no message.
+        The result is empty if the assistant wrote no message.
         """
         said = list(episode.outcome.messages) if episode.state == "done" else []
         while said and said[-1].role not in (self._role, TOOL):
@@ -117,7 +117,7 @@ class _Rows:
 
     @cached_property
     def _role(self) -> str:
-        """The role to train: the role under evaluation, else the assistant, else the last speaker of a turn."""
+        """The role to train: the role under evaluation, or else the assistant, or else the last speaker of a turn."""
         recipe = self._recipe
         if evaluated := WithRoles.of(recipe).evaluated:
             return evaluated
@@ -129,7 +129,7 @@ class _Rows:
     def _tools(self) -> dict[str, str]:
         """The column of the recipe's own tools.
 
-        Tools of MCP servers and of lost Python objects are unknown and left out.
+        Tools of MCP servers, and tools given as Python objects that are now missing, are unknown and left out.
         """
         recipe = self._recipe
         if not isinstance(recipe, DialogueRecipe) or (isinstance(recipe, Simulation) and recipe.lacks_tools):
@@ -183,7 +183,7 @@ def _trl(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def _sharegpt(messages: Sequence[ChatMessage]) -> Iterator[dict[str, str]]:
-    """Yield messages in ShareGPT's form. All calls of a message are one item, and all of their results are another."""
+    """Yield messages in ShareGPT's form. The calls of a message form one item, and their results another."""
     for role, group in groupby(messages, key=lambda message: message["role"]):
         speaker = _SPEAKERS.get(role, "human")
         if role == TOOL:
@@ -204,11 +204,11 @@ def _function(call: FunctionCall) -> dict[str, Any]:
 
 
 def _shown(call: Mapping[str, Any]) -> Any:
-    """Return a call as text in ShareGPT's form, with name and arguments as in TRL's form."""
+    """Return a call in ShareGPT's form: its name and arguments, as in TRL's form."""
     return call["function"] if "function" in call else _function({**call})  # type: ignore[typeddict-item]
 
 
 def _one_or_list(values: Sequence[Any]) -> str:
-    """Return a single text unchanged, a single other value as JSON, and several values as a JSON list."""
+    """Return a single text unchanged, a single value of another type as JSON, and several values as a JSON list."""
     value = values[0] if len(values) == 1 else values
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

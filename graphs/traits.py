@@ -1,4 +1,4 @@
-"""Traits of simulated users: a manner (measured in real conversations or given in columns), or a stress kind."""
+"""Traits of simulated users: a manner (measured in real conversations, or given in columns) or a stress kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TRAIT_FACETS = (*(f"trait_{name}" for name in MEASURED), "stress")
 """The facets of traits by which results are reported."""
 
 UNKNOWN = "unknown"
-"""The facet's value if a trait could not be counted in a conversation, e.g. corrections in a single line."""
+"""The facet's value if a trait cannot be measured in a conversation, e.g. corrections in a single line."""
 
 _LEVELS = 3
 
@@ -51,7 +51,8 @@ class TraitedScenario(Scenario):
     """A scenario whose user may have traits.
 
     Attributes:
-        traits: The user's instructions under the key `manner`, and facets; empty if the user has no traits.
+        traits: The user's instructions under the key `manner`, and the values of facets; empty if the user has no
+            traits.
     """
 
     traits: Mapping[str, str] = {}
@@ -72,12 +73,12 @@ class TraitedScenario(Scenario):
 Traits: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, str]]"
 """A function that returns the traits of a person, given their name and columns.
 
-All scenarios of a person get the same.
+It returns the same traits for all scenarios of a person.
 """
 
 
 def traits_of(spec: str, draw: Random, note: Callable[[str], None]) -> Traits:
-    """Return a function that gives people's traits.
+    """Return a function that returns a person's traits.
 
     Args:
         spec: A file or folder of real conversations, from which each person draws a conversation and takes its user's
@@ -121,7 +122,10 @@ def _manners(path: Path) -> list[dict[str, float]]:
 
 
 def _levels(values: Sequence[float]) -> Callable[[float], str]:
-    """Return a function that returns the third of the values to which a value belongs, as a range."""
+    """Return a function that returns the third of the values to which a value belongs, as a range.
+
+    The thirds are the lowest, the middle and the highest values.
+    """
     ordered = sorted(values)
     cuts = sorted({ordered[len(ordered) * part // _LEVELS] for part in range(1, _LEVELS)} if ordered else ())
     parts: dict[int, list[float]] = {}
@@ -164,7 +168,7 @@ def share(lines: Sequence[str], holds: Callable[[str], object]) -> float | None:
 
 
 def words_per_line(lines: Sequence[str]) -> float:
-    """Return the mean number of words of a line."""
+    """Return the mean number of words per line."""
     return sum(len(words_of(line)) for line in lines) / len(lines)
 
 
@@ -177,15 +181,15 @@ def disclosed(lines: Sequence[str]) -> float | None:
 
 
 def pushed_back(lines: Sequence[str]) -> float | None:
-    """Return the percentage of lines after the first that object to the other side; `None` for one line.
+    """Return the percentage of lines after the first that object to the other side; `None` for a single line.
 
-    English phrases show that a line objects.
+    Objections are recognised by English phrases.
     """
     return share(lines[1:], lambda line: _OBJECTS.search(spelt(line)))
 
 
 Manner = Mapping[str, float]
-"""The values of `length`, `directness`, `patience` and `corrections` that are known."""
+"""The known values of `length`, `directness`, `patience` and `corrections`."""
 
 
 def manner_of(lines: Sequence[str]) -> dict[str, float]:

@@ -38,9 +38,9 @@ class Transcript(SimulatedTalk):
         person: The columns that rubrics and briefs use as `person`.
         task: The columns that rubrics and briefs use as `task`.
         columns: The other values of the conversation's row.
-        lines: Its messages.
+        lines: The conversation's messages.
         tools: The tools that the assistant was offered, in the file's form.
-        ended_by: The reason why it ended.
+        ended_by: The reason why the conversation ended.
     """
 
     columns: dict[str, Any] = {}
@@ -50,7 +50,7 @@ class Transcript(SimulatedTalk):
 
     @property
     def label(self) -> str:
-        """The conversation's id in its file, otherwise the beginning of its first line."""
+        """The conversation's id in its file; if there is none, the beginning of the user's first line."""
         return (self.name or next((line.content for line in self.lines if line.role == USER), ""))[:_LONGEST_LABEL]
 
     def facets(self) -> dict[str, Any]:
@@ -76,8 +76,8 @@ def _is_short(value: object) -> bool:
 class Transcripts(Simulation):
     """Conversations that were recorded elsewhere. If a study is given, it supplies judges, checks and a user.
 
-    For a scenario itself, the graph replays the recording without calling models. On a fork, the roles of the study
-    speak.
+    When a scenario itself is played, the graph replays the recording without calling models. On a fork, the study's
+    roles speak.
     """
 
     name = TRANSCRIPT
@@ -101,7 +101,7 @@ class Transcripts(Simulation):
     def graph(self, options: Any) -> Graph:
         """Return the graph: it replays recorded lines in order or, on a fork, lets the roles speak in turn.
 
-        It has no judges.
+        The graph has no judges.
         """
         from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
@@ -121,7 +121,7 @@ class Transcripts(Simulation):
         return Outcome(messages=scenario.lines, ended_by=scenario.ended_by, counts={f"{self.turns.unit}s": turns})
 
     def facts(self, scenario: SimulatedTalk) -> Facts:
-        """Return the facts for the gate's rules. The intended ending is unknown."""
+        """Return the facts for the gate's rules. They do not include the intended ending, which is unknown."""
         return Facts(languages=self.languages, task=" ".join(str(value) for value in scenario.task.values()))
 
     def _continued(self, role: str) -> Callable[[DialogueState, Scene], Awaitable[Update]]:
@@ -141,7 +141,7 @@ class _TranscriptState(DialogueState, total=False):
     """The state of a transcript.
 
     Attributes:
-        upcoming: The role of the next recorded line, if it is known; empty on a fork.
+        upcoming: The role of the next recorded line; empty after the last line, and on a fork.
     """
 
     upcoming: str
@@ -182,7 +182,7 @@ def _transcript(talk: RecordedTalk) -> Transcript:
 
 
 class LabelledRow(NamedTuple):
-    """A conversation of a file that people have labelled.
+    """A conversation in a file that people have labelled.
 
     Attributes:
         id: The conversation's id as a scenario.
@@ -210,7 +210,7 @@ def labelled_rows(path: Path) -> Iterator[LabelledRow]:
 
 
 def transcripts(study: Study | None = None, folders: tuple[str, ...] = ()) -> Transcripts:
-    """Return the recipe, with the judges, checks and briefs of a study."""
+    """Return the recipe of transcripts, with the judges, checks and briefs of a study."""
     found = simulation(study or Study(name=TRANSCRIPT), folders, base=Transcripts)
     assert isinstance(found, Transcripts)
     return found

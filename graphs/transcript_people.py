@@ -1,4 +1,4 @@
-"""People, goals and traits of recorded users. A model infers them, and each must quote the user (docs/seeding.md)."""
+"""People, goals and traits of recorded users. A model infers them and quotes the user for each (docs/seeding.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .transcript_rows import RecordedTalk, files_of, recorded_talks
 PROMPT = "transcript_people/infer"
 PARTS = ("person", "goal", "traits")
 INFERRED, NOT_SHOWN, UNPARSED = "inferred", "not shown", "unparsed"
-"""The results of a statement. `not shown`: the conversation shows nothing. `unparsed`: the reply is invalid or its
+"""The results of a statement. `not shown`: the conversation does not show it. `unparsed`: the reply is invalid, or its
 evidence is not a quote.
 """
 
@@ -53,7 +53,7 @@ class RecordedUser(Scenario):
     """A recorded conversation whose user is inferred, with personal data masked.
 
     Attributes:
-        name: The id that its file gives it; empty if there is none.
+        name: The conversation's id in its file; empty if there is none.
         lines: The lines of user and assistant.
     """
 
@@ -62,7 +62,7 @@ class RecordedUser(Scenario):
 
     @property
     def label(self) -> str:
-        """The conversation's id in its file, otherwise the beginning of the user's first line."""
+        """The conversation's id in its file; if there is none, the beginning of the user's first line."""
         return (self.name or self.said[0])[:40]
 
     @property
@@ -105,12 +105,12 @@ class TranscriptPeople(GenerationRecipe):
     def scenarios(
         self, options: TranscriptPeopleOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[RecordedUser]:
-        """Yield the conversations without personal data. Of several equal conversations, only the first is used.
+        """Yield the conversations, with personal data masked. If conversations are equal, only the first is used.
 
         Raises:
             DataError: If a file as a whole cannot be read, or contains no conversation.
-            RecipeError: If conversations cannot be used and are not to be left out. The message states the file and
-                line of each.
+            RecipeError: If conversations cannot be used, and the option `skip_broken` is not set. The message states
+                the file and line of each.
         """
         if options.talks is None:
             raise RecipeError("talks must be a file or folder of conversations, got none", setting="talks")
@@ -184,7 +184,7 @@ class TranscriptPeople(GenerationRecipe):
         kinds = (INFERRED, NOT_SHOWN, UNPARSED)
         rows: list[Sequence[Cell]] = [[part, *(results[part, kind] for kind in kinds)] for part in PARTS]
         notes = [f"Unparsed, {reason}: {count:,}." for reason, count in sorted(reasons.items())]
-        return [Table("inferred", "Statements about the users, by their result", ["statement", *kinds], rows, notes)]
+        return [Table("inferred", "Statements about the users by result", ["statement", *kinds], rows, notes)]
 
 
 def _told(part: str, each: Mapping[str, Any]) -> Outline:
@@ -195,7 +195,7 @@ def _told(part: str, each: Mapping[str, Any]) -> Outline:
 
 
 def _recorded(row: RecordedTalk | DataError, file: Path, number: int, mask: Callable[[str], str]) -> RecordedUser:
-    """Return a row's conversation without personal data.
+    """Return a row's conversation, with personal data masked.
 
     Raises:
         DataError: If the row cannot be read, or the user says nothing.
@@ -217,7 +217,7 @@ def _spoken(row: RecordedTalk | DataError) -> tuple[Line, ...]:
 
 
 async def infer(_: InferenceState, scene: Scene) -> Update:
-    """Ask for the statements, and check their evidence."""
+    """Request the statements about the user, and check their evidence."""
     scenario: RecordedUser = scene.scenario
     history = [{"speaker": line.role, "content": line.content} for line in scenario.lines]
     try:

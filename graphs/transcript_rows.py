@@ -1,4 +1,4 @@
-"""Recorded conversations in files: recognition of the formats, and strict readers for rows of any program."""
+"""Recorded conversations in files: recognition of the formats, and strict readers for their rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from dialoom.text import well_formed_value
 from .outcome import Line
 
 RECORDED = "recorded"
-"""The ending if a file does not state why a conversation ended, and the name of the node of recorded lines."""
+"""The ending of a conversation whose file does not state one. It is also the name of the node that adds recorded lines.
+"""
 
 CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
 SPEAKERS = ("role", "from", "speaker")
@@ -30,17 +31,17 @@ _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts
 """Keys of dialoom's exports that describe how a conversation was made and scored, rather than its content."""
 
 LABEL = "label:"
-"""The prefix of keys that hold people's labels, also of columns in labels files. Judges must not see these labels."""
+"""The prefix of the keys, and of the columns in labels files, that hold people's labels. Judges must not see these."""
 
 _RELEASE = ("user_id", "task_id")
 """The keys that identify a dialogue of PersonaLens' release."""
 
 Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
-"""A row with its line or number. If the row cannot be read, it is replaced by the error."""
+"""The number of a row or of its line, and the row. If the row cannot be read, the error is in its place."""
 
 
 def raw_rows(path: Path) -> Iterator[Place]:
-    """Yield the rows of a JSON Lines, JSON or Parquet file. For a row that is not a JSON object, yield an error.
+    """Yield the rows of a JSON Lines, JSON or Parquet file. For a row that is not valid, yield an error.
 
     Raises:
         DataError: If the file cannot be read, or the whole file is not valid JSON or Parquet.
@@ -85,7 +86,7 @@ def _listed(path: Path) -> list[Mapping[str, Any]]:
 def round_lines(both: Mapping[str, Any]) -> list[Line]:
     """Return the lines of a round in ALOE's format.
 
-    Of several replies, the one that the conversation continued is used.
+    If there are several replies, the one from which the conversation continued is used.
     """
     reply = both.get("assistant")
     if isinstance(reply, dict):
@@ -117,7 +118,7 @@ def recorded_talks(path: Path, reader: Reader | None = None) -> Iterator[tuple[i
 
     Args:
         path: The file or folder.
-        reader: A function that yields the rows of a file, for a format of the user instead of the known formats.
+        reader: A function that yields the rows of a file in a format of the user's own. It replaces the known formats.
 
     Raises:
         DataError: If a file as a whole cannot be read.
@@ -191,7 +192,7 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
 def _columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that rubrics use as `person` or `task`.
 
-    These are the value of that name in the row, which is an object or a text; without one, all columns.
+    They are the value that the row has under this name (an object or a text) or, if it has none, all other columns.
     """
     if isinstance(given, Mapping):
         return dict(given)
@@ -203,7 +204,7 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     if isinstance(each, dict) and isinstance(each.get("user"), str) and "role" not in each:
         lines = round_lines(each)
         if len(lines) < 2 and each.get("assistant") is not None:
-            raise DataError(path, f"{place} has no chosen assistant's reply", number)
+            raise DataError(path, f"{place} has no chosen reply of the assistant", number)
         return lines
     if not isinstance(each, dict):
         raise DataError(path, f"{place} must be an object with role and content, got {each!r:.60}", number)
@@ -302,7 +303,7 @@ def _span_rows(path: Path) -> Iterator[Place]:
 
 
 def _spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Iterator[Mapping[str, Any]]:
-    """Yield the attributes of each span of a model call in a row, as plain values. For a broken row, yield an error."""
+    """Yield the attributes of each span of a model call in a row, as plain values. An error has the key `broken`."""
     if isinstance(row, DataError):
         return
     try:

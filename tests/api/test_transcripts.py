@@ -162,7 +162,7 @@ def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:
             "'c9', which is not the id of any tool call",
         ),
         ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "without name or arguments"),
-        ({"messages": [{"user": "x", "assistant": {"a": "y"}}]}, "no chosen assistant's reply"),
+        ({"messages": [{"user": "x", "assistant": {"a": "y"}}]}, "no chosen reply of the assistant"),
         ({"messages": [{"role": "user", "content": "x"}], "tools": ["x"]}, "'tools' must be a list of objects"),
     ],
 )

@@ -145,9 +145,9 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
         (
             '"user_gives_up"',
             '"user_quits"',
-            "support.toml:12: [dialogue] ends contains 'user_quits'; possible are 'user_sat",
+            "support.toml:12: [dialogue] ends contains 'user_quits'; it can contain 'user_sat",
         ),
-        ('"GOODBYE"', '""', "support.toml:12: [dialogue] ends contains {'keyword': ''}; possible are"),
+        ('"GOODBYE"', '""', "support.toml:12: [dialogue] ends contains {'keyword': ''}; it can contain"),
         (
             "scale = [1, 5]",
             "scale = '1-5'",

@@ -315,7 +315,9 @@ def test_dialogue_ends_on_a_tool_call(tmp_path: Path) -> None:
     assert episode.outcome.ended_by == "tool hang_up" and episode.outcome.environment is None
     assert [line.role for line in episode.outcome.messages] == ["user", "assistant", "tool"]
     assert episode.outcome.counts == {"turns": 1, "tool_calls": 1}
-    with pytest.raises(DialoomError, match="ends name the tool 'hang_up'; there are read, update, remove"):
+    with pytest.raises(
+        DialoomError, match="ends name the tool 'hang_up', which is not offered; the tools are read, update, remove"
+    ):
         simulated(tmp_path / "other.db", agent, Desk, ends=[{"tool": "hang_up"}])
 
 
@@ -343,7 +345,8 @@ def test_report_warns_of_a_player_without_tools(tmp_path: Path) -> None:
     simulated(tmp_path / "run.db", played_by(["It is done."]), str(tmp_path / "desk.json"), checks=[closed])
     report = str(dialoom.open_run(tmp_path / "run.db").report())
     warning = (
-        "Warning: the assistant was offered no tools in 1 of 1 dialogues, as its player is not known to accept any"
+        "Warning: the assistant was offered no tools in 1 of 1 dialogues, because its player is not known to accept "
+        "tools"
     )
     assert report.count(warning) >= 2 and report.index(warning) < report.index("| scenarios |")
     dialoom.open_run(tmp_path / "run.db").export("sft", tmp_path / "rows.jsonl")
