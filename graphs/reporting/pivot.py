@@ -92,7 +92,10 @@ def score(
 def score_by_turn(
     metric: str, target: str = "assistant", title: str = "", scale: tuple[float, float] | None = None
 ) -> Column:
-    """Return the columns of a judge's mean score at each turn that has scores: `TITLE turn 1`, and so on."""
+    """Return columns of a judge's mean score at each turn with scores: `TITLE turn 1`, and so on.
+
+    For verdicts, the title should end in `%`; the columns are then `TITLE turn 1 %`, and so on.
+    """
     return Column(title or metric, metric=metric, target=target, by_turn=True, scale=scale, judged=True)
 
 
@@ -255,7 +258,7 @@ class _Filled:
         pivot = self._pivot
         spans = [self._turns(place) if column.by_turn else [None] for place, column in enumerate(pivot.columns)]
         titles = [
-            column.title if turn is None else f"{column.title} turn {turn}"
+            column.title if turn is None else _of_turn(column.title, turn)
             for column, span in zip(pivot.columns, spans, strict=True)
             for turn in span
         ]
@@ -467,6 +470,7 @@ class _Group:
         self.missing: dict[Status, Counter[str]] = defaultdict(Counter)
         self.tallies: dict[tuple[str, str], Tally] = {}
         self.verdicts: dict[tuple[str, str], bool] = {}
+        self.turn_verdicts: dict[tuple[str, str], bool] = {}
         self.by_turn: dict[tuple[str, str, int], Tally] = defaultdict(partial(Tally, judged=True))
 
     def add(self, episode: Episode, person: Any) -> None:
@@ -482,17 +486,19 @@ class _Group:
                 self.verdicts[key] = self.verdicts.get(key, True) and isinstance(each.score, bool)
             else:
                 self.by_turn[(*key, each.turn)].add(each.score, person, episode.repeated)
+                self.turn_verdicts[key] = self.turn_verdicts.get(key, True) and isinstance(each.score, bool)
 
 
 def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Group], whole: _Group, units: str) -> Table:
     keys, turns = sorted(whole.tallies), sorted(whole.by_turn)
     titles = [_title(*key, keys, whole.verdicts[key]) for key in keys]
-    titles += [f"{metric} {target} turn {turn}" for metric, target, turn in turns]
+    by_turn = {key: f"{' '.join(key)}{' %' if is_verdict else ''}" for key, is_verdict in whole.turn_verdicts.items()}
+    titles += [_of_turn(by_turn[metric, target], turn) for metric, target, turn in turns]
     missing = [status for status in MISSING if status in whole.missing]
     size = "conversations" if whole.has_trials else "scenarios"
     table = Table(name, title, [*([facet] if facet else []), size, *titles, *(MISSING[each][0] for each in missing)])
     if not facet:
-        table.charted = [*titles[: len(keys)], *dict.fromkeys(f"{metric} {target}" for metric, target, _ in turns)]
+        table.charted = [*titles[: len(keys)], *dict.fromkeys(by_turn[metric, target] for metric, target, _ in turns)]
     if "" in groups and facet:
         table.facets = {facet: FacetColumn(facet, {EMPTY: ""})}
     for value in sorted(groups, key=_rank):
@@ -512,6 +518,11 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
     if titles:
         table.notes += [intervals(units), *([TRIALS_COUNT_ONCE] if whole.has_trials else [])]
     return table
+
+
+def _of_turn(title: str, turn: int) -> str:
+    """Return the title of a turn's column; the `%` of a share stays at the end."""
+    return f"{title.removesuffix(' %')} turn {turn}{' %' if title.endswith(' %') else ''}"
 
 
 def _title(metric: str, target: str, known: Iterable[tuple[str, str]], is_verdict: bool) -> str:

@@ -341,7 +341,7 @@ class Series:
         return cls(label, x, y, low, high, line)
 
 
-_TURN = re.compile(r" turn \d+$")
+_TURN = re.compile(r" turn \d+(?= %$|$)")
 
 ChartKind = Literal["lines", "points", "bars", "stacked"]
 """The kind of a chart: lines through the points of each series, only points, bars side by side, or stacked bars."""
@@ -401,7 +401,8 @@ def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]
         if title in cells:
             by_scale[title.endswith("%"), table.scales.get(title)].append(title)
         elif len(turns := [column for column in cells if _TURN.sub("", column) == title]) > 1:
-            chart = Chart(table.name, table.title, "turn", title, y_range=table.scales.get(turns[0]))
+            range_ = (0, 100) if title.endswith("%") else table.scales.get(turns[0])
+            chart = Chart(table.name, table.title, "turn", title, y_range=range_)
             for at, key in enumerate(keys):
                 values = [cells[turn][at] for turn in turns]
                 chart.series.append(Series.of(" ".join(key) or title, range(1, len(turns) + 1), values))

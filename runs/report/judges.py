@@ -113,6 +113,8 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
             if score is None or second is None or judgement.metric in checked:
                 continue
             what = subject_of(judgement)
+            if isinstance(score, bool) and isinstance(second, bool):
+                table.shares[what] = columns[2:5]
             values = (score, second, second - score, score == second)
             pairs[what, judgement.metric][float(score), float(second)] += 1
             for tally, value in zip(tallies[what], values, strict=True):
@@ -122,7 +124,7 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
         kappa = _kappa(counts, WithJudging.of(run.recipe).scales.get(metric))
         table.rows.append([what, counts.total(), *estimates, kappa])
     units = WithFacets.of(run.recipe).units
-    table.notes += ["Only judgements with a score in both sets; verdicts count as 1 and 0.", intervals(units)]
+    table.notes += ["Only judgements with a score in both sets.", intervals(units)]
     table.notes.append(f"{_KAPPA}{'' if _has_libraries() else f' {NEEDED}'}")
     return table
 

@@ -18,6 +18,7 @@ import pytest
 import dialoom as api
 from dialoom.runs.configuration.recipes import find_recipe
 from tests.conftest import ROOT, Command, MadeOnce
+from tests.graphs.support import judge
 from tests.processes import Started
 
 STUDY = """
@@ -100,6 +101,24 @@ def test_a_report_has_no_table_by_many_numbers_and_explains_intervals_once(dialo
     assert "Scores by height" in report and "Scores by style" in report
     assert report.count("In brackets: 95 % intervals.") == 1
     assert "Dialogues checked by the gate: 12, of which " in report
+
+
+def test_verdicts_of_turns_are_per_cent_everywhere(dialoom: Command, folder: Path) -> None:
+    rubric = 'rubric = "The caller'
+    (folder / "support.toml").write_text(STUDY.replace(rubric, f"per_turn = true\n{rubric}"))
+    dialoom("run", "support.toml", "-o", "support.db")
+    dialoom("report", "support.db", "-o", "report")
+    with (folder / "report" / "scores.csv").open() as file:
+        row = next(csv.DictReader(file))
+    share = float(row["resolved assistant turn 1 %"])
+    assert share in (25.0, 50.0, 75.0, 100.0)
+    for text in (dialoom("report", "support.db").stdout, (folder / "report" / "report.md").read_text()):
+        assert "turn 1 %" in text and re.search(rf"\b{share:.1f}\b", text)
+    (chart,) = (each for each in api.open_run(folder / "support.db").report().charts if each.x_label == "turn")
+    assert (chart.y_label, chart.y_range, chart.series[0].y[0]) == ("resolved assistant %", (0, 100), share)
+    report = api.open_run(folder / "support.db").judge(judge, name="again").report()
+    (cells,) = [line for line in str(report).splitlines() if line.startswith("| resolved (assistant) by turn % |")]
+    assert " | 100.0† [" in cells
 
 
 @pytest.mark.usefixtures("folder")
