@@ -313,8 +313,8 @@ def with_actions(tables: list[Table], seen: Sequence[Actions]) -> list[Table]:
             label = [each.label] if several else []
             table.rows.append([*label, reason, count, each.idle[reason], each.unchanged[reason]])
     table.notes.append(
-        "No tool call, state unchanged: the number of dialogues without one, and with an unchanged environment. A user "
-        "who ends such a dialogue has believed a claim of the assistant, or has given up."
+        "No tool call: dialogues without any tool call. State unchanged: dialogues whose environment did not change. A "
+        "user who ends such a dialogue has believed a claim of the assistant, or has given up."
     )
     warnings = [
         f"{f'{each.label}: ' if several else ''}the assistant was offered no tools in {each.without:,} of "

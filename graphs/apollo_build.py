@@ -132,7 +132,7 @@ class ApolloBuild(GenerationRecipe):
         return {"sessions": [], "pairs": [], "left_out": {}}
 
     def outcome(self, scenario: BuildScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the user's rows of the source's files."""
+        """Return the outcome, with the user's rows for the source's files."""
         meta = ApolloMeta(seed=scenario.seed, world_seed=scenario.world_seed, world=scenario.world)
         sessions, pairs = state["sessions"], state["pairs"]
         return Outcome(

@@ -109,7 +109,7 @@ class Check:
     def judgement(self, conversation: Conversation) -> Judgement | None:
         """Return the check's judgement, or `None` where it does not apply.
 
-        If the function raises, the status is `error`.
+        If the function raises an exception, the status is `error`.
         """
         about = {"metric": self.metric, "target": self.target}
         try:

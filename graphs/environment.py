@@ -235,7 +235,7 @@ class Workbench:
         return self.state()
 
     def restore(self, snapshot: Any) -> None:
-        """Set the environment to a copy of its conversation's state. It may change the copy."""
+        """Set the environment to a copy of its conversation's state. The environment may change the copy."""
         self._begun = snapshot
         if self._environment is not None:
             self._asked("restore", partial(self._environment.restore, copy.deepcopy(snapshot)))

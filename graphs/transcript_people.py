@@ -50,7 +50,7 @@ class TranscriptPeopleOptions(RecipeOptions):
 
 
 class RecordedUser(Scenario):
-    """A recorded conversation whose user is inferred, with personal data masked.
+    """A recorded conversation, with personal data masked, from which statements about the user are inferred.
 
     Attributes:
         name: The conversation's id in its file; empty if there is none.

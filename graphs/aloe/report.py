@@ -134,7 +134,7 @@ def _order(named: Counter[str]) -> list[Table]:
     if not named:
         return []
     agreed, placed = named["preferred"] + named["rejected"], named["first"] + named["second"]
-    columns = ["pairs", "same reply in both orders %", "preferred, if the same %", "first position, if not %"]
+    columns = ["pairs", "same reply in both orders %", "of these: preferred reply %", "of the others: first position %"]
     table = Table("order", "Consistency of the pair judge over both orders of the replies", columns)
     shares = [share_of(agreed, agreed + placed), share_of(named["preferred"], agreed), share_of(named["first"], placed)]
     table.rows.append([agreed + placed, *shares])
@@ -147,7 +147,7 @@ def _order(named: Counter[str]) -> list[Table]:
 
 
 KTO_DISTANCE = 64
-"""The number of wanted replies of other rounds between a round's wanted and its unwanted reply."""
+"""The number of wanted replies of other rounds between the wanted and the unwanted reply of a round."""
 
 _PAIR_ROLES = ("preferred", "rejected")
 _NOTHING = "None"  # the release's word for an induction without result

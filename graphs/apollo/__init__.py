@@ -282,7 +282,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
         return list(outcome.messages)
 
     def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:
-        """Return the judge's other inputs, without the irrelevant part of a long history."""
+        """Return the judge's other inputs: the request, the preference and the gold calls."""
         return _asked_about(scenario)
 
     def talks(self, scenario: ApolloScenario, outcome: Outcome) -> Iterable[Talk]:

@@ -1,7 +1,8 @@
 """Agent turns: parsing, rendering, end of the loop, unusual behaviour, and error labels of failed samples.
 
-A turn is one reply of the agent: calls, or text. Only calls are scored (the protocol, section 5). A failed sample has
-one of four error labels, by a rule that uses only the calls (section 8); a judge may label samples, too.
+A turn is one reply of the agent: calls, or text. Only calls are scored (the protocol, section 5). A rule that uses only
+the calls, and whether the agent asked something, gives a failed sample one of four error labels (section 8). A judge
+can also label samples.
 """
 
 from __future__ import annotations

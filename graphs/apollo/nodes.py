@@ -288,7 +288,7 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str,
 
 
 async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
-    """Return the numbers of the sessions most similar to the request by cosine of embeddings, in order."""
+    """Return the numbers of the sessions whose embeddings are most similar to the request's, in ascending order."""
     texts = ["\n".join(each.session.lines) for each in scenario.history]
     request = await embedded_rows([scenario.pair.query], scene, scenario.played.embedder)
     sessions = await embedded_rows(texts, scene, scenario.played.embedder)

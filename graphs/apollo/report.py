@@ -184,7 +184,10 @@ _READ = (
     "Strict: equal as JSON. Any order: the same calls, whatever their order. F1 multiset: a repeat counts once. "
     "Actions: the calls that order, book or send are the same, regardless of lookups."
 )
-_RULE = "The rule examines the first wrong call or, if there is no call, whether the agent asked something."
+_RULE = (
+    "The rule: unawareness if the agent asked something, unhelpful if it made no call; otherwise the first wrong call "
+    "decides."
+)
 _KAPPA = "Kappa: Cohen's kappa of the judge and the rule, over the samples that both have labelled."
 _GAINS = (
     f"Each sample is compared with the sample of {BASELINE} with the same pair and history. In brackets: 95 % "

@@ -68,7 +68,7 @@ _NOTHING_TO_ASK = "requests: from this home and work nothing can be asked that w
 
 
 async def introduce(state: WriteState, scene: Scene) -> Update:
-    """Write the profile."""
+    """Write the user's profile."""
     scenario: WriteScenario = scene.scenario
     seed = {"number": scenario.user, "seed": scenario.seed_persona, "city": scenario.city}
     asked = {id_: {**seed, **earlier(state, id_)} for id_ in due(state, unwritten_of(state, "users", [scenario.user]))}

@@ -211,7 +211,7 @@ async def situate(state: PersonState, scene: Scene) -> Update:
 
 
 async def embed(state: PersonState, scene: Scene) -> Update:
-    """Embed the person's preferences, if the embedder is a model."""
+    """Embed the person's preferences. The graph has this node only if embedding is not cheap."""
     (vector,) = await embedded([liked(state["preferences"])], scene, scene.scenario.embedder)
     return {"vector": packed(vector)}
 

@@ -307,7 +307,7 @@ def _shares(results: ItemResults) -> Iterable[Chart]:
         chart.names = [_named(setting, varying(panel) or ["method"]) for setting in panel]
         shares = {kind: [total[kind] / total.n for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
         chart.series = _series_of(shares, range(len(panel)))
-        chart.notes.append("All topics together. The remaining share is right answers.")
+        chart.notes.append("All topics together. The remaining answers are right.")
         yield chart
 
 

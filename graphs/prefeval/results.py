@@ -85,7 +85,7 @@ REPLY_TYPES: Mapping[str, type[BaseModel]] = {"yes-no": YesNo, "yes-no-quote": Y
 
 
 def quote_of(judgements: Iterable[Judgement]) -> str:
-    """Return the quote of `acknowledges`, or an empty text without one."""
+    """Return the passage quoted in a positive judgement of `acknowledges`; empty if there is none."""
     said = (each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True)
     return next(said, "")
 
