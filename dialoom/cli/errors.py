@@ -49,6 +49,7 @@ _ADVICE = {
     "new_path": "give another file with -o",
     "open_in_python": "open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)",
     "price": "give it in US dollars per million tokens: {prices} (0,0 if it costs nothing)",
+    "remove_or_new_path": "remove it, or give another file with -o",
     "resume": "continue with 'dialoom resume {path}'",
     "resume_or_new_path": "continue with 'dialoom resume {path}', or give another file with -o",
     "retry_scenario": "play a scenario again with: dialoom retry {path} --scenario ID",

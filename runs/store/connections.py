@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from dialoom.errors import Advice
+from dialoom.inputs import is_sqlite
 from dialoom.outputs import partial_file
 from dialoom.runs.errors import StoreError, store_error
 from dialoom.settings import Synchronous
@@ -208,6 +209,11 @@ def _give_name(beside: Path, path: Path) -> None:
 
 
 def _exists(path: Path) -> StoreError:
+    if not is_sqlite(path):
+        if path.is_file() and not path.stat().st_size:
+            advice = Advice("remove_or_new_path", "remove it, or give another path")
+            return StoreError(f"{path} exists and is empty", advice=advice)
+        return StoreError(f"{path} exists and is not a run", advice=Advice("new_path", "give another path"))
     text = f"continue it with dialoom.resume({str(path)!r}), or give another path"
     advice = Advice("resume_or_new_path", text, {"path": path})
     return StoreError(f"{path} exists", advice=advice)

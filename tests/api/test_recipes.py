@@ -304,12 +304,15 @@ def test_wrong_source_is_refused_with_its_file(release: Path, tmp_path: Path) ->
 
 def test_existing_file_is_not_overwritten(release: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.db"
-    path.write_text("a diary")
+    dialoom.play("personalens", path=path, **told(release))
     with pytest.raises(
         dialoom.DialoomError, match=r"exists; continue it with dialoom\.resume\('.*run\.db'\), or give"
     ) as error:
         dialoom.play("personalens", path=path, **told(release))
     assert error.value.advice is not None and error.value.advice.action == "resume_or_new_path"
+    path.write_text("a diary")
+    with pytest.raises(dialoom.DialoomError, match=r"run\.db exists and is not a run; give another path"):
+        dialoom.play("personalens", path=path, **told(release))
     assert path.read_text() == "a diary"
     for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
         with pytest.raises(dialoom.DialoomError, match=r"run.db"):

@@ -12,6 +12,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import REAL, ROOT, Command, lines_of, needs_real_data
 from tests.invented import write_release
 from tests.processes import Started
@@ -298,3 +300,16 @@ def test_real_release_is_played_and_judged(dialoom: Command, tmp_path: Path) -> 
     assert {judgement["status"] for line in lines for judgement in line["judgements"]} == {"ok"}
     texts = {"\n".join(message["content"] for message in line["messages"]) for line in lines}
     assert len(texts) == 20, "no dialogue is the same as another"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "run.db exists and is empty; remove it, or give another file with -o"),
+        ("A text.", "run.db exists and is not a run; give another file with -o"),
+    ],
+)
+def test_file_that_is_no_run_is_not_to_be_resumed(dialoom: Command, tmp_path: Path, content: str, told: str) -> None:
+    (tmp_path / "run.db").write_text(content)
+    assert told in dialoom("run", "aloe", "--limit", 1, "-o", "run.db", code=2).stderr
+    assert (tmp_path / "run.db").read_text() == content
