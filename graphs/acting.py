@@ -52,7 +52,7 @@ class Acting(Protocol):
         ...
 
     def request(self, state: Any, scene: Scene, role: str) -> tuple[str, dict[str, Any]]:
-        """Return the prompt for a role's next message, and the prompt's inputs."""
+        """Return the id of the prompt for a role's next message, and the prompt's inputs."""
         ...
 
     def told(self, state: Any, scene: Scene, role: str, reply: str) -> Update:
@@ -75,7 +75,7 @@ class ActingState(DialogueState, total=False):
 
 
 def servers_of(recipe: Any, options: Any) -> tuple[str, ...]:
-    """Return the MCP servers of a recipe and of its option `mcp`; none if the recipe is not a dialogue."""
+    """Return the MCP servers that a recipe and its option `mcp` name; none if the recipe is not a dialogue."""
     declared = getattr(recipe, "mcp", None)
     return () if declared is None else tuple(dict.fromkeys([*declared, *(getattr(options, "mcp", None) or ())]))
 
@@ -88,7 +88,7 @@ def is_acting(recipe: Acting, options: Any) -> bool:
 def factory_of(recipe: Acting) -> EnvironmentFactory | None:
     """Return the factory of a recipe's environment.
 
-    A function that a class holds is returned unbound, not as a method.
+    If the recipe's class defines the factory as a function, the plain function is returned, not a bound method.
     """
     own: EnvironmentFactory | None = vars(recipe).get("environment")
     declared: EnvironmentFactory | None = getattr(type(recipe), "environment", None)
@@ -150,7 +150,7 @@ def begin(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
 def assistant(recipe: Acting, role: str, servers: Sequence[str], speak: Node) -> Node:
     """Return the assistant's node. It requests a message, which may hold tool calls.
 
-    If a graph plays the assistant, it may already have run the calls.
+    If a graph plays the assistant, that graph may already have run the calls.
 
     Args:
         recipe: The recipe.
@@ -254,7 +254,7 @@ def spoken_only(history: Sequence[Utterance]) -> list[Utterance]:
 
 
 def details(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries about the environment and the tools for the outcome's details."""
+    """Return the state's values about the environment and the tools, as entries of the outcome's details."""
     if "has_tools" not in state:
         return {}
     known = {} if ENVIRONMENT not in state else {ENVIRONMENT: state[ENVIRONMENT]}
@@ -314,7 +314,7 @@ def with_actions(tables: list[Table], seen: Sequence[Actions]) -> list[Table]:
             table.rows.append([*label, reason, count, each.idle[reason], each.unchanged[reason]])
     table.notes.append(
         "No tool call: dialogues without any tool call. State unchanged: dialogues whose environment did not change. A "
-        "user who ends such a dialogue has believed a claim of the assistant, or has given up."
+        "user who ends such a dialogue has believed a false claim of the assistant, or has given up."
     )
     warnings = [
         f"{f'{each.label}: ' if several else ''}the assistant was offered no tools in {each.without:,} of "

@@ -68,7 +68,7 @@ class Scores:
         self._dialogues = 0
 
     def add(self, scores: Mapping[int, float]) -> None:
-        """Add one dialogue's scores by round, from 1; rounds without a score do not count in their AL."""
+        """Add one dialogue's scores by round, counted from 1. Rounds without a score do not count in AL."""
         while len(self._rounds) < max(scores, default=0):
             self._rounds.append(array("d", [np.nan]) * self._dialogues)
         for number, column in enumerate(self._rounds, start=1):
@@ -126,7 +126,7 @@ def _resampled(table: Floats) -> Floats:
 
 
 def _levels(weights: Floats, table: Floats) -> Floats:
-    """Return AL by row of weights and round; NaN where no dialogue with a weight has a score."""
+    """Return AL for each row of weights and each round; NaN where no dialogue with a weight above 0 has a score."""
     present = ~np.isnan(table)
     return _divided(weights @ np.where(present, table, 0.0), weights @ present.astype(np.float64))
 
@@ -157,7 +157,7 @@ def _divided(above: Floats, below: Floats) -> Floats:
 
 
 def _is_constant(scores: Floats) -> bool:
-    """Return whether there are enough scores of a judge, and all are equal. Missing scores are NaN."""
+    """Return whether a judge gave enough scores and all of them are equal. Missing scores are NaN."""
     had = scores[~np.isnan(scores)]
     return bool(had.size) and is_constant(had.size, float(had.min()), float(had.max()))
 

@@ -1,4 +1,4 @@
-"""APOLLO's data made from templates. A scenario is a user. The outcome's details have the user's sessions and pairs."""
+"""APOLLO's data, created from templates. Each scenario is a user; its outcome holds the user's sessions and pairs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class BuildScenario(Scenario):
     Attributes:
         user: The user.
         is_first: Whether this user's export includes the description of the whole source.
-        pairs: The number of pairs per preference.
+        pairs: The number of pairs of a session and a query per preference.
         errands: The number of unrelated sessions per tool.
         seed: The seed of every draw.
         world_seed: The world's seed.
@@ -95,7 +95,7 @@ def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 class ApolloBuild(GenerationRecipe):
-    """Users, sessions and queries for APOLLO, made from templates. No model is called."""
+    """Users, sessions and queries for APOLLO, created from templates without calls to models."""
 
     name = "apollo-build"
     roles = {}
@@ -124,7 +124,7 @@ class ApolloBuild(GenerationRecipe):
             )
 
     def graph(self, options: BuildOptions) -> Graph:
-        """Return a graph with a single node, because making a user's data takes only a second or two."""
+        """Return a graph with a single node, because a user's data is created within a second or two."""
         return generation_graph(BuildState, Loop(build))
 
     def initial(self, scenario: BuildScenario) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class ApolloBuild(GenerationRecipe):
 
 
 async def build(_: BuildState, scene: Scene) -> Update:
-    """Make all of a user's sessions and pairs."""
+    """Create all sessions and pairs of a user."""
     scenario: BuildScenario = scene.scenario
     world = planned_world(scenario.world_seed, scenario.world)
     chosen = (world, scenario.user, scenario.pairs, scenario.errands, scenario.seed)
@@ -214,7 +214,10 @@ def topics_table(topics: Mapping[str, list[str]]) -> Table:
     for kind, found in {**topics, "all": [topic for each in topics.values() for topic in each]}.items():
         rows.append([kind, *topic_diversity(found)])
     columns = ["sessions of kind", "sessions", "topics (K)", "entropy H / log K", "topics over 2 %"]
-    notes = ["A topic is a domain and a first tool. The paper's sessions have 0.960 and 19, by a different measure."]
+    notes = [
+        "A topic is a domain and a first tool. For the paper's sessions, the entropy is 0.960, and 19 topics have over "
+        "2 %, by a different measure."
+    ]
     return Table("topics", "Diversity of the sessions", columns, rows, notes, {"entropy H / log K": 3})
 
 

@@ -1,9 +1,9 @@
 """ALOE: preference trees of users who reveal themselves gradually. See docs/design/aloe.md.
 
 The system of section 2.1 of "Aligning LLMs with Individual Preferences via Interaction" (COLING 2025), in our own words
-and code. This module has the state and nodes of a tree, its graph and outcomes. Data of the current round is kept in
-separate channels (`said`, `induced`, ...) until `follow` turns it into a finished round, so a failure never leaves half
-a round in a conversation.
+and code. This module defines the recipe: the state, the nodes, the graph and the outcome of a tree. Data of the current
+round is kept in separate channels (`said`, `induced`, ...) until `follow` turns it into a finished round, so a failure
+never leaves half a round in a conversation.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ async def user(state: TreeState, scene: Scene) -> Update:
 async def induction(state: TreeState, scene: Scene) -> Update:
     """Request a summary of what the user has revealed of the persona on each path.
 
-    If a reply cannot be parsed, the round continues with the previous round's summary, and its path is recorded.
+    If a reply cannot be parsed, the round continues with the previous round's summary, and the path is recorded in
+    `unread`.
     """
     persona = scene.scenario.persona()
     unread: list[str] = []
@@ -354,10 +355,10 @@ class Aloe(
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """Return a pair of replies and the lines before it, without revealing which reply used the persona."""
         depth, rounds = (judgement.turn or 1) - 1, outcome.details["rounds"]
-        # There is one verdict per round. Verdicts are in the order of the rounds' paths.
+        # There is one verdict for each round with this number; the verdicts are in the same order as the rounds.
         verdicts = [each for each in outcome.judgements if each.turn == judgement.turn]
         pairs = [done for done in rounds if len(done["path"]) == depth]
-        # Verdicts may be equal, so the judgement is found by identity.
+        # Several verdicts may be equal, so the judgement is found by identity.
         place = next((place for place, each in enumerate(verdicts) if each is judgement), None)
         done = pairs[verdicts.index(judgement) if place is None else place]
         before = tree.conversation(rounds, done["path"])

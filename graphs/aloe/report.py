@@ -139,15 +139,14 @@ def _order(named: Counter[str]) -> list[Table]:
     shares = [share_of(agreed, agreed + placed), share_of(named["preferred"], agreed), share_of(named["first"], placed)]
     table.rows.append([agreed + placed, *shares])
     table.notes.append(
-        "If a judge chose a position rather than a reply, an unbiased judge would choose the first one in half of the "
-        "cases. In "
-        "brackets: Wilson's 95 % intervals."
+        "The others: pairs for which the judge chose the same position in both orders. A judge that favours neither "
+        "position chooses the first one for half of them. In brackets: Wilson's 95 % intervals."
     )
     return [table]
 
 
 KTO_DISTANCE = 64
-"""The number of wanted replies of other rounds between the wanted and the unwanted reply of a round."""
+"""The number of rows with wanted replies that are written between the wanted and the unwanted reply of a round."""
 
 _PAIR_ROLES = ("preferred", "rejected")
 _NOTHING = "None"  # the release's word for an induction without result
@@ -261,8 +260,8 @@ def _said(reply: str) -> Prompt:
 def _turn(each: Round, step: str) -> dict[str, Any]:
     return {
         "user": each["user"],
-        # The replies are texts instead of lists, because the release's trainers put them into the history. Its dpo.py
-        # draws one item of `rejected`; docs/training-sets.md has the patch.
+        # The replies are strings instead of lists, because the release's trainers put them into the history. The
+        # release's dpo.py, however, draws one item of the list `rejected`; docs/training-sets.md has a patch for it.
         "assistant": {name: each[name] for name in REPLIES.values()},
         "chosen": REPLIES[step],
         "inferred_profile": each["inferred_profile"] or _NOTHING,
@@ -272,8 +271,8 @@ def _turn(each: Round, step: str) -> dict[str, Any]:
 
 EXPORTERS: Mapping[str, Exporter] = {
     "aloe": Exporter(
-        "the ALOE release's shape: a row per conversation, from the first round to a leaf; its dpo.py needs a patch of "
-        "one line (docs/training-sets.md), TRL takes dpo and sft as they are",
+        "rows in the form of the ALOE release, one per conversation from the first round to a leaf; the release's "
+        "dpo.py needs a patch of one line (docs/training-sets.md); TRL reads the formats dpo and sft unchanged",
         "lines",
         release_lines,
     ),

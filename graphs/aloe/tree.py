@@ -126,8 +126,8 @@ NAMED = {
     "first": "the two orders disagree: each names the first reply",
     "second": "the two orders disagree: each names the second reply",
 }
-"""The results of a judge that reads both replies in both orders, each with the beginning of the judgement's
-explanation.
+"""The possible results of a judge that reads both replies in both orders, each with the text that begins the
+judgement's explanation.
 """
 _EXPLANATION = re.compile(rf"(?:after ([pr]+): )?(?:({'|'.join(NAMED.values())}):)?")
 
@@ -188,7 +188,7 @@ def _pairs(scenario: AloeScenario, outcome: Outcome) -> Iterator[Case]:
 def _better(there: Any, back: Any) -> tuple[bool, str]:
     """Return whether the judge chose the preferred reply in both orders, and an explanation.
 
-    In `back` the preferred reply is second.
+    In `there` the preferred reply is shown first; in `back` it is shown second.
     """
     swapped = "preferred" if there.better == "first" else "rejected"
     named = there.better if there.better == back.better else swapped

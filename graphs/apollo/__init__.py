@@ -42,7 +42,7 @@ def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[Apo
     """Yield samples by pair, then by length (or number of sessions and position), evolving preferences, and framework.
 
     Raises:
-        RecipeError: If an option's value is wrong, or a history cannot be made.
+        RecipeError: If an option's value is wrong, or a history cannot be built.
         DataError: If a source file is broken.
     """
     plan = _Plan(options)
@@ -52,7 +52,7 @@ def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[Apo
         note(f"no pairs of {', '.join(silent)}")
     yield from islice(plan.samples(), options.limit)
     if plan.borrowed:
-        note(f"{plan.borrowed:,} samples have tools among their eight that no session of their history calls")
+        note(f"in {plan.borrowed:,} samples, some of the eight tools are not called in any session of the history")
 
 
 class _Plan:
@@ -93,7 +93,7 @@ class _Plan:
                     )
 
     def _histories(self, pair: ApolloPair) -> Iterator[tuple[int, ApolloHistory]]:
-        """Yield each history with the requested length, or with 0 if a number of sessions was requested."""
+        """Yield each history after its requested length in tokens, which is 0 if a number of sessions was requested."""
         options = self._options
         make = partial(history, self._source, pair, counter=COUNTERS[options.tokenizer])
         for length in options.lengths():
@@ -108,7 +108,7 @@ class _Plan:
     def _setting(self, framework: Framework) -> ApolloSetting:
         """Return the settings of a framework.
 
-        Settings that it does not use are empty, so that they do not change a sample's id.
+        Settings that the framework does not use are empty, so that they do not change a sample's id.
         """
         options, meta = self._options, self._source.meta
         return ApolloSetting(

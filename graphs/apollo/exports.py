@@ -26,12 +26,12 @@ Rows = Iterator[dict[str, Any]]
 
 
 class RolloutOptions(SystemOptions):
-    """The kind of rows for a trainer."""
+    """The options of an export for a trainer: the kind of rows."""
 
     rows: Literal["episode", "step"] = Field(
         "episode",
-        description="Content of a row: episode, a whole request; step, one turn after the gold turns before it, which "
-        "needs no tools in training.",
+        description="Content of a row: episode (a whole request) or step (one turn, preceded by the gold turns before "
+        "it; training then needs no tools).",
     )
 
 
@@ -129,7 +129,7 @@ def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLi
 
 EXPORTERS: Mapping[str, Exporter] = {
     "apollo": Exporter(
-        "a row per sample: its axes, the gold calls, those that were made, and the scores", "lines", sample_rows
+        "a row per sample: its axes, the gold calls, the agent's calls, and the scores", "lines", sample_rows
     ),
     "grpo": Exporter(
         "prompts with the expected calls, for TRL's and verl's rewards",

@@ -116,7 +116,7 @@ def outputs_of(messages: Sequence[BaseMessage]) -> list[Any]:
 
 
 def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
-    """Return turns and results as lines of readable text."""
+    """Return an agent's turns and its tools' results as lines of readable text."""
     made: list[Line] = []
     for message in messages:
         if isinstance(message, ToolMessage):
@@ -151,7 +151,7 @@ def output_line(output: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """Return a value in the form that it has in a shown call, but without quotes."""
+    """Return a value as `call_line` shows it, but without quotes."""
     return value if isinstance(value, str) else shown(value)
 
 
@@ -175,7 +175,7 @@ def gold_refusal(world: World, pair: ApolloPair) -> str | None:
     if ended == FINISHED and scores.accuracy and scores.f1 == 1 and not flags:
         return None
     odd = next((output for output in outputs if isinstance(output, dict) and "error" in output), outputs[-1])
-    return f"not played: it ends ({ended}) with F1 {scores.f1:.2f} and {', '.join(flags) or 'no flags'}: {odd}"
+    return f"not played: the loop ends ({ended}) with F1 {scores.f1:.2f} and {', '.join(flags) or 'no flags'}: {odd}"
 
 
 def _output(message: ToolMessage) -> Any:
@@ -246,7 +246,7 @@ def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, An
 
 
 def _with(right: GoldCall, name: str, value: Any) -> dict[str, Any]:
-    """Return the gold call with one argument replaced by the agent's."""
+    """Return the gold call with one argument replaced by the value that the agent gave."""
     return {"name": right.name, "arguments": {**right.arguments, name: value}}
 
 
@@ -258,6 +258,6 @@ def _is_equal(right: GoldCall, call: Mapping[str, Any]) -> bool:
 
 
 def _ends(flow: str) -> set[str]:
-    """Return the tools that the two branches of a preference's rule call."""
+    """Return the tools that are called by the two branches of the rule that a preference states."""
     last = FLOWS[flow].last
     return {last.then.tool, last.otherwise.tool} if isinstance(last, If) else set()

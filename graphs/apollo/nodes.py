@@ -96,7 +96,7 @@ async def prepare(state: AgentState, scene: Scene) -> Update:
 async def agent(state: AgentState, scene: Scene) -> Update:
     """Request one turn of the agent.
 
-    If it has no call and does not end the loop, add a message that asks it to go on.
+    If the turn has no call and does not end the loop, add a message that asks the agent to go on.
     """
     scenario: ApolloScenario = scene.scenario
     messages, is_native = state["messages"], state["is_native"]
@@ -189,7 +189,7 @@ def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> d
     Args:
         scenario: The sample.
         state: The graph's state.
-        calling: The explanation of calls as text; empty for native calls.
+        calling: The text that explains how to write calls as text; empty for native calls.
     """
     pair, retrieved, is_native = scenario.pair, state.get("retrieved"), state["is_native"]
     shown = [each for each in scenario.history if retrieved is None or each.number in retrieved]
@@ -206,7 +206,7 @@ def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> d
 
 
 def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
-    """Return the inputs of the prompt that explains calls as text."""
+    """Return the inputs of the prompt that explains how to write calls as text."""
     names = scenario.case.value.tools
     return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in names]}
 

@@ -30,7 +30,7 @@ from .loop import ENDINGS, FLAGS, LABELS, kappa
 from .scenario import FRAMEWORKS
 
 Sample: TypeAlias = Mapping[str, Any]
-"""A finished sample: its facets and scores by name, and entries added by `_sample`."""
+"""A finished sample: its facets and scores by name, and the values that `_sample` adds."""
 Group: TypeAlias = Sequence[Sample]
 
 IMPLICIT = tuple(form for form in FORMS if form != "explicit")
@@ -314,9 +314,9 @@ def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) 
 
 
 def gains(results: ApolloResults, samples: Group) -> Table:
-    """Return a table of each framework's difference from the baseline on equal samples, by length and overall.
+    """Return a table of each framework's difference from the baseline on the same samples, by length and overall.
 
-    See the paper's section 6.
+    See section 6 of the paper.
     """
     sizes = results.values("size", samples)
     several = len(sizes) > 1

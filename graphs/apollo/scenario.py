@@ -163,7 +163,7 @@ GoldCalls = tuple[dict[str, Any], ...]
 
 
 class NumberedSession(NamedTuple):
-    """A session, and its number in a history, from 1."""
+    """A session with its number in a history, counted from 1."""
 
     number: int
     session: ApolloSession
@@ -174,7 +174,7 @@ class ApolloPerson(Frozen):
 
     Attributes:
         user: The user.
-        unrelated: The sessions.
+        unrelated: The sessions about other things.
         split: The user's split, `train` or `test`; empty if unknown.
     """
 
