@@ -29,7 +29,7 @@ _MOST_ROWS = 100
 _MOST_STEPS = 20_000_000
 """Maximum number of SQLite instructions for one statement of a tool.
 
-It stops endless queries, always at the same point.
+This limit stops endless queries, always at the same point.
 """
 _STEPS_AT_ONCE = 100_000
 
@@ -39,7 +39,7 @@ _REFUSED = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA,
 
 
 class SqliteEnvironment:
-    """A copy in memory of an SQLite database, with the tools `query` and `execute`.
+    """An environment that is an SQLite database in memory, with the tools `query` and `execute`.
 
     Subclass it to add tools of your own, which read and write `connection`.
 
@@ -113,7 +113,7 @@ class SqliteEnvironment:
 
 
 class JsonEnvironment:
-    """A JSON document with the tools `read`, `update` and `remove`.
+    """An environment that is a JSON document, with the tools `read`, `update` and `remove`.
 
     Attributes:
         file: The path of a JSON file. Each conversation begins with a copy of it.
@@ -371,7 +371,7 @@ async def _listed(client: Any) -> list[Any]:
 
 
 def _target(server: str) -> Any:
-    """Return the target to which the client connects: a URL, or a command, which inherits the environment variables."""
+    """Return the target to which the client connects: a URL, or a command that inherits the environment variables."""
     if is_url(server):
         return server
     from mcp import StdioServerParameters
@@ -393,7 +393,7 @@ def _told(error: BaseException) -> str:
 
 
 class _Connections:
-    """The connections of one event loop by server, and the number of active `connected` blocks."""
+    """The connections to MCP servers in one event loop, by server, and the number of active `connected` blocks."""
 
     def __init__(self) -> None:
         self.by_server: dict[str, _Connection] = {}

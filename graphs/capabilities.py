@@ -1,8 +1,8 @@
 """Optional capabilities of recipes: roles, prompts, judging, facets, reports, gate, labels, outlines and exports.
 
-Each is needed by only some recipes, or is used only by the gate, labelling, the debugger or exports. A recipe inherits
-a capability and overrides the methods it needs. Callers use `of`, which returns the defaults for a recipe without the
-capability::
+Each capability is needed by only some recipes, or is used only by the gate, labelling, the debugger or exports. A
+recipe inherits a capability and overrides the methods it needs. Callers use `of`, which provides the capability's
+defaults if the recipe does not inherit it::
 
     class Support(DialogueRecipe, WithExports):
         formats = {"tickets": Exporter("one row per call", "lines", ticket_rows)}
@@ -33,7 +33,7 @@ from .reporting.table import Chart, Facet, Outline, Table, charts_of, side_by_si
 
 
 class Capability:
-    """The base class of the capabilities. Their defaults may use any attribute of `Recipe`."""
+    """The base class of all capabilities. The defaults of a capability may use any attribute of `Recipe`."""
 
     name: ClassVar[str]
     roles: ClassVar[Mapping[str, float]]
@@ -128,7 +128,7 @@ class WithPrompts(Capability):
         For a prompt made in code, the prompt itself is returned instead of its id.
 
         Args:
-            sets: Sets of prompts; see `library`. Prompts made in code are composed of their texts.
+            sets: Sets of prompts; see `library`. Prompts made in code are composed of the texts of these sets.
         """
         folder = self.templates or SHIPPED
         own = [
@@ -205,15 +205,15 @@ class WithFacets(Capability):
         ...     facets = (Facet("caller", splits=True, unit="callers"), Facet("turns", tells_length=True))
 
     Attributes:
-        facets: The facets with a special meaning: exports are split by them, confidence intervals are computed over
-            them, or they grow with the length of a conversation.
+        facets: The facets with a special meaning. Exports may be split by such a facet, its values may be the units of
+            confidence intervals, or it grows with the length of a conversation.
     """
 
     facets: ClassVar[Sequence[Facet]] = ()
 
     @property
     def split_facet(self) -> str | None:
-        """The facet by which an export may be split into train and test; `None` if there is none."""
+        """The facet by which an export may be split into a training and a test part; `None` if there is none."""
         return next((facet.name for facet in self.facets if facet.splits), None)
 
     @property
@@ -341,17 +341,17 @@ class WithLabels(Capability):
     """
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
-        """Return the lines that annotators read to judge the same item. The lines must not reveal the judge's score.
+        """Return the lines that annotators read when they judge the item of a judgement, without the judge's score.
 
         By default, this is the conversation up to the end of the judged turn.
         """
         return conversation_to(outcome, judgement)
 
     def judged_about(self, scenario: Any, judgement: Judgement) -> Mapping[str, Any]:
-        """Return the other information that is shown to annotators of the judged item.
+        """Return the other information that annotators see when they judge the item of a judgement.
 
-        By default, this is the whole scenario, because a judge may have seen any part of it, and what its description
-        adds.
+        By default, this is every field of the scenario, because a judge may have seen any of them, and every entry of
+        `described`.
         """
         content: dict[str, Any] = scenario.model_dump(mode="json")
         return content | {key: value for key, value in scenario.described().items() if key not in content}
@@ -361,7 +361,7 @@ class WithLabels(Capability):
 
         Annotators can label these metrics, too.
 
-        The conclusions are not part of any mean, but people's labels are compared with them as with other judgements.
+        The conclusions are not part of any mean, but they are compared with people's labels like other judgements.
         """
         return ()
 
@@ -418,8 +418,8 @@ class Exporter:
             `prompts` are the run's prompts. `models` are its models by role; for judges, those of the exported set of
             judgements. If `options` is set, the function also gets the keyword `options`.
         options: The type of the format's options; `None` if it has none.
-        arranged: A function that reorders the items of a whole file. It gets an iterator and must not hold all items in
-            memory.
+        arranged: A function that reorders the items of a whole file. It gets an iterator over the items and must not
+            hold all of them in memory.
         tasks: The purposes of the rows, as Hugging Face task categories.
         pair_roles: The roles that write the chosen and the rejected replies of a preference dataset.
     """

@@ -93,7 +93,7 @@ class Check:
 
     @classmethod
     def state(cls, metric: str, gold: Any) -> Check:
-        """Return a check that compares the final state with the right state. Its explanations state the differences.
+        """Return a check that compares the final state with the right state, and explains the differences.
 
         Example:
             >>> Check.state("right_state", {"refunds": [{"order_id": "{{ task.order }}"}]})
@@ -101,8 +101,8 @@ class Check:
         Args:
             metric: The name of the metric.
             gold: The right state, or the parts of it that matter. A database is compared as its tables, by the columns
-                that the right rows have. A text that consists of one `{{ expression }}` is replaced by the value of the
-                expression.
+                that the right rows have. A string that consists of one `{{ expression }}` is replaced by the value of
+                the expression.
         """
         return cls(metric, gold_check(gold))
 
@@ -157,7 +157,7 @@ def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
 
 
 def is_judged(judgements: Iterable[Mapping[str, Any]], metric: str, target: str, turn: int | None = None) -> bool:
-    """Return whether one of these judgements (plain values), except unparsed ones, is for a metric, target and turn."""
+    """Return whether a judgement (a plain value) that is not unparsed has this metric, target and turn."""
     return any(
         (each["metric"], each["target"], each.get("turn")) == (metric, target, turn)
         and each.get("status") != "unparsed"
@@ -181,8 +181,8 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
     Args:
         sql: The statement. Each `{{ expression }}` over the scenario's fields is bound as a parameter.
         expected: The expected value of the first column in the first row, or a list of its values in all rows. The
-            score is then a verdict. A text that consists of one `{{ expression }}` is replaced by its value. If `None`,
-            the value itself is the score.
+            score is then a verdict. A string that consists of one `{{ expression }}` is replaced by the value of the
+            expression. If `None`, the value itself is the score.
 
     Raises:
         StateCheckError: If an expression is wrong, or is within quotes.
@@ -191,7 +191,8 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
         raise StateCheckError(f"sql may contain {{{{ ... }}}} but no template statements, got {sql!r:.80}")
     if _QUOTED_BLANK.search(sql):
         raise StateCheckError(
-            f"sql has a {{{{ ... }}}} within quotes; leave out the quotes: the value is bound, got {sql!r:.80}"
+            f"sql has a {{{{ ... }}}} within quotes; leave out the quotes, because the value is bound as a parameter, "
+            f"got {sql!r:.80}"
         )
     values = [_expression(each) for each in _BLANK.findall(sql)]
     statement = _BLANK.sub("?", sql)
@@ -219,8 +220,9 @@ def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
 
     Args:
         gold: The right state, or the parts of it that matter: for a database its tables, each a list of rows, in any
-            order and with the columns that matter. A text that consists of one `{{ expression }}` over the scenario's
-            fields is replaced by its value. If this value is a text that holds JSON, the parsed JSON is used.
+            order and with the columns that matter. A string that consists of one `{{ expression }}` over the scenario's
+            fields is replaced by the value of the expression. If this value is a string that holds JSON, the parsed
+            JSON is used.
 
     Raises:
         StateCheckError: If an expression is wrong.
@@ -240,7 +242,7 @@ def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
 
 
 def expressions(value: Any) -> Iterator[str]:
-    """Yield the texts within a value that consist of one `{{ expression }}`. A caller checks the columns they use."""
+    """Yield the strings within a value that consist of one `{{ expression }}`."""
     if isinstance(value, str):
         if _BLANK.fullmatch(value.strip()):
             yield value

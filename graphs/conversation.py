@@ -69,7 +69,7 @@ def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[
 
 
 def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:
-    """Return the result of a tool call as a tool's message.
+    """Return the result of a tool call as a message of the tool.
 
     Args:
         call: The call.
@@ -82,7 +82,7 @@ def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:
 def calls_of(message: BaseMessage) -> Sequence[FunctionCall]:
     """Return a message's tool calls as the model wrote them.
 
-    If the message was made elsewhere, return LangChain's parsed calls.
+    If the message was not created by this module, return the calls as LangChain parsed them.
     """
     if not isinstance(message, AIMessage):
         return ()
@@ -117,7 +117,7 @@ def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str
     Messages may also be plain values, because a server receives them in this form from a client that edits a state.
 
     Raises:
-        ValueError: If a message has no id. It gets no random id, because that would make runs differ.
+        ValueError: If a message has no id. No random id is assigned to it, because random ids would make runs differ.
     """
     merged = list(left)
     places = {message.id: index for index, message in enumerate(merged)}

@@ -75,7 +75,7 @@ class Turns:
         ended_by: The role that may end the conversation; by default the first.
         until: A function that can end the conversation after any message: `until(scenario, messages)` returns the
             reason, or an empty text if the conversation goes on.
-        unit: The name of a turn in counts.
+        unit: What a turn is called where turns are counted.
         limit_reason: The reason recorded when `max_turns` is reached.
         end_reason: The reason recorded when the end marker is written.
         last_word: The role that still replies after a message with the end marker; empty for none.
@@ -169,8 +169,8 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     """A recipe whose roles speak in turn. Reports, exports, labels, data frames and judging again need no further code.
 
     A subclass has a name, prompts, turns and scenarios, and optionally judges and checks. `prompts` maps each role to
-    the text of its system prompt, a Jinja2 template over the scenario's fields, or to the id of a prompt file.
-    A recipe with an order of its own overrides `graph` and keeps the rest.
+    the text of its system prompt, a Jinja2 template over the scenario's fields, or to the id of a prompt file. A recipe
+    whose roles speak in a different order overrides `graph` and keeps all other methods.
 
     Example:
         >>> class Errand(dialoom.Scenario):
@@ -374,7 +374,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return self.turns.split(reply)[0]
 
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
-        """Return the conversation for a role's prompt. Only the role that makes tool calls receives them."""
+        """Return the conversation for a role's prompt, with tool calls and results only if this role makes calls."""
         heard = utterances(messages)
         acts = any(each["speaker"] == role and each.get("tool_calls") for each in heard)
         return heard if acts or role == ASSISTANT else spoken_only(heard)
@@ -383,7 +383,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return role == self.turns.order[0]
 
     def speaker(self, role: str) -> Callable[[Any, Scene], Awaitable[Update]]:
-        """Return the node function of a role: it asks the role for its next message and adds it.
+        """Return a role's node function, which asks the role for its next message and adds the message to the state.
 
         Raises (when it runs):
             UnparsedReplyError: If the reply is empty after its end marker is removed.
@@ -457,7 +457,7 @@ def without_marker(text: str, marker: str) -> tuple[str, bool]:
 
 
 _BEFORE = re.compile(r"[^\s*_\"'(\[]")
-"""A pattern for characters that are not trimmed before a marker: all except spaces, `*`, `_`, quotes and opening
+"""A pattern for a character that is not removed before a marker: any except spaces, `*`, `_`, quotes and opening
 brackets.
 """
 

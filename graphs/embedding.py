@@ -71,7 +71,7 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
         return True
 
     def models_named(self, options: Any) -> Mapping[str, str]:
-        """Return the embedder's model, by role, if the option `embedder` is `litellm:MODEL`."""
+        """Return the embedder's model, by role; none for a local embedder, or if no texts are compared."""
         model = embedding_model(options.embedder)
         return {"embedder": model} if model and self.embeds(options) else {}
 

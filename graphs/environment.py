@@ -241,7 +241,7 @@ class Workbench:
             self._asked("restore", partial(self._environment.restore, copy.deepcopy(snapshot)))
 
     def restart(self) -> None:
-        """Undo the calls, because the attempt that made them is repeated. Remote calls are counted from 1 again."""
+        """Undo all calls, because the attempt that made them is repeated. Remote calls are numbered from 1 again."""
         if self._made:
             self._made.clear()
             self.restore(self._begun)
@@ -262,8 +262,8 @@ class Workbench:
             return json.loads(json.dumps(snapshot, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise PermanentProviderError(
-                f"environment {self._name}: snapshot must return a JSON value (mappings with texts as keys, lists, "
-                f"texts, numbers, true, false, null): {error}"
+                f"environment {self._name}: snapshot must return a JSON value (mappings with strings as keys, lists, "
+                f"strings, numbers, true, false, null): {error}"
             ) from error
 
     async def __call__(self, call: FunctionCall) -> str:
@@ -292,10 +292,10 @@ class Workbench:
                 raise
 
     def _asked(self, what: str, ask: Callable[[], Result]) -> Result:
-        """Return the result of calling a method of the environment.
+        """Call a method of the environment, and return its result.
 
         Raises:
-            PermanentProviderError: If the method raises an exception. The message states the place in the user's code.
+            PermanentProviderError: If the method raises an exception. The message states the lines of the user's code.
         """
         try:
             return ask()

@@ -1,6 +1,6 @@
 """APOLLO's data, written by models: users, preferences, sessions and queries, checked, and edited by people.
 
-A graph writes and checks a user's data; exports and tables present it.
+The recipe's graph writes and checks a user's data; its exports and tables present that data.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
 
 
 def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
-    """Return the settings with which the input drafts were made. The run uses the same settings.
+    """Return the settings with which the input drafts were written. The run uses the same settings.
 
     Raises:
         RecipeError: If an option differs from these settings, or this version's world differs.
@@ -79,7 +79,7 @@ Named = tuple[tuple[str, ...], dict[str, Any]]
 
 
 def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
-    """Yield a user's drafts, and with the first user the drafts' settings. Of each kind, dropped drafts come first."""
+    """Yield a user's drafts, dropped ones first within each kind, and, with the first user, the drafts' settings."""
     if scenario.is_first:
         plan = scenario.model_dump(include={"flows", "pairs", "errands"})
         yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
@@ -90,7 +90,7 @@ def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[N
 
 
 def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
-    """Yield a user, and all of the user's sessions and pairs that passed every check. A user without pairs is left out.
+    """Yield a user with all sessions and pairs of the user that passed every check. A user without pairs is left out.
 
     Raises:
         RecipeError: If the run ends before queries are written.
@@ -136,7 +136,7 @@ def _made_with(scenario: WriteScenario) -> dict[str, Any]:
 def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
     """Yield the texts of each draft that was not dropped, and each session. Unchanged input drafts are left out.
 
-    Requests of the same occasion may be worded alike, so texts are compared only within a draft.
+    Texts are compared only within a draft, because requests about the same occasion may have similar wording.
 
     Args:
         scenario: The user's scenario, which holds the input drafts.
@@ -193,13 +193,13 @@ class ApolloWrite(GenerationRecipe):
     folder = "apollo-source"
 
     def roles_used(self, options: WriteOptions) -> Mapping[str, float]:
-        """Return all roles; the solver only if leaks are verified."""
+        """Return all roles, but the solver only if leaks are verified."""
         return {role: value for role, value in self.roles.items() if options.verify_leaks or role != writing.SOLVER}
 
     def scenarios(
         self, options: WriteOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[WriteScenario]:
-        """Yield the users one by one. If there are input drafts, these are the users of the drafts."""
+        """Yield the users one by one: the users of the input drafts, if there are any; otherwise new users."""
         seed, given = draw.randrange(2**32), dict[str, UserDrafts]()
         plan = {**PLAN, **options.plan()}
         if options.drafts:

@@ -36,8 +36,8 @@ class WriteState(GenerationState, total=False):
 
     Attributes:
         drafts: The drafts by kind and id, as plain values.
-        offers: The sets of three preferences to choose from, by flow.
-        calls: The call to run next, by unfinished session; empty once the call has been run.
+        offers: By flow, the sets of three preferences from which the writer chooses.
+        calls: The call to run next, by the id of the unfinished session; empty once the call has been run.
     """
 
     drafts: Annotated[dict[str, Rows], laid_over]
@@ -68,7 +68,7 @@ def unwritten_of(state: WriteState, kind: DraftKind, planned: Iterable[str]) -> 
 
 
 def stated(reason: str | None) -> Problem | None:
-    """Return a problem with this reason, or `None` if the reason is empty.
+    """Return the problem that a check gives as the reason for rejecting a draft; `None` if the reason is empty.
 
     The reason begins with the check's name and a colon.
     """
@@ -149,7 +149,7 @@ class PlannedPair:
         id: The id of the pair and of the query.
         user: The user.
         preference: The preference.
-        set_number: The number of the preference among the user's preferences for the flow, from 1.
+        set_number: The number of the preference among the user's preferences for the flow, counted from 1.
         story: The reason for the preference.
         form: The form in which the session states it.
         kind: The kind of the query; see `ApolloPair.query_kind`.

@@ -68,9 +68,9 @@ class WriteOptions(RecipeOptions):
     world: int | None = Field(None, description="Seed of the simulated world. [default: 0, or as in the drafts]")
 
     def plan(self) -> dict[str, Any]:
-        """Return the values of `PLAN` that the options change.
+        """Return the entries of `PLAN` that the options set to another value.
 
-        When a run continues drafts, the other values are those of the drafts.
+        If a run continues drafts, the values of all other entries are taken from the drafts.
 
         Raises:
             RecipeError: If a flow is unknown.
@@ -95,7 +95,7 @@ class WriteScenario(Scenario):
         world_seed: The world's seed.
         world: The hash of the world. A different world gives a different source.
 
-    All other attributes have the meaning of the options of the same name.
+    All other attributes have the same meaning as the options with the same names.
     """
 
     user: str

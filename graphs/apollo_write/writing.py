@@ -79,7 +79,7 @@ async def introduce(state: WriteState, scene: Scene) -> Update:
 
 
 async def look_at_user(state: WriteState, scene: Scene) -> Update:
-    """Check that the profile is unrelated to any preference, and that its places exist."""
+    """Check that the profile is unrelated to any preference, and that the places in it exist."""
     scenario: WriteScenario = scene.scenario
     world = world_of(scenario)
 
@@ -219,7 +219,7 @@ def _plain(pairs: Sequence[FlowPair]) -> dict[str, Any]:
 def _with_requests(
     scenario: WriteScenario, draft: PreferencesDraft, resident: Resident
 ) -> tuple[PreferencesDraft, str | None]:
-    """Return a draft with requests for its current preferences, or the problem that prevents requests."""
+    """Return a draft with requests for its current preferences, and the problem if no such requests exist."""
     for_ = draft.drawn_for(resident, scenario.pairs)
     if draft.requests_for == for_:
         return draft, None
@@ -239,7 +239,7 @@ def _with_requests(
 
 
 def _due(state: WriteState, scenario: WriteScenario, flows: Iterable[str]) -> list[str]:
-    """Return the flows whose preferences have to be written (or rewritten) in this attempt."""
+    """Return the flows whose preferences are to be written or rewritten in this attempt."""
     planned = unwritten_of(state, "preferences", [_id(scenario, flow) for flow in flows])
     return [_flow(id_) for id_ in due(state, planned)]
 

@@ -287,7 +287,7 @@ def refusal(dialoom: Command, folder: Path) -> str:
             lambda rows: rows[1]["gold"][0].update(name="get_wether"),
             'pairs.jsonl:2: pair food-1: there is no tool "get_wether"',
         ),
-        ("meta", lambda rows: rows[0].update(world="ab" * 32), "meta.jsonl:1: made in the world abababababab..., and"),
+        ("meta", lambda rows: rows[0].update(world="ab" * 32), "meta.jsonl:1: made in the world abababababab..., but"),
         (
             "sessions",
             lambda rows: rows.__delitem__(slice(4, None)),
