@@ -1,132 +1,233 @@
-"""What each scheme of the run file saves: four workloads, played with and without it.
+"""What each scheme of the run file saves on four workloads.
 
-    python -m benchmarks.run_file [--workload prefeval ...] [--scheme passages ...] [--size 20] [--profiles FOLDER]
+    python -m benchmarks.run_file [--workload prefeval ...] [--scheme passages ...] [--size 20]
+    python -m benchmarks.run_file run.db ...
 
-Offline models play and judge: PersonaLens dialogues (of a release with `--profiles`), PrefEval's pairs by five methods
-after 298 turns, ALOE's trees, and APOLLO's samples; `--size` is the number of PrefEval's pairs, and the others are in
-proportion. A scheme's figure is the share by which the file would be larger without it, in parts of that larger file:
-for that, the scheme is switched off in a process of its own. Processor seconds are of the whole job.
+Offline models play and judge: PersonaLens dialogues, PrefEval's pairs by five methods after 298 turns, ALOE's trees,
+and APOLLO's samples; `--size` is the number of PrefEval's pairs, and the others are in proportion. Or the files of
+finished runs are measured. For each scheme, a copy of the file is rewritten into what it would be without the scheme.
+A scheme's figure is the share by which that copy is larger, in parts of the copy; both are compacted (`VACUUM`). The
+last column is the copy's size relative to the distinct texts, that is, all texts that were said or sent, each once.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
+import json
+import shutil
+import sqlite3
 import tempfile
-import time
 from collections.abc import Callable
-from itertools import count
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import dialoom
 from benchmarks.prefeval import METHODS, write_pairs, write_pool
-from dialoom.runs.store import ledger, passages, references, texts
-from dialoom.runs.store.checkpoints import batch, items, memory
+from dialoom.personas.pools import combined, shipped_seeds, write_personas
+from dialoom.runs.store import passages, references, texts
+from dialoom.runs.store.checkpoints import upkeep
 
-_NEVER = 10**9
-_numbers = count()
-
-
-def _without_list_prefixes() -> None:
-    follow = memory._List.follow
-    _set(memory._List, "follow", lambda _self, elements: follow(memory._List(), elements))
+Change = Callable[[Any], Any]
 
 
-def _without_kinds() -> None:
-    def inserted(_self: object, connection: Any, kind: ledger.CallKind) -> Any:
-        return connection.execute(ledger._INSERT_KIND, kind).lastrowid
+def _rewrite(connection: sqlite3.Connection, table: str, column: str, change: Change) -> None:
+    """Change the JSON in a column of all rows."""
+    for key, text in connection.execute(f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL").fetchall():
+        changed = json.dumps(change(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
+        connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, key))
 
-    _set(ledger.CallKinds, "id_of", inserted)
+
+def _without_composed_texts(connection: sqlite3.Connection) -> None:
+    read = texts.reading(connection)
+    ids = connection.execute("SELECT id FROM kept_texts WHERE parts IS NOT NULL").fetchall()
+    whole = [(read(id_), id_) for (id_,) in ids]
+    connection.executemany("UPDATE kept_texts SET content = ?, parts = NULL WHERE id = ?", whole)
 
 
-SCHEMES: dict[str, Callable[[], None]] = {
-    "documents": lambda: _set(references, "LONG_PART", _NEVER),
-    "passages": lambda: _set(passages, "LONG", _NEVER),
-    "composed texts": lambda: _set(texts.Sources, "parts_of", lambda _self, _content: None),
-    "references to texts": lambda: _set(references, "LONG_TEXT", _NEVER),
-    "additions to lists": _without_list_prefixes,
-    "fields of the input": lambda: _set(items, "START", ""),
-    "frames": lambda: _set(batch._Frame, "hash", property(lambda _self: next(_numbers).to_bytes(16))),
+def _without_passages(connection: sqlite3.Connection) -> None:
+    read = passages.reading(connection)
+    for table in ("kept_calls", "outcomes"):
+        _rewrite(connection, table, "messages", lambda messages: passages.read_messages(json.dumps(messages), read))
+    connection.execute("DELETE FROM passages")
+
+
+def _without_list_additions(connection: sqlite3.Connection) -> None:
+    whole: dict[int, list[Any]] = {}
+    rows = connection.execute("SELECT id, prefix, elements FROM checkpoint_lists ORDER BY id").fetchall()
+    for id_, prefix, elements in rows:
+        whole[id_] = [*whole.get(prefix, ()), *json.loads(elements)]
+        text = json.dumps(whole[id_], ensure_ascii=False, separators=(",", ":"))
+        connection.execute("UPDATE checkpoint_lists SET prefix = NULL, elements = ? WHERE id = ?", (text, id_))
+
+
+def _without_references(connection: sqlite3.Connection) -> None:
+    change = _followed(references.reading(texts.reading(connection)))
+    for table, column in (
+        ("checkpoint_values", "content"),
+        ("checkpoint_lists", "elements"),
+        ("checkpoints", "held"),
+        ("pending_writes", "value"),
+        ("outcomes", "details"),
+    ):
+        _rewrite(connection, table, column, change)
+
+
+def _without_documents(connection: sqlite3.Connection) -> None:
+    def follow(parts: dict[str, Any]) -> Any:
+        hash_ = parts.get("$doc", parts.get("$shared"))
+        if hash_ is None:
+            return parts
+        query = "SELECT content FROM documents WHERE hash = ?"
+        (content,) = connection.execute(query, (bytes.fromhex(hash_),)).fetchone()
+        return change(json.loads(content))
+
+    change = _followed(follow)
+    _rewrite(connection, "scenarios", "content", change)
+    connection.execute("DELETE FROM documents")
+
+
+def _followed(follow: Callable[[dict[str, Any]], Any]) -> Change:
+    """Return a function that changes the objects in a JSON value, from the inside out."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, list):
+            return [change(part) for part in value]
+        return follow({key: change(part) for key, part in value.items()}) if isinstance(value, dict) else value
+
+    return change
+
+
+def _without_fields(connection: sqlite3.Connection) -> None:
+    def value_of(part: Any) -> Any:
+        if isinstance(part, int):
+            query = "SELECT content FROM checkpoint_values WHERE id = ?"
+            return json.loads(connection.execute(query, (part,)).fetchone()[0])
+        return [value_of(each) for each in list_of(part["list"])] if isinstance(part, dict) else part[0]
+
+    def list_of(id_: int | None) -> list[Any]:
+        if id_ is None:
+            return []
+        query = "SELECT prefix, elements FROM checkpoint_lists WHERE id = ?"
+        prefix, elements = connection.execute(query, (id_,)).fetchone()
+        return [*list_of(prefix), *json.loads(elements)]
+
+    def change(held: list[Any]) -> list[Any]:
+        return [whole(part["fields"]) if isinstance(part, dict) and "fields" in part else part for part in held]
+
+    def whole(fields: dict[str, Any]) -> int:
+        value = {name: value_of(part) for name, part in fields.items()}
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        hash_ = references.digest(text)
+        connection.execute("INSERT OR IGNORE INTO checkpoint_values (hash, content) VALUES (?, ?)", (hash_, text))
+        query = "SELECT id FROM checkpoint_values WHERE hash = ?"
+        return int(connection.execute(query, (hash_,)).fetchone()[0])
+
+    _rewrite(connection, "checkpoints", "held", change)
+    upkeep.sweep(connection)
+
+
+def _without_frames(connection: sqlite3.Connection) -> None:
+    connection.executescript("""
+        CREATE TABLE plain (number INTEGER PRIMARY KEY, thread, id, parent, time, format, channels, held, seen, updated,
+            metadata);
+        INSERT INTO plain SELECT number, thread, checkpoints.id, parent, time, format, channels, held, seen, updated,
+            metadata FROM checkpoints JOIN checkpoint_frames AS frames ON frames.id = frame;
+        DROP TABLE checkpoints;
+        DROP TABLE checkpoint_frames;
+        CREATE UNIQUE INDEX idx_plain ON plain (thread, id);
+    """)
+
+
+def _without_kinds(connection: sqlite3.Connection) -> None:
+    connection.executescript("""
+        CREATE TABLE plain AS SELECT * FROM calls;
+        DROP VIEW texts;
+        DROP VIEW calls;
+        DROP TABLE kept_calls;
+        DROP TABLE kinds;
+        ALTER TABLE plain RENAME TO calls;
+        CREATE INDEX idx_calls_scenario ON calls (scenario);
+        CREATE UNIQUE INDEX calls_replayable ON calls (key) WHERE reply IS NOT NULL;
+        CREATE UNIQUE INDEX calls_common ON calls (uid) WHERE uid IS NOT NULL;
+    """)
+
+
+SCHEMES: dict[str, Callable[[sqlite3.Connection], None]] = {
+    "composed texts": _without_composed_texts,
+    "passages": _without_passages,
+    "additions to lists": _without_list_additions,
+    "references to texts": _without_references,
+    "documents": _without_documents,
+    "frames": _without_frames,
     "kinds of calls": _without_kinds,
+    "fields of the input": _without_fields,
 }
-"""What switches each scheme off."""
+"""What rewrites a file into one without each scheme."""
 
 
-def _set(owner: object, name: str, value: object) -> None:
-    setattr(owner, name, value)
-
-
-def workload(name: str, folder: Path, size: int, profiles: Path | None) -> dict[str, Any]:
-    """Return the options of a workload."""
+def play(name: str, folder: Path, size: int) -> Path:
+    """Play a workload, and return the run's file."""
+    options: dict[str, Any]
     match name:
         case "personalens":
-            return {"limit": 3 * size} | ({"profiles": profiles} if profiles else {})
+            options = {"limit": 3 * size}
         case "prefeval":
             write_pool(folder / "pool.json", 298)
             write_pairs(folder / "pairs.json", size)
-            return {
-                "turns": [298],
-                "method": METHODS,
-                "distractors": folder / "pool.json",
-                "pairs": folder / "pairs.json",
-            }
+            files = {"distractors": folder / "pool.json", "pairs": folder / "pairs.json"}
+            options = {"turns": [298], "method": METHODS, **files}
         case "aloe":
-            return {"limit": max(size // 4, 1)}
+            seeds = (shipped_seeds("profile"), shipped_seeds("personality"))
+            write_personas(folder / "people.jsonl", combined(*seeds, max(size // 4, 1), seed=0))
+            options = {"personas": folder / "people.jsonl"}
         case _:
-            return {"limit": 5 * size}
+            dialoom.play("apollo-build", path=folder / "build.db", folder=folder / "source")
+            options = {"source": folder / "source", "limit": 5 * size}
+    run = dialoom.play(name, path=folder / f"{name}.db", options=options, concurrency=16)
+    if run.status().failed:
+        raise RuntimeError("a scenario failed: the figures would compare different things")
+    return run.path
 
 
-def play(name: str, scheme: str, size: int, profiles: Path | None) -> tuple[int, float]:
-    """Play a workload without a scheme (with all if it is empty); return the file's bytes and the processor time."""
-    if scheme:
-        SCHEMES[scheme]()
+def size_without(path: Path, change: Callable[[sqlite3.Connection], None] | None) -> tuple[int, int]:
+    """Return the bytes of a compacted copy of a run's file after a change, and those of the distinct texts."""
     with tempfile.TemporaryDirectory() as folder:
-        options = workload(name, Path(folder), size, profiles)
-        started = time.process_time()
-        run = dialoom.play(name, path=Path(folder) / "run.db", options=options, concurrency=16)
-        seconds = time.process_time() - started
-        if run.status().failed:
-            raise RuntimeError("a scenario failed: the figures would compare different things")
-        return run.path.stat().st_size, seconds
+        copy = Path(shutil.copy(path, folder))
+        with closing(sqlite3.connect(copy)) as connection:
+            (said,) = connection.execute("SELECT sum(length(CAST(content AS BLOB))) FROM texts").fetchone()
+            if change is not None:
+                change(connection)
+            connection.commit()
+            connection.execute("VACUUM")
+        return copy.stat().st_size, said
+
+
+def measure(path: Path, schemes: list[str]) -> None:
+    """Print a table of what each scheme saves in a run's file."""
+    whole, said = size_without(path, None)
+    print(f"{path.stem:14}{'(as it is)':22}{whole:12,}{'':8}{whole / said:8.2f}", flush=True)
+    for scheme in schemes:
+        size, _ = size_without(path, SCHEMES[scheme])
+        print(f"{path.stem:14}{scheme:22}{size:12,}{1 - whole / size:8.1%}{size / said:8.2f}", flush=True)
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = ("personalens", "prefeval", "aloe", "apollo")
+    parser.add_argument("files", nargs="*", type=Path, help="files of runs that are finished; by default, new runs")
     parser.add_argument("--workload", action="append", choices=names)
     parser.add_argument("--scheme", action="append", choices=list(SCHEMES))
     parser.add_argument("--size", type=int, default=20)
-    parser.add_argument("--profiles", type=Path, help="a folder of a PersonaLens release")
-    parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.alone:
-        name, scheme = options.alone
-        print(*play(name, scheme, options.size, options.profiles))
-        return
-    print(f"{'':14}{'without':24}{'bytes':>12}{'saved':>8}{'seconds':>9}")
-    for name in options.workload or names:
-        whole = 0
-        for scheme in ("", *(options.scheme or SCHEMES)):
-            command = [
-                sys.executable,
-                "-m",
-                "benchmarks.run_file",
-                "--alone",
-                name,
-                scheme,
-                "--size",
-                str(options.size),
-            ]
-            command += ["--profiles", str(options.profiles)] if options.profiles else []
-            done = subprocess.run(
-                command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parent.parent
-            )
-            size, seconds = int(done.stdout.split()[-2]), float(done.stdout.split()[-1])
-            whole = whole or size
-            print(f"{name:14}{scheme or '(nothing)':24}{size:12,}{1 - whole / size:8.0%}{seconds:9.1f}", flush=True)
+    arguments = parser.parse_args()
+    schemes = arguments.scheme or list(SCHEMES)
+    print(f"{'':14}{'without':22}{'bytes':>12}{'saved':>8}{'/ text':>8}")
+    for path in arguments.files:
+        measure(path, schemes)
+    for name in [] if arguments.files else arguments.workload or names:
+        with tempfile.TemporaryDirectory() as folder:
+            measure(play(name, Path(folder), arguments.size), schemes)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from dialoom.runs.store import RunFile
 Dump = dict[str, list[str]]
 
 READ_ELSEWHERE = {
-    "kinds": "part of each row of calls and common_uses",
+    "kinds": "part of each row of calls",
     "passages": "part of the messages of calls and outcomes",
     "threads": "part of each row of checkpoints and pending_writes",
     "checkpoint_frames": "part of each row of checkpoints",
@@ -155,7 +155,7 @@ def _shown(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else _MEMORY.sub("", repr(value))
 
 
-_VIEWS = {"kept_texts": "texts", "kept_calls": "calls", "kept_uses": "common_uses"}
+_VIEWS = {"kept_texts": "texts", "kept_calls": "calls"}
 """The views that show what tables keep."""
 
 _DUMPED: dict[str, _Read] = {
@@ -179,7 +179,7 @@ _DUMPED: dict[str, _Read] = {
     "outcomes": _outcomes,
     "kept_texts": _plain("texts"),
     "kept_calls": _calls,
-    "kept_uses": _uses,
+    "common_uses": _uses,
     "attempts": _attempts,
     "checkpoints": _checkpoints,
 }

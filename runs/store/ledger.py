@@ -20,14 +20,14 @@ from dialoom.roles.gateway.completions import kept_text, read_reply
 
 from .passages import TOOLS, Passages, Said, beyond_words_of, read_messages, reading
 from .references import ReadText, canonical
-from .schema import PER_SECOND
+from .schema import insert_row
 from .texts import Texts
 from .texts import reading as reading_texts
 from .writer import Writer
 
 
 class CallKind(NamedTuple):
-    """The place of a call in its graph, with its role, model and prompt. The use of a common call has only the place.
+    """The place of a call in its graph, with its role, model and prompt. A common call has no place.
 
     Attributes:
         judging: The set of judgements, if it is not the run's own.
@@ -42,14 +42,11 @@ class CallKind(NamedTuple):
     ordinal: int | None
     ask: int
     sample: int
-    role: str | None = None
-    model: str | None = None
-    prompt: str | None = None
-    temperature: float | None = None
+    role: str
+    model: str
+    prompt: str
+    temperature: float | None
 
-
-PLACE = CallKind._fields[:6]
-"""The fields that say where a common call is used."""
 
 _INSERT_KIND = f"INSERT INTO kinds ({', '.join(CallKind._fields)}) VALUES ({', '.join('?' * len(CallKind._fields))})"
 _FIND_KIND = f"SELECT id FROM kinds WHERE {' AND '.join(f'{name} IS ?' for name in CallKind._fields)}"
@@ -70,11 +67,6 @@ class CallKinds:
         assert id_ is not None
         self._ids[kind] = id_
         return int(id_)
-
-    def of(self, connection: sqlite3.Connection, row: Mapping[str, Any], place_only: bool = False) -> int:
-        """Return the id of the kind of a row of the view `calls`, or of `common_uses`, whose rows have only a place."""
-        names = PLACE if place_only else CallKind._fields
-        return self.id_of(connection, CallKind(**{name: row[name] for name in names}))
 
     def forget(self) -> None:
         """Clear the cache, after cached rows were rolled back."""
@@ -234,14 +226,13 @@ class SQLiteLedger:
     def _note_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:
         """Record where a common call's reply is used, unless the use is already recorded, as after a crash."""
         booking = self._threads[place.scenario]
-        (sample,) = connection.execute(_SAMPLE, (booking.position,)).fetchone()
-        kind = CallKind(booking.judging, place.node, place.step, place.ordinal, place.ask, sample)
-        connection.execute(_USE, (booking.position, self._kinds.id_of(connection, kind), booking.branch, _key(key)))
+        where = (place.node, place.step, place.ordinal, place.ask)
+        connection.execute(_USE, (booking.position, booking.judging, booking.branch, *where, _key(key)))
 
     def _fill_in(self, connection: sqlite3.Connection, id_: int, record: CallRecord) -> None:
         row: dict[str, Any] = {
             "attempts": record.attempts,
-            "latency": round(record.latency * PER_SECOND),
+            "latency": round(record.latency, 4),
             "error": record.error,
             "changes": record.changes and self._texts.id_of(connection, record.changes),
         }
@@ -274,8 +265,6 @@ _OPEN = "SELECT 1 FROM kept_calls WHERE scenario = ? AND key = ? AND reply IS NU
 
 _INSERT_CALL = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messages, uid) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
-_SAMPLE = "SELECT sample FROM scenarios WHERE position = ?"
-
 _MADE = "LEFT JOIN kept_calls ON kept_calls.key = player_states.key AND reply IS NOT NULL"
 
 _STATE = f"""
@@ -307,30 +296,18 @@ INSERT OR REPLACE INTO player_states (scenario, sample, player, mark, key, state
 SELECT scenario, sample, ?1, ?2, key, ?3 FROM kept_calls JOIN kinds ON kinds.id = kind WHERE kept_calls.id = ?4"""
 
 _USE = """
-INSERT INTO kept_uses (scenario, kind, branch, key) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS
-    (SELECT 1 FROM kept_uses WHERE scenario = ?1 AND kind = ?2 AND branch IS ?3 AND key = ?4)"""
-
-
-_OWN = (
-    "id key scenario seed messages reply reasoning error finish_reason input_tokens output_tokens cached_tokens cost "
-    "attempts replays branch uid changes reasoning_tokens"
-).split()
-_INSERT_WHOLE = f"INSERT INTO kept_calls ({', '.join(_OWN)}, kind, latency) VALUES ({', '.join('?' * (len(_OWN) + 2))})"
+INSERT INTO common_uses (scenario, sample, judging, branch, node, step, ordinal, ask, key)
+SELECT position, sample, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM scenarios WHERE position = ?1 AND NOT EXISTS (
+    SELECT 1 FROM common_uses AS used WHERE scenario = ?1 AND used.sample = scenarios.sample AND judging IS ?2
+    AND used.branch IS ?3 AND (node, step, ordinal, ask, key) = (?4, ?5, ?6, ?7, ?8)
+)"""
 
 
 def insert_call(connection: sqlite3.Connection, kinds: CallKinds, call: Mapping[str, Any]) -> int:
     """Insert a call from another file, given as a row of `calls`; return its id, which is assigned if missing."""
-    latency = None if call["latency"] is None else round(call["latency"] * PER_SECOND)
-    row = (*(call[name] for name in _OWN), kinds.of(connection, call), latency)
-    id_ = connection.execute(_INSERT_WHOLE, row).lastrowid
-    assert id_ is not None
-    return id_
-
-
-def insert_use(connection: sqlite3.Connection, kinds: CallKinds, use: Mapping[str, Any]) -> None:
-    """Insert the place where a common call was used, given as a row of `common_uses`."""
-    row = (use["scenario"], kinds.of(connection, use, place_only=True), use["branch"], use["key"])
-    connection.execute("INSERT INTO kept_uses (scenario, kind, branch, key) VALUES (?, ?, ?, ?)", row)
+    kind = CallKind(**{name: call[name] for name in CallKind._fields})
+    own = {name: value for name, value in call.items() if name not in CallKind._fields}
+    return insert_row(connection, "kept_calls", own | {"kind": kinds.id_of(connection, kind)})
 
 
 def _key(key: str) -> bytes:

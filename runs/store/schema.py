@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-
-PER_SECOND = 10_000
-"""The number of units per second in which latencies are stored."""
 
 _PLACE = "(SELECT place.atom FROM json_each(part.value) AS place WHERE place.key = {})"
 """The SQL expression for one field of a span: the text's id, the offset, or the length in characters."""
@@ -37,24 +34,17 @@ FROM kept_texts
 """
 """The view of texts. With `trusted_schema` off, SQLite allows json_each in views, but not json_extract."""
 
-_CALLS = f"""
+_CALLS = """
 CREATE VIEW calls AS
 SELECT kept_calls.id AS id, key, scenario, judging, node, step, ordinal, ask, sample, role, model, prompt, temperature,
     seed, messages, reply, reasoning, error, finish_reason, input_tokens, output_tokens, cached_tokens, cost, attempts,
-    latency / {PER_SECOND}.0 AS latency, replays, branch, uid, changes, reasoning_tokens
+    latency, replays, branch, uid, changes, reasoning_tokens
 FROM kept_calls LEFT JOIN kinds ON kinds.id = kept_calls.kind
-"""
-
-_COMMON_USES = """
-CREATE VIEW common_uses AS
-SELECT scenario, sample, judging, branch, node, step, ordinal, ask, key
-FROM kept_uses LEFT JOIN kinds ON kinds.id = kept_uses.kind
 """
 
 VIEWS: dict[str, str] = {
     "texts": _TEXTS.strip(),
     "calls": _CALLS.strip(),
-    "common_uses": _COMMON_USES.strip(),
 }
 """The definitions of the views, by name."""
 
@@ -71,7 +61,7 @@ SCHEMA_VERSION = 1
 
 TABLES = frozenset(
     "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
-    "step_calls kept_texts passages kinds kept_calls kept_uses player_states attempts threads checkpoints "
+    "step_calls kept_texts passages kinds kept_calls common_uses player_states attempts threads checkpoints "
     "checkpoint_frames checkpoint_values checkpoint_lists pending_writes".split()
 )
 """The tables that `create` creates; views are not included."""
@@ -90,16 +80,20 @@ CREATE TABLE kept_calls (
     id INTEGER PRIMARY KEY, key BLOB,
     scenario INTEGER, kind INTEGER, seed INTEGER, messages TEXT,
     reply INTEGER, reasoning INTEGER, error TEXT, finish_reason TEXT,
-    input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost FLOAT, attempts INTEGER, latency INTEGER,
+    input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost FLOAT, attempts INTEGER, latency FLOAT,
     replays INTEGER NOT NULL DEFAULT 0, branch TEXT, uid BLOB, changes INTEGER, reasoning_tokens INTEGER
 )""",
     "CREATE INDEX idx_kept_calls_scenario ON kept_calls (scenario)",
     "CREATE UNIQUE INDEX calls_replayable ON kept_calls (key) WHERE reply IS NOT NULL",
     "CREATE UNIQUE INDEX calls_common ON kept_calls (uid) WHERE uid IS NOT NULL",
     # The places where the replies to common calls, which belong to no scenario, are used.
-    "CREATE TABLE kept_uses (scenario INTEGER, kind INTEGER, branch TEXT, key BLOB)",
-    "CREATE INDEX idx_kept_uses_scenario ON kept_uses (scenario)",
-    "CREATE INDEX idx_kept_uses_key ON kept_uses (key)",
+    """
+CREATE TABLE common_uses (
+    scenario INTEGER, sample INTEGER, judging TEXT, branch TEXT, node TEXT, step INTEGER, ordinal INTEGER, ask INTEGER,
+    key BLOB
+)""",
+    "CREATE INDEX idx_common_uses_scenario ON common_uses (scenario)",
+    "CREATE INDEX idx_common_uses_key ON common_uses (key)",
     # The states of stateful players after their replies, by player (a hash of role and model) and by conversation so
     # far (another hash). `key` is the key of the call. Branches may have equal conversations and different states.
     """
@@ -260,3 +254,9 @@ def _checkpoints(database: Database) -> None:
     )  # imported here, because the package imports LangGraph, which readers do not need
 
     create_tables(database)
+
+
+def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, Any], otherwise: str = "") -> int:
+    """Insert a row, given as values by column, and return its id."""
+    statement = f"INSERT {otherwise} INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+    return int(connection.execute(statement, list(row.values())).lastrowid or 0)

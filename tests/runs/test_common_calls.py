@@ -95,20 +95,6 @@ def test_refused_common_call_is_not_repeated_before_a_resume(
     assert [row["error"] is None for row in common(run)].count(False) == 2
 
 
-def test_failures_of_equal_duration_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
-    monkeypatch.setattr("dialoom.runs.store.ledger.PER_SECOND", 0)  # a clock so coarse that all calls take as long
-
-    async def refusing(messages: Sequence[ChatMessage]) -> str:
-        if messages[0]["content"].startswith("p0") and len(messages) in (1, 2):
-            raise ValueError("no reply")
-        return await assistant(list(messages))
-
-    run = played(tmp_path / "run.db", refusing, workers=2, concurrency=2)
-    run = door.resume(run.path, models={"assistant": refusing}, retry_failed=True, workers=2)
-    assert [row["error"] is None for row in common(run)].count(False) == 2
-
-
 def test_common_calls_are_made_and_booked_once(tmp_path: Path) -> None:
     runs = [played(tmp_path / f"{number}.db", concurrency=number) for number in (1, 12)]
     assert exported(runs[0]) == exported(runs[1])
@@ -165,7 +151,7 @@ def test_replayed_scenario_uses_recorded_common_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "count"), [("INTO kept_uses", 2), ("UPDATE kept_calls SET attempts", 2), ("INTO checkpoints", 9)]
+    ("part", "count"), [("INTO common_uses", 2), ("UPDATE kept_calls SET attempts", 2), ("INTO checkpoints", 9)]
 )
 def test_common_calls_survive_a_kill(part: str, count: int, tmp_path: Path) -> None:
     whole = played(tmp_path / "whole.db")

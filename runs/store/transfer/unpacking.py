@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from dialoom.runs.store.ledger import CallKinds, insert_call, insert_use
+from dialoom.runs.store.ledger import CallKinds, insert_call
 from dialoom.runs.store.passages import Passages
+from dialoom.runs.store.schema import insert_row
 from dialoom.runs.store.texts import Texts, rows_of
 
 from .packing import Row, Transfer, with_elements, with_messages, with_texts, with_write
@@ -41,9 +42,9 @@ class Unpacking:
     def leased(self) -> None:
         """Insert a leased scenario into a worker's file."""
         for document in self._transfer.of("documents"):
-            _insert(self._connection, "OR IGNORE", "documents", document)
+            insert_row(self._connection, "documents", document, "OR IGNORE")
         for scenario in self._transfer.of("scenarios"):
-            _insert(self._connection, "OR REPLACE", "scenarios", scenario)
+            insert_row(self._connection, "scenarios", scenario, "OR REPLACE")
         self._all()
 
     def returned(self) -> None:
@@ -84,13 +85,13 @@ class Unpacking:
                 if table == "outcomes":
                     details = row["details"] and with_texts(row["details"], self._text)
                     row = row | {"messages": self._messages(row["messages"]), "details": details}
-                _insert(self._connection, "", table, row)
+                insert_row(self._connection, table, row)
 
     def _player_states(self) -> None:
         for scenario in {row["scenario"] for row in self._transfer.of("player_states")}:
             self._connection.execute("DELETE FROM player_states WHERE scenario = ?", (scenario,))
         for row in self._transfer.of("player_states"):
-            _insert(self._connection, "", "player_states", row | {"id": None})
+            insert_row(self._connection, "player_states", row | {"id": None})
 
     def _calls(self) -> None:
         tried: dict[int, list[Row]] = {}
@@ -112,7 +113,7 @@ class Unpacking:
             }
             id_ = insert_call(self._connection, self._kinds, row | changed)
             for attempt in tried.get(row["id"], ()):
-                _insert(self._connection, "", "attempts", attempt | {"call": id_})
+                insert_row(self._connection, "attempts", attempt | {"call": id_})
         self._uses()
 
     def _answered(self, keys: Sequence[bytes]) -> set[bytes]:
@@ -139,9 +140,9 @@ class Unpacking:
     def _uses(self) -> None:
         if self._transfer.position is None:
             return
-        self._connection.execute("DELETE FROM kept_uses WHERE scenario = ?", (self._transfer.position,))
+        self._connection.execute("DELETE FROM common_uses WHERE scenario = ?", (self._transfer.position,))
         for row in self._transfer.of("common_uses"):
-            insert_use(self._connection, self._kinds, row)
+            insert_row(self._connection, "common_uses", row)
 
     def _checkpoints(self) -> None:
         """Replace the thread's checkpoints in the file by those in the transfer."""
@@ -164,10 +165,10 @@ class Unpacking:
                 "frame": frames[row["frame"]],
                 "held": self._elements(row["held"]),
             }
-            _insert(self._connection, "", "checkpoints", row | changed)
+            insert_row(self._connection, "checkpoints", row | changed)
         for row in self._transfer.of("pending_writes"):
             value = with_write(row["value"], self._text, self._value, self._list)
-            _insert(self._connection, "", "pending_writes", row | {"thread": threads[row["thread"]], "value": value})
+            insert_row(self._connection, "pending_writes", row | {"thread": threads[row["thread"]], "value": value})
 
     def _threads(self) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -175,13 +176,13 @@ class Unpacking:
             place = (row["name"], row["namespace"])
             query = "SELECT id FROM threads WHERE name = ? AND namespace = ?"
             known = self._connection.execute(query, place).fetchone()
-            found[row["id"]] = known[0] if known else _insert(self._connection, "", "threads", row | {"id": None})
+            found[row["id"]] = known[0] if known else insert_row(self._connection, "threads", row | {"id": None})
         return found
 
     def _hashed(self, table: str, row: Row) -> int:
         """Return the id of a row that is identified by its hash; a new row is inserted."""
         known = self._connection.execute(f"SELECT id FROM {table} WHERE hash = ?", (row["hash"],)).fetchone()
-        return int(known[0]) if known else _insert(self._connection, "", table, row | {"id": None})
+        return int(known[0]) if known else insert_row(self._connection, table, row | {"id": None})
 
     def _messages(self, column: str) -> str:
         return with_messages(column, self._text, self._passage)
@@ -203,11 +204,3 @@ class Unpacking:
 
     def _list(self, id_: int) -> int:
         return self._lists[id_]
-
-
-def _insert(connection: sqlite3.Connection, otherwise: str, table: str, row: Row) -> int:
-    """Insert a row and return its id."""
-    columns: Sequence[str] = list(row)
-    statement = f"INSERT {otherwise} INTO {table} ({','.join(columns)}) VALUES ({','.join('?' * len(columns))})"
-    cursor = connection.execute(statement, list(row.values()))
-    return int(cursor.lastrowid or 0)

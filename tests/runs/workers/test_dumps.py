@@ -33,7 +33,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO rejudgings VALUES (0, 'run', 1, 'pending')")
         connection.execute("INSERT INTO attempts VALUES (1, 1, 0.5, 'busy', NULL)")
-        connection.execute("INSERT INTO kept_uses SELECT 0, kind, NULL, key FROM kept_calls LIMIT 1")
+        connection.execute("INSERT INTO common_uses SELECT 0, 0, NULL, NULL, 'n', 1, 0, 1, key FROM calls LIMIT 1")
         connection.execute("INSERT OR IGNORE INTO notes VALUES (1, 'mended')")
         connection.execute("INSERT INTO branches VALUES (0, 'b', 't', NULL, 0, '{}', 'main')")
         connection.execute("INSERT INTO step_calls VALUES (0, 'c', 0, 'n', x'00', 0)")
