@@ -153,12 +153,12 @@ Result = TypeVar("Result")
 async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Callable[[], bool]) -> Result:
     """Run a function in a thread and return its result.
 
-    If the caller is cancelled, the work is asked to stop and awaited; otherwise it could use files that the caller has
-    closed.
+    If the caller is cancelled, the function is asked to stop and is awaited, so that it does not use files that the
+    caller has closed.
 
     Args:
         work: The function to run. Its argument is a function that returns whether the work should stop.
-        is_stopped: Returns whether the work should stop for another reason.
+        is_stopped: A function that returns whether the work should stop for a reason other than cancellation.
     """
     is_dropped = threading.Event()
     working = asyncio.ensure_future(asyncio.to_thread(work, lambda: is_dropped.is_set() or is_stopped()))
@@ -204,7 +204,7 @@ class Engine:
         servers: The MCP servers that must be usable, even if no player accepts their tools.
 
     Attributes:
-        stop_rule: The results so far, and the reason if the work stopped by itself.
+        stop_rule: The counter of results, with the reason if the work stopped by itself.
     """
 
     def __init__(
@@ -351,8 +351,8 @@ class Engine:
         begin: dict[str, Any] | None = self._initial(work)
         if resuming:
             snapshot = await graph.aget_state(config)
-            # Not `snapshot.next`: it leaves out finished tasks of an unfinished step, so a thread that was killed when
-            # all its parallel judges had answered would seem to be finished without their judgements.
+            # `snapshot.next` is not used, because it leaves out the finished tasks of an unfinished step: a thread that
+            # was killed when all its parallel judges had answered would seem to be finished without their judgements.
             if snapshot.tasks:
                 begin = None
             elif snapshot.values:

@@ -1,4 +1,4 @@
-"""Attribution of errors to the responsible party, and explanation of SQLite errors. Only this module does either."""
+"""Attribution of errors to the responsible party, and explanation of SQLite errors. No other module does this."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _VARYING = re.compile(r"[\w.-]*\d[\w.-]*")
 
 
 def lasting_cause(error: BaseException) -> str | None:
-    """Return a text that identifies a provider's permanent error, to recognize the same error in other scenarios.
+    """Return a string that identifies a provider's permanent error, to recognize the same error in other scenarios.
 
     Returns:
         The type of the error and its message without ids and numbers. `None` for errors of other kinds, and for errors
@@ -123,12 +123,12 @@ def is_about_the_file(error: sqlite3.Error) -> bool:
 
 
 def store_error(path: Path, error: BaseException, is_new: bool = False) -> StoreError:
-    """Return an SQLite error as an error that users understand.
+    """Convert an SQLite error to an error whose message users understand.
 
     Args:
         path: The run's file.
         error: The error raised.
-        is_new: Whether the file was being created; then the message says that no file is left.
+        is_new: Whether the file was being created. If so, the message says that no file is left.
     """
     text = str(error)
     if is_new and isinstance(error, OSError):

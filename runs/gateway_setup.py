@@ -225,7 +225,7 @@ def ensure_callable(casts: Iterable[Mapping[str, ModelBinding]], policy: CallPol
 
 
 def check_workers(servers: Collection[str], casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy) -> None:
-    """Check that several processes can play the run: it has no MCP servers, and no players that cannot be restored.
+    """Check that several processes can play the run. It must have no MCP servers, and all players must be restorable.
 
     Args:
         servers: The MCP servers.
@@ -233,7 +233,7 @@ def check_workers(servers: Collection[str], casts: Iterable[Mapping[str, ModelBi
         policy: The policy for calls.
 
     Raises:
-        RunError: If they cannot; the message names the setting.
+        RunError: If several processes cannot play the run; the message names the setting.
     """
     if policy.is_alone:
         return

@@ -1,4 +1,4 @@
-"""Creation of a run file: checks, then the plan in one transaction. Sampling of scenarios."""
+"""Creation of a run file: checks of its settings, sampling of scenarios, and the plan in one transaction."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ Values = tuple[str, ...]
 """A scenario's values of the facets by which the sample is balanced."""
 
 _MOST_PAIRS = 10_000
-"""The maximum number of pairs of values of two facets that are balanced jointly; more pairs would rarely recur.
+"""The maximum number of pairs of values of two facets that are balanced jointly.
+
+If there are more, most would occur at most once in a sample.
 """
 
 
@@ -165,7 +167,7 @@ class _Balance:
         return len(self._taken[facet,])
 
     def _lack(self, facets: tuple[int, ...], values: Values) -> int:
-        """Return how far values would be below their share after the next draw, in scenarios times the plan's size."""
+        """Return the number of scenarios that values lack after the next draw, multiplied by the plan's size."""
         return self._there[facets][values] * self._nth - self._taken[facets][values] * self._total
 
 

@@ -142,8 +142,8 @@ async def largest_requests(
 ) -> Mapping[str, int]:
     """Return the number of tokens in each role's largest request, from the longest of the first scenarios.
 
-    Understudies play these scenarios. A role is left out if they do not reach it, because they cannot play the recipe
-    or take too long.
+    Understudies play these scenarios. A role is left out if the understudies do not reach it, because they cannot play
+    the recipe or take too long.
     """
     ledger = _RequestSizes()
     played = stand_ins(library)
@@ -201,7 +201,7 @@ class CostEstimate:
         by_role: The usage in all scenarios, as tuples of role, model and usage.
         total: The usage of all roles.
         least: The run's usage if every scenario used as few tokens as the cheapest one of the sample. `most` is the
-            same for the most expensive one. Both leave out common calls, which scenarios share.
+            same for the most expensive one. Neither includes common calls, which are made once for several scenarios.
         players: The offline models that played the sample.
     """
 
@@ -228,7 +228,7 @@ async def estimate_cost(
         config: The configuration of the run.
         limits: The limits, for the prices.
         note: Called with each message that planning reports, such as a repair of the source data.
-        control: Can stop the estimate.
+        control: The control, which can stop the estimate.
 
     Raises:
         RunError: If understudies cannot play the recipe; and any error that starting the run would raise.
@@ -320,9 +320,9 @@ def _extrapolated(
     """Extrapolate from the sample's usage to that of all scenarios.
 
     The number of common calls is a number of distinct values, estimated from a sample: values that were seen once are
-    multiplied by the square root of the factor, and all others count once. No estimator that knows only the sample has
-    a better error guarantee (Charikar, Chaudhuri, Motwani, Narasayya, "Towards estimation error guarantees for distinct
-    values", PODS 2000, the estimator GEE).
+    multiplied by the square root of the factor by which the plan is larger than the sample, and all others count once.
+    No estimator that knows only the sample has a better error guarantee (Charikar, Chaudhuri, Motwani, Narasayya,
+    "Towards estimation error guarantees for distinct values", PODS 2000, the estimator GEE).
     """
     factor = total / sampled
     seen_once, shared = common

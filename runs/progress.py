@@ -27,7 +27,7 @@ class _Stoppable(Protocol):
 
 
 class Calls(Protocol):
-    """The calls of work in progress."""
+    """Access to the calls of work in progress."""
 
     @property
     def states(self) -> Mapping[str, LimitState]:
@@ -102,7 +102,7 @@ class Control:
             self._notify_work()
 
     def detach(self) -> None:
-        """End the control because the work is over."""
+        """Stop controlling the work, because it has ended."""
         with self._lock:
             self._work = self._loop = None
 
@@ -264,7 +264,7 @@ class ScenarioFailed:
         id: Its id.
         fault: The party at fault.
         error: The error message.
-        cause: A text that is equal for scenarios that failed with the same permanent error of a provider.
+        cause: A string that is the same for all scenarios that failed with the same permanent error of a provider.
     """
 
     number: int
@@ -317,7 +317,7 @@ class Worked:
 
     Attributes:
         seconds: The time from the first lease to the end.
-        busy: For each worker, the seconds in which it had scenarios in progress.
+        busy: For each worker, the number of seconds during which it had scenarios in progress.
     """
 
     seconds: float
@@ -373,7 +373,7 @@ SAME_IN_A_ROW = 5
 
 
 class StopRule:
-    """A counter of results that forwards them, and stops the work when continuing is pointless.
+    """A counter of results that forwards them to a listener, and stops the work when continuing is pointless.
 
     Args:
         on_event: Called with each result.

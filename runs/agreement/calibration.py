@@ -33,7 +33,7 @@ class Strata:
 
     Attributes:
         items: The number of judged items.
-        labels: The number of labelled items among them, in Kish's sense where their weights differ.
+        labels: The number of labelled items among them; if their weights differ, Kish's effective number.
         sums: The sum of the labels, on a scale from 0 to 1.
         squares: The sum of their squares.
     """

@@ -48,7 +48,8 @@ def items(
     if chosen is not None and chosen.members:
         named = ", ".join(map(repr, chosen.members))
         raise RunError(
-            f"judging {chosen.name!r}: agreement is computed with a single judge; name one of {named}",
+            f"judging {chosen.name!r}: agreement is computed with a single judge, and this is a set of several; name "
+            f"one of {named}",
             setting="judging",
         )
     recipe = run.recipe
@@ -61,7 +62,7 @@ def items(
         raise RunError(f"where {where!r} matches no judgement of {run.path}", setting="where")
     if not seen:
         advice = Advice("judge", "judge the run first", {"path": run.path})
-        raise RunError(f"{run.path} has no judgements to agree with", advice=advice)
+        raise RunError(f"{run.path} has no judgements to compare labels with", advice=advice)
     if unknown := [metric for metric in metrics if metric not in seen]:
         there = ", ".join(sorted(seen))
         raise RunError(f"metrics {unknown[0]!r}: {run.path} has judgements of {there}", setting="metrics")
@@ -165,7 +166,7 @@ class Scales:
         if isinstance(score, bool) != scale.is_verdict:
             if scale.is_verdict:
                 raise RunError(
-                    f"scales: the recipe states none for {judgement.metric}, which the judge scored {score}; "
+                    f"scales: the recipe states no scale for {judgement.metric}, which the judge scored {score}; "
                     f"give {judgement.metric}=LOW-HIGH, such as {judgement.metric}=1-5",
                     setting="scales",
                 )
@@ -202,7 +203,7 @@ COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", DIGEST, "about
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A written sample.
+    """A sample of judgements that has been written to a file.
 
     Attributes:
         counts: The number of items by group.
@@ -273,7 +274,7 @@ def write_sample(
 
 
 class _DrawnItem(NamedTuple):
-    """The place of an item that may be drawn. Places are ordered as in the plan."""
+    """The position of an item that may be drawn. Positions are ordered as in the plan."""
 
     order: int
     group: Group
@@ -333,7 +334,7 @@ def _allocated(pools: Mapping[int, _Lowest], size: int) -> dict[int, int]:
 
 
 class _Lowest:
-    """The items with the lowest random numbers; `seen` is the number of all items so far."""
+    """The items with the lowest random numbers; `seen` is the number of all items that have been added."""
 
     def __init__(self, size: int) -> None:
         self._held: list[tuple[float, _DrawnItem]] = []  # a heap, with the highest number first

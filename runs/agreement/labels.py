@@ -128,7 +128,7 @@ def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[s
         if not name:
             raise DataError(path, f"the column {title!r} has no annotator's name; rename it to {LABEL}NAME", 1)
         if name in found:
-            raise DataError(path, f"two columns are named {LABEL}{name}; each annotator has one", 1)
+            raise DataError(path, f"two columns are named {LABEL}{name}; an annotator can have only one", 1)
         found[name] = place
     if not found:
         raise DataError(
@@ -157,7 +157,7 @@ def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[st
 
 
 def _delimiter(path: Path, text: str) -> str:
-    """Return the delimiter: spreadsheets write semicolons in locales whose decimal sign is a comma."""
+    """Return the delimiter. Spreadsheets write semicolons in locales whose decimal sign is a comma."""
     first = text.split("\n", 1)[0].rstrip("\r")
     for delimiter in (",", ";", "\t"):
         if ITEM in (title.strip(' "').lower() for title in first.split(delimiter)):

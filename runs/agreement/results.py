@@ -251,7 +251,7 @@ def _earlier_labels(
 
 
 def label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
-    """Return the labels of an item as codes from 0."""
+    """Return the labels of an item as distances from the lowest value of its scale, or `MISSING`."""
     codes = []
     for name, cell in zip(labels.annotators, row.cells, strict=True):
         try:
@@ -372,7 +372,10 @@ def notes(agreement: Agreement) -> list[str]:
     if any(kappa.low is None for kappa in kappas):
         found.append(_NO_INTERVAL)
     if skipped := max((kappa.skipped for kappa in kappas), default=0):
-        found.append(f"Resamples in which a kappa is undefined are excluded from its interval, at most {skipped:,}.")
+        found.append(
+            f"Resamples in which a kappa is undefined are excluded from its interval: at most {skipped:,} for "
+            "each kappa."
+        )
     if agreement.earlier.count:
         found.append(earlier_note(agreement.earlier))
     for group in agreement.groups:

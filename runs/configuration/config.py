@@ -33,7 +33,7 @@ class RunConfig(Record):
         trials: The number of times that each scenario is played; `resume` can raise it.
         prompts: The sets of prompts that replace the recipe's own, as names of shipped sets or as folders. Prompts of
             later sets replace those of earlier ones.
-        study: The study that the recipe was made from, as plain values; `None` for other recipes.
+        study: The study from which the recipe was created, as plain values; `None` for other recipes.
         code: The SHA-256 of each code file that the recipe and the models refer to, by the name used there.
     """
 

@@ -154,8 +154,8 @@ def _check_capabilities(recipe: Recipe, kind: str) -> None:
         defined = [name for name in names if hasattr(recipe, name)]
         if defined and not isinstance(recipe, capability):
             raise _recipe_error(
-                f"recipe: {kind} defines `{defined[0]}` and must inherit {capability.__name__} for it to be used, as "
-                f"`class {kind}(Recipe, {capability.__name__})` does"
+                f"recipe: {kind} defines `{defined[0]}` and must inherit from {capability.__name__} for it to be used, "
+                f"as `class {kind}(Recipe, {capability.__name__})` does"
             )
 
 

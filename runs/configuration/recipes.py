@@ -1,4 +1,4 @@
-"""Lookup of recipes: by entry point (`dialoom.recipes`), `path/to/file.py:NAME` or study file, or as objects."""
+"""Lookup of recipes by entry point (`dialoom.recipes`), `path/to/file.py:NAME` or a study's file, or as objects."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def check_same(kept: str, given: Recipe) -> None:
     """Check that a run is resumed with the recipe with which it was created.
 
     Args:
-        kept: The name of the recipe that made the run.
+        kept: The name of the recipe with which the run was created.
         given: The recipe that is given now.
 
     Raises:
@@ -218,7 +218,7 @@ def _file_spec(recipe: Recipe) -> str | None:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    """Return the entry points of installed packages by name; if names are equal, the one that would be imported."""
+    """Return the entry points of installed packages by name; of several with one name, the one that is imported."""
     found: dict[str, EntryPoint] = {}
     for folder in reversed(sys.path):
         try:

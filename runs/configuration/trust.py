@@ -30,7 +30,7 @@ class Reference:
     """Code, an address or a file that a run file or a case refers to.
 
     Attributes:
-        text: A description, with what its use would cause; in a message, it follows the word "names".
+        text: A description that includes the effect of its use; in a message, it follows the word "names".
         mark: The key under which this machine remembers that the user has specified it.
         spec: Its name in the run file or case.
         code: The file whose code would run, if known.
@@ -42,7 +42,7 @@ class Reference:
     code: Path | None = None
 
     def hash(self) -> str | None:
-        """Return the SHA-256 of its current code; `None` if there is no code or it cannot be read."""
+        """Return the SHA-256 of the code as it is now; `None` if there is no code or it cannot be read."""
         try:
             return None if self.code is None else hashlib.sha256(read_bytes(self.code)).hexdigest()
         except DataError:
@@ -55,11 +55,12 @@ def code_hashes(named: Iterable[Reference]) -> dict[str, str]:
 
 
 def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None = None) -> list[Reference]:
-    """Return the file of a recipe named by a path, or the functions and files that a study uses; else an empty list.
+    """Return the file of a recipe that is named by a path, or the functions and files of a study; otherwise nothing.
 
     Args:
         spec: The recipe's name.
-        found: The name with the path at which the file was found; by default relative to the working folder.
+        found: The recipe's name with the path at which its file was found; by default, the path is that in `spec`,
+            relative to the working folder.
         recipe: The recipe, if it is a study.
     """
     if isinstance(recipe, Simulation):
@@ -98,7 +99,9 @@ def player_references(model: str, api_base: str | None = None) -> list[Reference
     if address is None:
         return []
     return [
-        Reference(f"the model {model} at {address}, where your key for it would go", f"model {model} {address}", model)
+        Reference(
+            f"the model {model} at {address}, to which your key for it would be sent", f"model {model} {address}", model
+        )
     ]
 
 
@@ -157,11 +160,14 @@ def _module_file(module: str) -> Path | None:
 
 
 _LARGEST_LIST = 16 * 2**20
-"""Maximum size in bytes of the list of marks, enough for some hundred thousand runs; a larger list is not read."""
+"""Maximum size in bytes of the file that lists marks.
+
+It suffices for some hundred thousand runs; a larger file is not read.
+"""
 
 
 def remember(id_: str | None, marks: Iterable[str]) -> None:
-    """Record the marks of references that the user has specified for a run or a case; a failure to write is ignored."""
+    """Record the marks of references that the user has specified for a run or a case. A failure to write is ignored."""
     if id_ is None:
         return
     known = remembered(id_)
@@ -174,7 +180,7 @@ def remember(id_: str | None, marks: Iterable[str]) -> None:
 
 
 def remembered(id_: str | None) -> frozenset[str]:
-    """Return the recorded marks of references that the user has specified for a run or a case."""
+    """Return the marks that `remember` has recorded for a run or a case."""
     found: set[str] = set()
     for line in [] if id_ is None else _remembered_lines():
         try:
@@ -201,7 +207,7 @@ def _remembered_lines() -> list[str]:
 
 
 def _list_path() -> Path | None:
-    """Return the list's path by the XDG base directory specification, which ignores relative folders."""
+    """Return the path of the file that lists marks. The XDG base directory specification ignores relative folders."""
     folder = os.environ.get("XDG_STATE_HOME", "")
     try:
         state = Path(folder) if os.path.isabs(folder) else Path.home() / ".local" / "state"  # noqa: PTH117

@@ -1,4 +1,4 @@
-"""Descriptions of datasets: of a run, a release of people, or a file of dialogues."""
+"""Descriptions of datasets: of a run, a published dataset of people, or a file of dialogues."""
 
 from .description import add_to_card, describe_path, describe_run, write_described
 from .lexical import SimilarTexts

@@ -46,7 +46,7 @@ def describe_path(
         where: Only a run's scenarios matching this expression.
         trust: The trust in code that a run names.
         alike: The detector of texts with similar meaning, if these are to be reported.
-        like: A run or a file of rows of real conversations, to whose users the distances are measured.
+        like: A run or a file of rows of real conversations, from whose users the simulated users' distance is measured.
 
     Raises:
         RunError: If the path is none of these, or a library is missing.
@@ -55,7 +55,9 @@ def describe_path(
     if (path / "data" / "profile").is_dir():
         if against or where or alike or like:
             setting = "against" if against else "where" if where else "embedder" if alike else "like"
-            raise RunError(f"{setting}: {path} is a release of people, which contains no dialogues", setting=setting)
+            raise RunError(
+                f"{setting}: {path} is a published dataset of people, which contains no dialogues", setting=setting
+            )
         return Report(f"{path.name}: people and tasks", describe_release(path), ())
     with ExitStack() as opened:
         if is_sqlite(path):
@@ -99,7 +101,8 @@ def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[
     exporter = request.exporter(run.recipe)
     if exporter is not None and exporter.is_folder:
         raise RunError(
-            f"card: format {request.format!r} writes a folder of its own files; only rows of dialogues are described",
+            f"card: format {request.format!r} writes a folder of its own files, but a card can describe only rows of "
+            "dialogues",
             setting="card",
         )
     if is_stream(target) or (exporter is None and request.test_share is None):
@@ -117,7 +120,7 @@ def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[
 
 
 def _section(found: Report) -> str:
-    """Return the part of a description that goes into a card."""
+    """Return the section that describes a dataset in its card."""
     tables = [table for table in found.tables if table.name in _ON_CARDS]
     return markdown(tables, "What is in it").replace("\n## ", "\n### ").replace("# What", "## What", 1)
 
@@ -158,6 +161,8 @@ def _open_dataset(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset
         )
         if not files:
             kinds = ", ".join(f"*{kind}" for kind in _ROWS)
-            raise RunError(f"{path} contains neither files of rows ({kinds}) nor a release of people (data/profile)")
+            raise RunError(
+                f"{path} contains neither files of rows ({kinds}) nor a published dataset of people (data/profile)"
+            )
         return CombinedDataset(path.name, [RowsDataset(file, skips_wordless=not is_ours) for file in files])
     return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else RowsDataset(path)

@@ -38,7 +38,10 @@ _MOST_VALUES = 200
 
 @dataclass(slots=True)
 class DialogueCount:
-    """Statistics of dialogues, collected in one pass with bounded memory, except for the distinct first lines."""
+    """Statistics of dialogues, collected in one pass.
+
+    Their size in memory is bounded, except for the distinct first lines.
+    """
 
     dialogues: int = 0
     sizes: dict[str, Counter[int]] = field(default_factory=dict)
@@ -153,7 +156,7 @@ def _sizes(counted: DialogueCount) -> Table:
         cuts = quantiles(values, n=20, method="inclusive") if len(values) > 1 else values * 19
         mean = sum(values) / len(values)
         table.rows.append([what, len(values), mean, float(cuts[0]), float(cuts[9]), float(cuts[18])])
-    table.notes.append("Words are split at white space; figures of a role are over the dialogues in which it speaks.")
+    table.notes.append("Words are separated by white space. A role's figures cover the dialogues in which it speaks.")
     return table
 
 
@@ -164,7 +167,7 @@ def _shares(name: str, title: str, column: str, counts: Counter[str], n: int) ->
 
 
 def _openings(counted: DialogueCount) -> Table:
-    table = Table("openings", "The commonest first lines", ["first line", "n", "%"])
+    table = Table("openings", "Most common first lines", ["first line", "n", "%"])
     for text, count in counted.openings.most_common(_SHOWN):
         if count > 1:
             table.rows.append([text if len(text) <= 80 else f"{text[:79]}…", count, count / counted.dialogues])
@@ -191,7 +194,7 @@ def _lexical(counted: DialogueCount) -> Table:
         f"to the others (of at most {MOST_COMPARED:,} lines). The first two fall with the number of words, so compare "
         "sets of similar size.",
         f"As published (PersonaLens, table 10, after Joko et al. 2024): means over {SAMPLES} samples of "
-        f"{SAMPLE_WORDS:,} words; Self-BLEU of letters.",
+        f"{SAMPLE_WORDS:,} words; Self-BLEU of characters instead of words.",
     ]
     if any(each.count > MOST_LINES for each in counted.lines.values()):
         table.notes.append(f"If a role has more than {MOST_LINES:,} lines, that many were drawn at random.")

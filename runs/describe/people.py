@@ -18,10 +18,10 @@ from dialoom.personas.release import MOST_TEXTS, Census
 
 
 def describe_release(folder: Path) -> list[Table]:
-    """Return the tables of a release.
+    """Return the tables that describe a published dataset of people.
 
     Raises:
-        DataError: If it is not a release, or one of its files is malformed.
+        DataError: If the folder is not such a dataset, or one of its files is malformed.
     """
     release = PersonaLensRelease(folder)
     census = Census.of(release)
@@ -64,7 +64,8 @@ def _preferences(census: Census) -> Table:
         row: list[Cell] = [domain, name, values.possible, values.generated, values.evenness]
         table.rows.append([*row, values.counts.total(), len(values.counts), type(values)(values.type, stated).evenness])
     table.notes += [
-        "Evenness: E = H / ln n over the n values that occur, of all people, interested in the domain or not; 1 if "
+        "Evenness: E = H / ln n over the n values that occur, for all people, whether or not they are interested in "
+        "the domain; 1 if "
         "all are equally common, a dash if there is only one.",
         "Generated: the number of different values; for a preference with a fixed list, at most the length of the "
         "list. "
@@ -82,9 +83,10 @@ def _texts(census: Census) -> Table:
             row: list[Cell] = [what, how, found.texts, found.words]
             table.rows.append([*row, found.dist_1, found.dist_2, found.ent_4, found.self_bleu])
     table.notes.append(
-        f"As published: means over {SAMPLES} samples of {SAMPLE_WORDS:,} words, Self-BLEU of letters (Joko et al. "
-        "2024); the paper applies this to dialogues, which the release does not contain. Words: measured on all "
-        "texts, as they are."
+        f"As published: means over {SAMPLES} samples of {SAMPLE_WORDS:,} words, Self-BLEU of characters instead of "
+        "words (Joko et al. 2024); the paper applies this to dialogues, which the dataset does not contain. Words: "
+        "measured over all "
+        "words of the texts."
     )
     if any(drawn.count > MOST_TEXTS for drawn in census.texts.values()):
         table.notes.append(f"If there are more than {MOST_TEXTS:,} texts, that many were drawn at random.")
@@ -199,7 +201,8 @@ class Combinations:
         )
         if decided := [f"{name} by {', '.join(sorted(by))}" for name, by in deciding.items() if by]:
             table.notes.append(
-                f"Determined by another facet, each of whose values occurs with only one value: {'; '.join(decided)}."
+                f"Facets determined by another one, each of whose values occurs with only one value: "
+                f"{'; '.join(decided)}."
             )
         return table
 

@@ -164,7 +164,7 @@ class Card:
                 yield from markdown_table(table)
 
     def _shortcuts(self) -> Iterator[str]:
-        """Yield lines on superficial features that separate chosen from rejected replies, and on their models."""
+        """Yield lines on superficial features that separate chosen from rejected replies, and on their authors."""
         table = shortcut_table(self._rows.pairs)
         if table is None:
             return

@@ -21,7 +21,7 @@ _SECTION = re.compile(rf"\n*{re.escape(_BEGIN)}.*?{re.escape(_END)}\n*", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class ExportedFolder:
-    """An exported folder.
+    """A folder that an export has written.
 
     Attributes:
         path: Its path.
@@ -146,7 +146,7 @@ def pushed(
             name is invalid, or the hub refuses or cannot be reached.
     """
     if not _REPOSITORY.fullmatch(repository):
-        raise RunError(f"repository {repository!r} is not a name; give OWNER/NAME", setting="repository")
+        raise RunError(f"repository {repository!r} is not a valid name; give OWNER/NAME", setting="repository")
     exported = ExportedFolder.of(folder)
     push = Push(folder, repository, [Path(CARD), *exported.files], exported.licence)
     if not is_sent:

@@ -90,7 +90,7 @@ class ExportRequest:
         options: The format's own options, by the names of their fields.
         where: Only scenarios matching this expression.
         include: Additional fields of each row: `facets`, `scores`.
-        only: Only `sound` dialogues, or only `faulty` ones.
+        only: `sound` to export only dialogues without faults, `faulty` for only dialogues with faults.
         without: Kinds of faults whose dialogues are left out.
         license: The licence stated in the card, by the hub's name, such as `cc-by-nc-4.0`; `None` for unknown.
     """
@@ -169,7 +169,10 @@ class ExportRequest:
         )
 
     def leaves_out(self, faults: Sequence[DialogueFault] | None) -> bool:
-        """Return whether a dialogue with these faults is left out; any filter leaves it out if they are unknown."""
+        """Return whether a dialogue with these faults is left out.
+
+        If its faults are unknown, any filter leaves it out.
+        """
         if self.only is None and not self.without:
             return False
         if faults is None:
@@ -182,11 +185,11 @@ class ExportRequest:
     def _check_files(self) -> None:
         files = f"format {self.format!r} writes a folder of its own files"
         if self.encoding != "jsonl":
-            raise RunError(f"encoding {self.encoding} is for rows; {files}", setting="encoding")
+            raise RunError(f"encoding {self.encoding} applies only to rows; {files}", setting="encoding")
         if self.include:
-            raise RunError(f"include is for rows; {files}", setting="include")
+            raise RunError(f"include applies only to rows; {files}", setting="include")
         if self.test_share is not None:
-            raise RunError(f"test_share is for rows; {files}", setting="test_share")
+            raise RunError(f"test_share applies only to rows; {files}", setting="test_share")
 
     def _check_share(self, recipe: Recipe) -> None:
         if WithFacets.of(recipe).split_facet is None:
@@ -373,7 +376,7 @@ def named(episode: Episode) -> dict[str, Any]:
 
 
 def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the provenance of rows: the models by role, with the set's judge, and the hashes of the prompts by id."""
+    """Return the provenance of rows: the models by role, among them the set's judge, and the prompts' hashes by id."""
     models = run.config.model_names
     prompts = {prompt.id: prompt.hash for prompt in run.prompts.values() if prompt.front.role in models}
     if judging is not None:

@@ -18,7 +18,7 @@ from dialoom.graphs import Estimate, Table
 from dialoom.graphs.reporting.statistics import FEWEST
 
 MOST_PEOPLE, MOST_PROMPTS = 300, 20
-"""Maximum number of people in a sample, and of prompts of each."""
+"""Maximum number of people in a sample, and of prompts for each person."""
 
 _PERSON = ("persona", "person", "user")
 
@@ -99,7 +99,7 @@ def _text(reply: str | list[Any]) -> str:
 
 
 def _person(row: Mapping[str, Any], prompt: list[Any]) -> object:
-    """Return the person that a row is for, if known, or else a substitute."""
+    """Return the person that a row is for or, if unknown, the row's id or its conversation's first message."""
     for place in (row.get("facets"), row):
         if isinstance(place, Mapping):
             for name in _PERSON:
@@ -136,7 +136,8 @@ def shortcut_table(sample: PairSample) -> Table | None:
             warned.append(name)
     if warned:
         table.notes.append(
-            f"Warning: chosen and rejected replies can be told apart without the person, by {', '.join(warned)} "
+            f"Warning: chosen and rejected replies can be told apart without knowing the person, by "
+            f"{', '.join(warned)} "
             f"(above {WARN_ABOVE}). A model trained on these pairs can learn that instead of a person's preferences."
         )
     if len(people) < FEWEST_FOR_WORDS:
@@ -154,7 +155,7 @@ def shortcut_table(sample: PairSample) -> Table | None:
     )
     if sample.is_partial:
         table.notes.append(
-            f"At most {MOST_PEOPLE} people and {MOST_PROMPTS} prompts of each are compared, chosen by hash."
+            f"At most {MOST_PEOPLE} people and {MOST_PROMPTS} prompts for each person are compared, chosen by hash."
         )
     return table
 

@@ -78,7 +78,7 @@ def _write_one(rows: Rows, target: Path) -> int:
     """Write one file, and its card beside it. Pipes and devices are written directly, and get no card."""
     count = RowCount()
     if target.is_dir():
-        raise RunError(f"{target} is a folder; this export is one file (with test_share, a folder of two)")
+        raise RunError(f"{target} is a folder, but this export is one file (with test_share, a folder of two files)")
     is_parquet = rows.request.encoding == "parquet"
     if is_stream(target) and is_parquet:
         raise RunError(f"{target} is not a regular file; Parquet needs one")
@@ -207,7 +207,9 @@ def _has_lines(names: tuple[str, ...]) -> bool:
 
 def _check_names(names: Iterable[str]) -> None:
     if isinstance(names, str):
-        raise RunError(f"{names!r}: a format of files must give the path of a file as a tuple of names")
+        raise RunError(
+            f"{names!r}: a format that writes a folder of files must give the path of each file as a tuple of names"
+        )
 
 
 _ROWS_PER_GROUP = 1000

@@ -27,7 +27,7 @@ Call = Mapping[str, Any]
 
 
 class Group(NamedTuple):
-    """A group of judgements that are compared together: one metric of one target, of conversations or of turns."""
+    """A group of judgements that are compared: one metric of one target, either of whole conversations or of turns."""
 
     metric: str
     target: str
@@ -75,8 +75,8 @@ class SpokenMessage:
         place: Its index among the messages, from 0.
         faults: The faults in it.
         judged: The judgements of the turn that ends with it.
-        call: The call whose reply the message is, as from `RunFile.calls`; `None` if no model of this scenario wrote
-            it.
+        call: The call whose reply the message is, as returned by `RunFile.calls`; `None` if no model of this scenario
+            wrote it.
     """
 
     place: int
@@ -256,7 +256,7 @@ def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Ou
     Args:
         run: The run.
         position: The scenario's position.
-        calls: The scenario's rows of the ledger, as from `RunFile.calls`.
+        calls: The scenario's rows of the ledger, as returned by `RunFile.calls`.
         outcome: The scenario's outcome. The result is empty if the faults of the outcome are unknown.
     """
     found = FaultyCalls()
@@ -296,7 +296,10 @@ def _spoken_lines(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator
 
 
 def _written_texts(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
-    """Yield the call and the place of each text that is written but not spoken; a reply may hold several, as JSON."""
+    """Yield the call that wrote, and the position of, each text that no role spoke.
+
+    One reply may contain several texts, as JSON.
+    """
     for talk in talks:
         for line in talk.checked_lines() if talk.author else ():
             ways = (line.text, json.dumps(line.text)[1:-1], json.dumps(line.text, ensure_ascii=False)[1:-1])

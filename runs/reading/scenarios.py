@@ -122,7 +122,7 @@ def _number_of(text: str) -> float | None:
 
 
 def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[str, Any], Any]:
-    """Return a function that compares a facet's text with a number or with another text."""
+    """Return a function that compares a facet's text with a number or with another string."""
 
     def method(self: str, other: Any) -> Any:
         own, number = _number_of(self), _number_of(other) if isinstance(other, str) else other
@@ -164,7 +164,7 @@ class Score(float):
     """A metric's mean score in a conversation. The mean for each target is an attribute, such as `naturalness.user`."""
 
     def __new__(cls, judgements: list[Judgement]) -> Score:
-        """Create the score as the mean over the judgements that have one."""
+        """Create the score as the mean over the judgements that have a score."""
         by_target: dict[str, list[float]] = {}
         for each in judgements:
             if each.score is not None:
@@ -245,7 +245,9 @@ class Where:
         try:
             value, names = compile_expression(text)
         except TemplateError as error:
-            raise RunError(f"{setting} {text!r:.200} is not an expression: {error.message}", setting="where") from error
+            raise RunError(
+                f"{setting} {text!r:.200} is not a valid expression: {error.message}", setting="where"
+            ) from error
         known = dict.fromkeys((*_COMMON_NAMES, *WithJudging.of(run.recipe).metrics, *run.named_figures()))
         if not names:
             raise RunError(

@@ -158,7 +158,7 @@ def _file_name(run: RunFile) -> str:
 
 
 def _cache_folder() -> Path:
-    """Return the cache folder of the XDG base directory specification, which says to ignore relative paths."""
+    """Return the cache folder by the XDG base directory specification, which ignores relative paths."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"  # noqa: PTH117
     return base / "dialoom" / "words"

@@ -57,8 +57,8 @@ _NOTE = (
     "Each assistant compared with the first, {first}, on the scenarios that both have finished. "
     "Differences of percentages are in percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
     "drawing all differences of a unit together, because they are not independent "
-    f"(none for fewer than {FEWEST}). p: of the same bootstrap, corrected by Holm for all rows of "
-    f"this table together; below {ALPHA} a difference counts as significant."
+    f"(none for fewer than {FEWEST}). p: from the same bootstrap, with Holm's correction for all rows of this table "
+    f"together; below {ALPHA} a difference counts as significant."
 )
 
 
@@ -174,9 +174,9 @@ class Scorecard:
 
     @classmethod
     def of(cls, folders: Sequence[Path], trust: Trust, allow_different_users: bool = False) -> Scorecard:
-        """Build the scorecard from the runs in one folder, or in several, side by side.
+        """Build the scorecard from the runs in one folder, or from those in several folders, side by side.
 
-        With `allow_different_users`, assistants are compared whose simulated users differ.
+        With `allow_different_users`, assistants are compared even if their simulated users differ.
 
         Raises:
             RunError: If a folder has no scorecard, or the folders differ in suite or size.
@@ -336,7 +336,7 @@ def _own_charts(played: PlayedSystem) -> list[Chart]:
 
 
 def _introduction(card: Scorecard) -> list[str]:
-    """Return the paragraphs below the title."""
+    """Return the paragraphs below the scorecard's title."""
     who = ", ".join(card.assistants)
     lead = [card.suite.about, f"Assistants: {who}." if len(card.assistants) > 1 else f"Assistant: {who}."]
     if card.pending:

@@ -245,8 +245,7 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
     table.notes.append(
         "Played: finished scenarios, including failed ones. Unparsed: judgements that could not be parsed, "
         "which are excluded from all means. Faults: dialogues in which the gate found a fault, with Wilson's "
-        "intervals. A dash: no "
-        "simulated user speaks there, or the gate has checked no dialogue."
+        "intervals. A dash: the system has no simulated user, or the gate has checked no dialogue."
     )
     if gated:
         table.notes.append(f"Dialogues checked by the gate: {gated:,}. {reduced_shares(languages, gated)}")

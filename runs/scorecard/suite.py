@@ -61,7 +61,7 @@ class Contrast(_SuitePart):
 
     Attributes:
         name: Its name on the card.
-        metric: The metric, by the recipe's name of it.
+        metric: The metric's name in the recipe.
         where: Only scenarios matching this expression.
     """
 
@@ -140,7 +140,7 @@ class SuiteSystem(_Players):
 
 
 class Suite(_Players):
-    """A suite.
+    """A suite: systems in which assistants are evaluated, with the settings of their runs.
 
     Attributes:
         suite: Its name.

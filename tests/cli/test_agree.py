@@ -325,7 +325,7 @@ def test_run_without_judgements_says_how_to_get_some(dialoom: Command, players: 
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", *players[:4], "--no-judge", "-o", "run.db")
     refused = dialoom("agree", "run.db", "--sample", 5, "-o", "s.csv", code=2).stderr
-    assert "run.db has no judgements to agree with; 'dialoom judge run.db" in refused
+    assert "run.db has no judgements to compare labels with; 'dialoom judge run.db" in refused
     dialoom("judge", "run.db", "--model", "python:players:judge")
     refused = dialoom("agree", "run.db", "--sample", 5, "-o", "s.csv", "--metric", "wit", code=2).stderr
     assert "--metric 'wit': run.db has judgements of coherence, naturalness, personalization" in refused

@@ -101,7 +101,7 @@ def test_sample_is_spread_over_people_and_settings(tmp_path: Path) -> None:
     assert len(people) == 12
     assert max(people.values()) <= 3
     assert {each["kind"] for each in found} == {"single", "multi"}
-    assert any("sample: 24 of 1,578 scenarios" in text and "user all 12" in text for text in said)
+    assert any("sample: 24 of 1,578 scenarios" in text and "user: all 12" in text for text in said)
     first = planned(tmp_path / "first.db", options={**OPTIONS, "limit": 24})
     assert len({each["user"] for each in first}) == 1, "what a limit takes"
 
@@ -219,7 +219,7 @@ def test_unjudged_scenarios_fit_no_comparison(tmp_path: Path) -> None:
     ("where", "said"),
     [
         ("personalisation >= 3", "there is no 'personalisation'; did you mean personalization? There are number, id, "),
-        ("setting ==", "is not an expression"),
+        ("setting ==", "is not a valid expression"),
         ("1 == 1", "uses no name of the scenarios"),
         ("setting >= 3", "cannot be evaluated for"),
         ("setting.__class__.__mro__", "cannot be evaluated for"),

@@ -120,7 +120,7 @@ def test_wrong_expression_is_corrected_in_its_field(studio: Served, browse: Open
     expect(page.locator(".field").filter(has=field).get_by_role("alert")).to_contain_text("did you mean turns?")
     field.fill("turns >")
     field.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("'turns >' is not an expression")
+    expect(page.get_by_role("alert")).to_contain_text("'turns >' is not a valid expression")
     field.fill("turns > 4")
     field.press("Enter")
     expect(page.get_by_text(re.compile(r"\d+ (of 60 scenarios match|selected)$"))).to_be_visible()
