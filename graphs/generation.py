@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
 Result = Literal["passed", "rejected", "dropped", "unparsed"]
-"""`rejected`: to be rewritten. `dropped`: discarded. `unparsed`: a check could not run, and the draft is kept."""
+"""The result of a draft in an attempt. `rejected`: it is to be rewritten. `dropped`: it is discarded. `unparsed`: it is
+kept, although a check could not run.
+"""
 
 UNPARSED = "unparsed: the writer's reply could not be parsed"
 
@@ -110,7 +112,7 @@ def problem(check: str, reason: str, written: str = "", result: Result = "reject
 
 
 def due(state: Mapping[str, Any], planned: Iterable[str]) -> list[str]:
-    """Return the ids of the drafts to write in this attempt: all planned ones in the first, then the rejected ones."""
+    """Return the ids of the drafts to write in this attempt: all planned ones in the first, later the rejected ones."""
     return list(state["rejected"] or planned)
 
 
@@ -144,7 +146,7 @@ async def written(
 
 
 def rule(function: Callable[[Draft], Problem | None]) -> DraftCheck[Draft]:
-    """Return a check made of a function of one draft. It runs in a thread, so that a run can be stopped meanwhile."""
+    """Return a check that calls a function for each draft, in a thread, so that the run can be stopped meanwhile."""
 
     async def check(drafts: Mapping[str, Draft]) -> Mapping[str, Problem | None]:
         return await asyncio.to_thread(lambda: {id_: function(draft) for id_, draft in drafts.items()})
@@ -214,7 +216,8 @@ class Loop:
         *nodes: The nodes, named after their functions; the last one reviews.
         again: A function that returns whether the loop repeats; by default it repeats while there are rejected drafts.
         needed: A function that returns whether the graph continues after the loop. If not, the graph ends.
-        inner: Exceptions to the order: for a node's name, a function that returns the name of the node that follows.
+        inner: Exceptions to the order of the nodes: for the name of a node, a function that returns the name of the
+            next node.
     """
 
     def __init__(
@@ -275,7 +278,7 @@ def _after(loop: Loop, first: str, following: list[str], end: str) -> Callable[[
 
 
 class GenerationRecipe(Recipe, WithRoles, WithPrompts, WithReport, WithGate, WithOutline, WithProgress, WithExports):
-    """A recipe that writes data. Its outcomes hold drafts instead of messages, and another recipe reads its exports.
+    """A recipe that generates data. Its outcomes hold drafts instead of messages, and another recipe reads its exports.
 
     Attributes:
         folder: The export format that the other recipe reads, if it is a folder. A run that stops after an earlier
@@ -294,7 +297,8 @@ class NoteTally:
     """Counts of notes, and two tables of these counts.
 
     Args:
-        meanings: The meanings of the checks, in the order of the rows. If they are given, a table shows them.
+        meanings: The meanings of the checks, in the order of the rows. If they are given, the table `rejected` shows
+            them.
     """
 
     def __init__(self, meanings: Mapping[str, str] | None = None) -> None:
@@ -318,7 +322,7 @@ class NoteTally:
         again = [f"after {number} rewrite{'s' * (number > 1)}" for number in attempts[:-1]]
         drafts = Table(
             "drafts",
-            "Drafts by the attempt that passed all checks",
+            "Drafts by the attempt in which they passed all checks",
             ["drafts", "number", "passed at once", *again, "dropped"],
         )
         counted = {name for checks in self._checks.values() for counts in checks.values() for name in counts}
@@ -329,10 +333,9 @@ class NoteTally:
             "Rejected drafts by check",
             ["drafts", "check", "at first %", *shown, *meaning],
             notes=[
-                "At first: the share of drafts that did not pass the check in the first attempt. "
-                "Rejected: shown to "
-                "the writer with the reason, and rewritten. Unparsed: the check's reply could not be parsed; the "
-                "draft is kept."
+                "At first: the share of drafts that did not pass the check in the first attempt. Rejected: drafts that "
+                "were returned to the writer with the reason, to be rewritten. Unparsed: drafts that were kept because "
+                "the check's reply could not be parsed."
             ],
         )
         order = {check: place for place, check in enumerate(self._meanings)}

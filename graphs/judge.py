@@ -31,7 +31,7 @@ Scores: TypeAlias = "tuple[bool | int | float | str, str]"
 """A score or a label, with its explanation."""
 
 _GIVEN = frozenset({"history", "target", "metric", "turn"})
-"""The names of the inputs that judges' prompts may use besides fields of the scenario and the environment."""
+"""The names of the inputs that judges' prompts may use in addition to the scenario's fields and the environment."""
 
 
 class Judged(Protocol):
@@ -53,7 +53,7 @@ class Judged(Protocol):
         ...
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return a scenario's outcome so far."""
+        """Return a scenario's outcome, made from the current state."""
         ...
 
 
@@ -68,7 +68,7 @@ class Case:
     Attributes:
         turn: The turn that is judged, counted from 1; `None` for the whole outcome.
         inputs: Inputs of the judge's prompt besides those that the judge itself provides, or a function that returns
-            them. The function is called only if the case is still open.
+            them. The function is called only if the case has not been judged yet.
         missing: The reason why there is nothing to judge. If set, no request is made, and the judgement is `unparsed`
             with this explanation.
         label: A prefix of the explanation that distinguishes cases of the same turn, such as a branch of a tree.
@@ -80,7 +80,7 @@ class Case:
     label: str = ""
 
     def is_of(self, judgement: Judgement) -> bool:
-        """Return whether a judgement belongs to this case; its metric and target must already match."""
+        """Return whether a judgement belongs to this case. Its metric and target are not compared."""
         return judgement.turn == self.turn and judgement.explanation.startswith(self.explained(""))
 
     def explained(self, explanation: str) -> str:
@@ -127,7 +127,7 @@ class Judge:
         placed: For a judgement made in both orders, a function that returns whether the judge chose the same position
             twice rather than the same input; `None` if that is unknown. By default it is unknown.
         labels: The labels of a judge that picks one of several labels. Each label is a metric, which is true if `read`
-            returns this label. `metric` is then only the name of the judge.
+            returns this label. For such a judge, `metric` is only its name.
     """
 
     metric: str
@@ -350,7 +350,7 @@ def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: st
         recipe: The recipe, which makes the outcome from the state. Its name is the prefix of the ids of prompts made
             from rubrics.
         judges: The judges.
-        then: The node that follows the last judges; by default the graph ends.
+        then: The node that follows the last judges; by default the graph ends after them.
 
     Returns:
         The names of the nodes where judging begins; empty without judges.

@@ -76,7 +76,11 @@ def is_sound(faults: Iterable[DialogueFault]) -> bool:
 
 
 Status = Literal["ok", "unparsed", "error", "tied"]
-"""`tied`: no verdict has a majority in a panel of judges."""
+"""The status of a judgement.
+
+`ok`: it has a score. `unparsed`: the judge's reply could not be parsed, or there was nothing to judge. `error`: the
+check raised an exception or returned no score. `tied`: no verdict has a majority in a panel of judges.
+"""
 
 
 class Line(Frozen):
@@ -117,7 +121,7 @@ class Line(Frozen):
 
 
 def turn_ends(messages: Sequence[Line], role: str) -> list[int]:
-    """Return the number of messages up to the end of each of a role's turns.
+    """Return, for each turn of a role, the number of messages up to the end of that turn.
 
     Each message is a turn, with one exception: a message with tool calls is part of the turn that continues after their
     results. A message that holds only tool calls is not a turn by itself.
@@ -169,8 +173,9 @@ class Outcome(Frozen):
 
     Attributes:
         ended_by: The reason why the conversation ended; `error` if it failed.
-        counts: The recipe's own figures, e.g. the number of turns.
-        details: Other data of the recipe as JSON values, e.g. a tree. `messages` is then one of its paths.
+        counts: Numbers that the recipe counts, e.g. the number of turns.
+        details: Other data of the recipe as JSON values, e.g. a tree; `messages` then holds the conversation along one
+            path of the tree.
         faults: Faults found by the gate's rules, in the order of the messages; `None` if the rules did not run.
         languages: The languages of the conversations that the rules checked, as ISO 639 codes.
     """
@@ -202,7 +207,7 @@ EARLIER_ATTEMPTS = "earlier_attempts"
 """
 
 TRIAL = "~"
-"""The separator between a scenario's id, the number of the user model and the number of the trial.
+"""The separator in an episode's id between the scenario's id, the number of the user model and the number of the trial.
 
 A number is omitted if it is 1. No scenario's id contains the separator.
 """

@@ -43,7 +43,7 @@ TURN_LIMITS: Mapping[str, int] = {"single": 20, "multi": 30}
 
 
 class DomainContext(Frozen):
-    """The person's data in one domain of the task."""
+    """The person's data for one domain of the task."""
 
     name: str
     affinities: Mapping[str, str]
@@ -105,7 +105,7 @@ class PersonaLensScenario(TraitedScenario):
         return "single" if len(self.domains) == 1 else "multi"
 
     def facets(self) -> dict[str, Any]:
-        """Return the person, the task, its domains, the setting, and the kind of task."""
+        """Return the person, the task, the task's domains and kind, and the setting."""
         return {
             "user": self.user,
             "task": self.task,
@@ -127,7 +127,7 @@ class PersonaLensScenario(TraitedScenario):
         }
 
     def portrait(self) -> dict[str, Any]:
-        """Return the demographics."""
+        """Return the person's demographics."""
         return {"person": dict(self.demographics)}
 
     def for_user(self) -> dict[str, str]:
@@ -145,7 +145,8 @@ class PersonaLensScenario(TraitedScenario):
     def most_replies(self) -> int:
         """Maximum number of messages of the assistant.
 
-        At the turn limit, the dialogue ends before the last of them, with the user's message.
+        If the turn limit is reached, the dialogue ends with a message of the user, so the assistant writes one message
+        less.
         """
         return self.turn_limit + 1
 
@@ -246,7 +247,7 @@ _DIALOGUES = Pivot(
 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
-    """Return all tables of the report, in one pass over the episodes."""
+    """Return all tables of the report. The episodes are read once."""
     table = Table("judgements", "Judgement status", ["setting", "metric", "ok", "unparsed", "error"])
     table.facets = {"metric": None}
     counts: dict[tuple[int, str], Counter[str]] = {}
@@ -467,7 +468,7 @@ class PersonaLens(DialogueRecipe, WithExports):
     def scenarios(
         self, options: PersonaLensOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PersonaLensScenario]:
-        """Yield dialogues by person, task and setting, in the release's order."""
+        """Yield dialogues by person, then task, then setting. People and tasks are in the release's order."""
         release = options.source()
         users = options.chosen_users(release, draw)
         ids = options.wanted_tasks()

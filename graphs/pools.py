@@ -101,7 +101,7 @@ class PoolState(TypedDict, total=False):
         vectors: The packed embeddings, so that no text is embedded twice; empty if embedding is cheap.
         proposed: The writer's texts of the current round.
         rounds: The figures of each finished round. Round 0 adds the seeds.
-        dry: The number of consecutive rounds that kept too few texts.
+        dry: The number of the latest consecutive rounds that kept too few texts.
         ended_by: `target` or `bottleneck`; empty while another round follows.
         unread: Rounds in which the writer's reply could not be parsed.
     """
@@ -127,7 +127,7 @@ async def plant(state: PoolState, scene: Scene) -> Update:
 async def propose(state: PoolState, scene: Scene) -> Update:
     """Have the writer write new texts, with a few texts of the pool as examples.
 
-    If the reply cannot be parsed, the round keeps nothing. If it is the last round that `patience` allows, the scenario
+    If the reply cannot be parsed, the round adds no texts. If it is the last round that `patience` allows, the scenario
     fails.
     """
     scenario: PoolScenario = scene.scenario
@@ -168,7 +168,7 @@ PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
 async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> Update:
-    """Filter texts one after another. Duplicates and empty texts count as too near. All seeds (round 0) pass.
+    """Filter texts one after another. Duplicates and empty texts count as too similar. All seeds (round 0) pass.
 
     Returns:
         The new entries, their vectors, and the figures of the round; `unseen` counts texts that were not checked
@@ -186,7 +186,7 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
         old = await embedded([entry.text for entry in entries], scene, scenario.embedder)
     pool, kept = VectorIndex(old), list[str]()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
-        # The target does not limit the seeds, because the user chose them.
+        # The target does not limit the number of seeds, because the user chose them.
         if round_ and len(entries) >= scenario.target:
             unseen = len(fresh) - place
             break
@@ -252,7 +252,7 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
         )
 
     def talks(self, scenario: PoolScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Yield the pool's texts. The seeds are the user's own texts and only serve to detect copies of them."""
+        """Yield the pool's texts. The seeds, which the user chose, are not checked, but copies of them are detected."""
         entries = outcome.details["entries"]
         texts = {f"text {number}": entry["text"] for number, entry in enumerate(entries, start=1)}
         seeds = sum(not entry["round"] for entry in entries)

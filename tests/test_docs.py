@@ -377,7 +377,7 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
         _demo,
         "agree demo/run.db --labels mislabelled/labels.csv",
     ),
-    ("docs/apollo-writing.md", "Drafts by the attempt that passed all checks"): (_write, "report write.db"),
+    ("docs/apollo-writing.md", "Drafts by the attempt in which they passed all checks"): (_write, "report write.db"),
     ("docs/apollo-writing.md", "Accuracy by length of the history"): (_write, "report tools.db"),
     **{
         ("docs/first-debug.md", line): (_debugged, line)
@@ -401,7 +401,10 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
         for line in ("report support.db --table scores", "show support.db 1")
     },
     ("docs/personalens-people.md", "Rejected drafts by check"): (_people, "report people.db"),
-    ("docs/personalens-people.md", "Drafts by the attempt that passed all checks"): (_people, "report people.db"),
+    ("docs/personalens-people.md", "Drafts by the attempt in which they passed all checks"): (
+        _people,
+        "report people.db",
+    ),
     ("docs/personas.md", "personas build --target 71 --threshold 0.25 -o p.jsonl"): (
         _nothing,
         "personas build --target 71 --threshold 0.25 -o p.jsonl",

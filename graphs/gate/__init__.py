@@ -57,7 +57,7 @@ class Gate:
         return self.passed(scenario, outcome).faults
 
     def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
-        """Return an outcome with its faults and the languages of its conversations."""
+        """Return a copy of an outcome to which its faults and the languages of its conversations are added."""
         found: dict[DialogueFault, None] = {}
         talks = list(self._recipe.talks(scenario, outcome))
         if not talks:
@@ -100,13 +100,13 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "early_end": ("stop", "fillers", "dealt", "asks", "closings"),
     "no_end": ("closings",),
 }
-"""The attributes of a `Vocabulary` that the rule of each kind of fault needs. Other kinds are found in any language."""
+"""The attributes of a `Vocabulary` that the rules need, by kind of fault. Other kinds are detected in any language."""
 
 _ALSO_WITHOUT = frozenset({"cut_line", "glued_lines", "early_preferences", "early_end"})
 """Kinds of faults that are partly detected even without word lists."""
 
 _ENOUGH = 0.5
-"""The number of entries that a word list needs for full coverage, as a share of the number in English.
+"""The minimum length of a word list for full coverage, as a share of the length of the same list in English.
 
 The rules were developed for English.
 """
@@ -132,7 +132,7 @@ def is_reduced(language: str) -> bool:
 
 
 def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
-    """Return a sentence about the gated conversations in languages with reduced coverage.
+    """Return a sentence about the conversations that the gate checked in languages with reduced coverage.
 
     Args:
         languages: The number of conversations by ISO 639 code.

@@ -34,8 +34,8 @@ class Vocabulary:
         unfinished: Words that never end a sentence.
         trailing: Words that rarely end a long sentence.
         fillers: Words of greetings and of waiting, without content.
-        persons: Words for the speaker and for the person addressed.
-        oneself: Words for the speaker as the subject of an action.
+        persons: Words, such as `my` and `your`, for the speaker and for the person addressed.
+        oneself: Words, such as `I`, for the speaker as the subject of an action.
         vague: Words that name no subject of a task.
         offers: Phrases that offer help. Users do not say them.
         selves: Phrases with which an assistant describes itself.
@@ -84,7 +84,7 @@ def spelt(text: str) -> str:
 
 @cache
 def vocabularies() -> Mapping[str, Vocabulary]:
-    """Return all vocabularies by language code."""
+    """Return the vocabularies of all languages, by language code."""
     found = {}
     for file in (resources.files(__package__) / "data").iterdir():
         if file.name.endswith(".toml"):
@@ -100,7 +100,7 @@ def vocabulary(languages: Sequence[str]) -> Vocabulary:
 
 
 def commonest_words(words: Sequence[str]) -> Counter[str]:
-    """Return, by language, how many of the words are among its most common words. Words of one letter do not count."""
+    """Return, by language, how many of the words are among the language's most common ones, except one-letter words."""
     languages = _languages_of_words()
     return Counter(code for word in words for code in languages.get(word, ()))
 
@@ -244,7 +244,7 @@ def normal(text: str) -> str:
 LONGEST = 20_000
 """Maximum number of characters of a line that are compared word by word.
 
-No line without faults is longer, and comparing longer lines would be too slow.
+Lines without faults are shorter, and comparing longer lines would be too slow.
 """
 
 STRETCH = 14
@@ -333,7 +333,7 @@ class Facts:
     Attributes:
         user: The role that has a task or talks about itself.
         languages: The languages, as ISO 639 codes. If there are none, the language is detected from the words.
-        task: The user's task, as a text.
+        task: The user's task, as text.
         kept_back: Texts that the user must not reveal in the opening, such as their preferences.
         end_markers: The words with which the user ends the conversation. No message should contain them.
         user_ends: The value of `Outcome.ended_by` if the user ended the conversation.
@@ -358,7 +358,7 @@ class Talk:
         facts: The recipe's facts.
         ended_by: The reason why the conversation ended; empty while it goes on.
         since: The index of the first line to check. Earlier lines are context only.
-        prompts: The words of the prompts, which lines should not repeat.
+        prompts: The index of the prompts' words, which lines should not repeat.
         author: The role that wrote all lines and is at fault in all of them; empty for an actual conversation.
         has_tools: Whether the assistant was offered tools.
     """
@@ -373,14 +373,14 @@ class Talk:
 
     @classmethod
     def of_texts(cls, author: str, texts: Mapping[str, str], facts: Facts, since: int = 0) -> Talk:
-        """Return texts that a role wrote but nobody speaks, such as a pool, with their locations in the outcome."""
+        """Return texts that a role wrote outside a conversation, such as a pool, with locations in the outcome."""
         return cls(
             [Said(author, text, where=where) for where, text in texts.items()], facts, since=since, author=author
         )
 
     @classmethod
     def of(cls, lines: Sequence[Line], facts: Facts, ended_by: str = "", has_tools: bool = False) -> Talk:
-        """Return an outcome's messages without tool results, and without messages that hold only tool calls."""
+        """Return an outcome's conversation, without tool results and without messages that hold only tool calls."""
         first_call = next((message for message, line in enumerate(lines) if line.tool_calls), len(lines))
         said = [
             Said(

@@ -1,6 +1,6 @@
 """Generation of people and tasks, exported as a folder that PersonaLens reads (see `docs/personalens-people.md`).
 
-A graph writes and checks a person's data; exports and tables present it.
+The recipe's graph writes and checks a person's data; its exports and tables present that data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AS_CHOSEN = {"single_tasks", "multi_tasks", "repairs", "open_values", "threshol
 
 
 def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
-    """Return the domains of the schema. Check that the recipe can use them.
+    """Return the schema's domains, after checking that the recipe can use them.
 
     Raises:
         RecipeError: If the schema cannot be used.
@@ -89,7 +89,7 @@ class Twins:
 
 
 def made_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator[_Person]:
-    """Yield the person, if their data is complete."""
+    """Yield the person if their data is complete; otherwise nothing."""
     if is_complete(episode):
         yield scenario, episode.outcome.details
 
@@ -181,7 +181,9 @@ _PEOPLE = Pivot(
         count("incomplete", lambda episode: episode.facets["kept"] == "incomplete"),
         count("twins", lambda episode: episode.facets["kept"] == "twin"),
         count("left", _kept),
-        mean("domains each", lambda each: each.outcome.counts["domains"] if _kept(each) else None, interval=False),
+        mean(
+            "domains per person", lambda each: each.outcome.counts["domains"] if _kept(each) else None, interval=False
+        ),
         _tasks("single-domain", is_single=True),
         _tasks("multi-domain", is_single=False),
         share("contradicted %", _is_contradicted),
@@ -189,9 +191,8 @@ _PEOPLE = Pivot(
     only_scored=False,
     notes=[
         "Incomplete: people without a complete domain or without a task. Twins: people too similar to an earlier "
-        "person. "
-        "Single-domain, multi-domain: tasks of people, each of which makes a dialogue. Contradicted: the share of "
-        "people whose first preferences contradicted their demographics or each other."
+        "person. Single-domain, multi-domain: the number of people's tasks; each task of a person gives a dialogue. "
+        "Contradicted: the share of people whose first preferences contradicted their demographics or each other."
     ],
 )
 
@@ -220,7 +221,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
     ) -> Iterator[PersonScenario]:
         """Yield one scenario per person: `user1`, `user2`, ...
 
-        A larger number of people begins with the same people.
+        If the number of people is increased, the first people stay the same.
         """
         embedder_here(options.embedder)
         domains = Shared(_usable(options))
@@ -248,7 +249,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
         return {**empty, "interests": [], "task_notes": [], "vector": "", **unwritten()}
 
     def outcome(self, scenario: PersonScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the outcome, with the person's complete domains and tasks, and the results of the checks."""
+        """Return the outcome, with the person's complete domains and their tasks, and the results of the checks."""
         made = {**self.initial(scenario), **state}
         names, situations = writing.domains_of(made), made["situations"]
         tasks = [

@@ -17,7 +17,7 @@ from dialoom.personas.profile import DomainSchema, is_withheld
 TWIN_THRESHOLD = 0.8
 """Two people whose similarity is higher than this have nearly the same preferences.
 
-The similarity of people who share a few listed values is far lower.
+People who share only a few of the schema's values are far less similar.
 """
 
 
@@ -57,7 +57,7 @@ class PersonScenario(EmbeddedScenario):
         demographics: The drawn demographics.
         domains: The affinity schema.
 
-    All other attributes have the meaning of the options of the same name.
+    All other attributes have the same meaning as the options with the same names.
     """
 
     demographics: Demographics

@@ -45,7 +45,7 @@ class PersonState(GenerationState, total=False):
         tasks: The drafts of tasks by domain; tasks over several domains have the key `ACROSS`. All people share the
             tasks.
         situations: The situations by task id.
-        vector: The embedding of the person's preferences, packed; empty if it is cheap to compute.
+        vector: The packed embedding of the person's preferences; empty if embeddings are cheap to compute.
         task_notes: The notes about the tasks, which all people share.
     """
 
@@ -69,7 +69,7 @@ def lines(values: Mapping[str, Any]) -> str:
 
 
 async def choose(state: PersonState, scene: Scene) -> Update:
-    """Choose the person's domains; all others are masked."""
+    """Choose the person's domains; all other domains are masked."""
     scenario: PersonScenario = scene.scenario
     names = {domain.domain.casefold(): domain.domain for domain in scenario.domains.value}
     domains = [{"name": each.domain, "description": each.description} for each in scenario.domains.value]
@@ -222,7 +222,7 @@ def liked(preferences: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def domains_of(state: Mapping[str, Any]) -> list[str]:
-    """Return the domains with preferences and a summary; all others are masked."""
+    """Return the domains with preferences and a summary; all other domains are masked."""
     return [name for name in state["preferences"] if name in state["summaries"]]
 
 
@@ -236,7 +236,7 @@ def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) -> dict[str, str] | None:
-    """Return the judge's objections by domain; `None` if any of them names an unknown domain or preference."""
+    """Return the judge's objections by domain; `None` if any objection names an unknown domain or preference."""
     names = {name.casefold(): name for name in preferences}
     reasons: dict[str, list[str]] = {}
     for each in found.contradictions:
