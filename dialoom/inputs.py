@@ -93,12 +93,12 @@ def validated(model: type[Model], value: Any, path: str | Path, line: int | None
         message, wrong = first["msg"], first["input"]
         match first["type"]:
             case "missing":
-                told = f"{place!r} is missing"
+                problem = f"{place!r} is missing"
             case "extra_forbidden" if "." not in place:
-                told = f"unknown key {place!r}; the keys are {', '.join(model.model_fields)}"
+                problem = f"unknown key {place!r}; the keys are {', '.join(model.model_fields)}"
             case _:
-                told = f"{repr(place) if place else 'it'} is {wrong!r:.60}: {message.removeprefix('Value error, ')}"
-        raise DataError(path, f"{part}: {told}" if part else told, line) from error
+                problem = f"{repr(place) if place else 'it'} is {wrong!r:.60}: {message.removeprefix('Value error, ')}"
+        raise DataError(path, f"{part}: {problem}" if part else problem, line) from error
 
 
 def _nearest(error: ValidationError, value: Any) -> tuple[str, ErrorDetails]:
@@ -270,8 +270,8 @@ def decode_json(text: str, path: str | Path, line: int | None = None, start: int
         value, end = _DECODER.raw_decode(text, start)
         _check_depth(value)
     except json.JSONDecodeError as error:
-        found, said = text[error.pos : error.pos + 30], error.msg.removesuffix(" at")
-        message = f"not JSON: {said} at column {error.colno} ({found!r})"
+        found, reason = text[error.pos : error.pos + 30], error.msg.removesuffix(" at")
+        message = f"not JSON: {reason} at column {error.colno} ({found!r})"
         raise DataError(path, message, line or error.lineno) from error
     except (_RefusedError, RecursionError) as error:
         message = str(error) if isinstance(error, _RefusedError) else _TOO_DEEP
@@ -306,9 +306,9 @@ def parse_yaml(text: str, path: str | Path, first_line: int = 1) -> Any:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = " ".join(filter(None, (error.context, error.problem)))
+        reason = " ".join(filter(None, (error.context, error.problem)))
         kind = "" if isinstance(error, _RefusedNodeError) else "not YAML: "
-        raise DataError(path, kind + said, None if mark is None else first_line + mark.line) from error
+        raise DataError(path, kind + reason, None if mark is None else first_line + mark.line) from error
     except yaml.YAMLError as error:
         raise DataError(path, f"not YAML: {' '.join(str(error).split())}") from error
 

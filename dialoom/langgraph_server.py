@@ -164,11 +164,11 @@ class Programme:
                 raise RunError(f"models: unknown role {role!r}; the roles are {', '.join(self._roles)}")
         return models
 
-    def _scenario(self, wanted: int | Mapping[str, Any], seed: int) -> Scenario:
-        if isinstance(wanted, int):
-            return self._planned(wanted, seed)
+    def _scenario(self, selector: int | Mapping[str, Any], seed: int) -> Scenario:
+        if isinstance(selector, int):
+            return self._planned(selector, seed)
         try:
-            return self.recipe.scenario_type.model_validate(wanted)
+            return self.recipe.scenario_type.model_validate(selector)
         except ValidationError as error:
             place, message, _ = first_problem(error)
             raise RunError(
@@ -203,8 +203,8 @@ class ServedContext(StageRequest):
         self._made = await asyncio.to_thread(self.programme.stage, self)
         self._begun_at = step
         if (store := get_runtime().store) is not None:
-            said = self.model_dump(mode="json", exclude_unset=True)
-            await store.aput(self._memory(), self._thread(), {"said": said, "step": step})
+            values = self.model_dump(mode="json", exclude_unset=True)
+            await store.aput(self._memory(), self._thread(), {"said": values, "step": step})
         return self._made
 
     async def stage(self, step: int) -> Stage:

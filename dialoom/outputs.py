@@ -141,11 +141,11 @@ def folder_output(target: Path, *, adds: bool = False) -> Iterator[Folder]:
         OutputError: If the target is not a folder, contains other files or a file with different content, or cannot be
             written.
     """
-    with _told(target):
+    with _converted_errors(target):
         if target.exists() and not target.is_dir():
             raise OutputError(f"{target} is a file, but a folder of files must be written; give another path")
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        with _held(target, is_folder=True) as (partial, _):
+        with _locked(target, is_folder=True) as (partial, _):
             yield Folder(partial)
             if target.exists() and any(target.iterdir()):
                 _add(partial, target, adds)
@@ -180,7 +180,7 @@ def append_private(path: Path, text: str) -> None:
     Raises:
         OutputError: If it cannot be written.
     """
-    with _told(path):
+    with _converted_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with open(descriptor, "a", encoding="utf-8") as file:  # noqa: PTH123
@@ -202,7 +202,7 @@ def make_folder(path: Path) -> None:
     Raises:
         OutputError: If it cannot be created.
     """
-    with _told(path):
+    with _converted_errors(path):
         path.mkdir(parents=True, exist_ok=True)
 
 
@@ -246,15 +246,15 @@ def file_name(id_: str) -> str:
     and a limited length, and is not `.` or `..`. Most ids are returned unchanged. A changed name gets a hash of the id,
     so that different ids have different names.
     """
-    kept = "".join("_" if _is_unfit(char) else char for char in unicodedata.normalize("NFC", id_))
-    kept = kept.strip(" ").rstrip(".")
-    if kept.startswith(".") or _RESERVED.fullmatch(kept):
-        kept = "_" + kept
-    if kept and kept == id_ and len(kept.encode()) <= _LONGEST:
-        return kept
+    name = "".join("_" if _is_unfit(char) else char for char in unicodedata.normalize("NFC", id_))
+    name = name.strip(" ").rstrip(".")
+    if name.startswith(".") or _RESERVED.fullmatch(name):
+        name = "_" + name
+    if name and name == id_ and len(name.encode()) <= _LONGEST:
+        return name
     mark = hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    ending = found[0] if (found := _ENDING.search(kept)) else ""
-    short = kept.removesuffix(ending).encode()[: _LONGEST - len(mark) - len(ending) - 1].decode(errors="ignore")
+    ending = found[0] if (found := _ENDING.search(name)) else ""
+    short = name.removesuffix(ending).encode()[: _LONGEST - len(mark) - len(ending) - 1].decode(errors="ignore")
     return f"{short}-{mark}{ending}" if short else mark + ending
 
 
@@ -266,7 +266,7 @@ def _is_unfit(char: str) -> bool:
 @contextmanager
 def _output(target: Path, inputs: Iterable[Path], mode: str, **how: Any) -> Iterator[IO[Any]]:
     read = tuple(inputs)
-    with _told(target):
+    with _converted_errors(target):
         check_output(target, read)
         if is_stream(target):
             with target.open(mode, **how) as file:
@@ -290,12 +290,12 @@ def partial_file(place: Path, mode: str, **how: Any) -> Iterator[tuple[Path, IO[
         mode: As for `open`.
         how: As for `open`.
     """
-    with _held(place) as (partial, descriptor), open(descriptor, mode, closefd=False, **how) as file:
+    with _locked(place) as (partial, descriptor), open(descriptor, mode, closefd=False, **how) as file:
         yield partial, file
 
 
 @contextmanager
-def _held(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
+def _locked(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
     """Yield a new file or folder beside a path, and its descriptor, whose lock marks it as being written.
 
     The system releases the lock when the process ends, however it ends. An unlocked file is therefore left over from a
@@ -346,7 +346,7 @@ def _remove_left(folder: Path) -> None:
 
 
 @contextmanager
-def _told(target: Path) -> Iterator[None]:
+def _converted_errors(target: Path) -> Iterator[None]:
     """Convert the operating system's errors to `OutputError`."""
     try:
         yield

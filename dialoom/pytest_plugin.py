@@ -53,8 +53,8 @@ class _CaseItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the message of a failed case or of a dialoom error, or the traceback of any other error."""
-        is_told = isinstance(excinfo.value, AssertionError) or _is_own(excinfo.value)
-        return str(excinfo.value) if is_told else super().repr_failure(excinfo, style)
+        is_expected = isinstance(excinfo.value, AssertionError) or _is_own(excinfo.value)
+        return str(excinfo.value) if is_expected else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return the file and the name for pytest's report."""

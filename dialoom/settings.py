@@ -753,10 +753,10 @@ def setting_error(problem: ErrorDetails) -> SettingError:
     if name == "budget" and names:
         name = names.pop(0)
     place = " of ".join([name, *names[:1]])
-    return SettingError(f"{place} must be {wanted(problem)}, got {problem['input']!r:.60}", setting=name)
+    return SettingError(f"{place} must be {requirement_text(problem)}, got {problem['input']!r:.60}", setting=name)
 
 
-def wanted(problem: ErrorDetails) -> str:
+def requirement_text(problem: ErrorDetails) -> str:
     """Return a text that completes 'must be', such as 'at least 1'."""
     kind, context = problem["type"], problem.get("ctx", {})
     if kind in _BOUNDS:

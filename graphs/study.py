@@ -18,7 +18,7 @@ from dialoom.errors import DialoomError
 from dialoom.inputs import MOST_YAML_BYTES, DataError, parse_toml, read_text
 from dialoom.roles import BindingError
 from dialoom.roles.players import load_file
-from dialoom.settings import wanted
+from dialoom.settings import requirement_text
 
 USER, ASSISTANT = "user", "assistant"
 Ending = Literal["user_satisfied", "user_gives_up"]
@@ -381,7 +381,7 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
     elif first["type"] == "value_error":
         message = f"{place}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r:.60}"
     else:
-        message = f"{place} must be {wanted(first)}, got {first['input']!r:.60}"
+        message = f"{place} must be {requirement_text(first)}, got {first['input']!r:.60}"
     return DataError(path, message, line_of(text, loc))
 
 

@@ -105,14 +105,16 @@ def check_replay(
         RunError: In the same cases as `areplay` and `require_of_replay`.
     """
     played = _waited_for(play_case(read_case(path), Trust(True), folders=[path.parent, root], live=live))
-    told = [*played.lines, *played.scores, *played.departures]
+    details = [*played.lines, *played.scores, *played.departures]
     if requirements and not played.departures:
         checked = require_of_replay(played, requirements, allow=allow)
         unmet = [each for each in checked if not each.is_met]
         if unmet:
-            raise AssertionError("\n".join([*map(str, unmet), *told, worst_conversation(played, unmet[0])]))
+            raise AssertionError("\n".join([*map(str, unmet), *details, worst_conversation(played, unmet[0])]))
     elif not played.is_same:
-        raise AssertionError("\n".join([f"{path.name} differs from the recorded conversation", *told, *played.changed]))
+        raise AssertionError(
+            "\n".join([f"{path.name} differs from the recorded conversation", *details, *played.changed])
+        )
 
 
 def require_of_replay(
@@ -131,8 +133,8 @@ def require_of_replay(
         raise RunError(f"the case could not be played to its end: {'; '.join(played.departures)}")
     if not played.live:
         raise RunError("requirements apply to roles that reply again, but no role did", setting="live")
-    wanted = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
-    return check_outcome(_episode(played), played.recipe, played.bindings.by_role, wanted, is_confident, allow)
+    parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
+    return check_outcome(_episode(played), played.recipe, played.bindings.by_role, parsed, is_confident, allow)
 
 
 def _episode(played: ReplayResult) -> Episode:
@@ -213,14 +215,14 @@ class Expectation:
     def _expected(self, sign: str, bound: float) -> Expectation:
         if not self.name:
             raise RunError("name a metric first: expect(run).metric('resolved').at_least(0.8)")
-        wanted = Requirement(self.name, sign, bound, None if self.k is None else True, self.k)
+        requirement = Requirement(self.name, sign, bound, None if self.k is None else True, self.k)
         if isinstance(self.of, ReplayResult):
             if self.of.outcome is None:
                 raise AssertionError("\n".join(["the case could not be played to its end", *self.of.departures]))
-            found = require_of_replay(self.of, [wanted], is_confident=self.is_confident, allow=self.allow)
+            found = require_of_replay(self.of, [requirement], is_confident=self.is_confident, allow=self.allow)
         else:
             found = self.of.require(
-                wanted, is_confident=self.is_confident, allow=self.allow, judging=self.judging, where=self.where
+                requirement, is_confident=self.is_confident, allow=self.allow, judging=self.judging, where=self.where
             )
         return self._met(found)
 
@@ -300,8 +302,8 @@ def junit(name: str, found: Sequence[Checked], worst: Sequence[str]) -> str:
     for each, shown in zip(found, worst, strict=True):
         case = ElementTree.SubElement(suite, "testcase", classname=harmless(name), name=harmless(each.requirement))
         if not each.is_met:
-            told = ElementTree.SubElement(case, "failure", message=harmless("; ".join(each.reasons)))
-            told.text = shown
+            failure = ElementTree.SubElement(case, "failure", message=harmless("; ".join(each.reasons)))
+            failure.text = shown
         ElementTree.SubElement(case, "system-out").text = harmless(str(each))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

@@ -134,9 +134,9 @@ def _check(source: Path, reader: Reader | None, is_stopped: Callable[[], bool]) 
             first += [found] if len(first) < _MOST_SHOWN else []
     if first:
         more = f"\nand {count - len(first):,} more" if count > len(first) else ""
-        said = "\n".join(map(str, first[1:]))
+        details = "\n".join(map(str, first[1:]))
         raise RunError(
-            f"{first[0]}" + (f"\n{said}" if said else "") + f"{more}\n{count:,} broken rows; nothing was imported"
+            f"{first[0]}" + (f"\n{details}" if details else "") + f"{more}\n{count:,} broken rows; nothing was imported"
         )
 
 

@@ -66,9 +66,9 @@ def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[
     given = {role: judges if isinstance(judges, list | tuple) else [judges] for role, judges in named.items()}
     counts = {role: len(judges) for role, judges in given.items() if len(judges) != 1}
     if len({*counts.values()}) > 1 or 0 in counts.values():
-        told = ", ".join(f"{count} of {role or 'every role'}" for role, count in counts.items())
+        numbers = ", ".join(f"{count} of {role or 'every role'}" for role, count in counts.items())
         raise RunError(
-            f"models: every judging role needs the same number of judges, or one; got {told}", setting="models"
+            f"models: every judging role needs the same number of judges, or one; got {numbers}", setting="models"
         )
     seats = [
         {role: judges[place if len(judges) > 1 else 0] for role, judges in given.items()}
@@ -107,8 +107,8 @@ def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
     may = roles_of_several(recipe)
     for role in several:
         if role not in may:
-            told = f"several models are possible for {', '.join(may)}" if may else f"{recipe.name!r} does not judge"
-            raise RunError(f"models: only one model can play {role!r}; {told}", setting="models")
+            reason = f"several models are possible for {', '.join(may)}" if may else f"{recipe.name!r} does not judge"
+            raise RunError(f"models: only one model can play {role!r}; {reason}", setting="models")
 
 
 def user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players], list[ModelLike]]:
@@ -117,13 +117,13 @@ def user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players
     Raises:
         RunError: If the list of the user's models is empty.
     """
-    told = dict(models or {})
-    users = told.get(USER)
+    players = dict(models or {})
+    users = players.get(USER)
     if not isinstance(users, list | tuple):
-        return told, []
+        return players, []
     if not users:
         raise RunError(f"models: the list of models of {USER!r} is empty; name one or several", setting="models")
-    return {**told, USER: users[0]}, [*users[1:]]
+    return {**players, USER: users[0]}, [*users[1:]]
 
 
 def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBinding, ...]:

@@ -496,11 +496,11 @@ async def stream(
         loop.call_soon_threadsafe(queue.put_nowait, event)  # planning reports from another thread
 
     loop = asyncio.get_running_loop()
-    told: Any = {**settings, "on_event": on_event, "control": control}
+    arguments: Any = {**settings, "on_event": on_event, "control": control}
     if recipe is None or is_new is False:
-        work = asyncio.create_task(aresume(path, recipe=recipe, **told))
+        work = asyncio.create_task(aresume(path, recipe=recipe, **arguments))
     else:
-        work = asyncio.create_task(aplay(recipe, path=path, **told))
+        work = asyncio.create_task(aplay(recipe, path=path, **arguments))
     work.add_done_callback(lambda _: queue.put_nowait(None))
     try:
         while (event := await queue.get()) is not None:
@@ -537,10 +537,10 @@ async def step(
     async with reopened(path, recipe, models, calls) as task:
         tell = task.tell
 
-        def told(text: str) -> None:
+        def notify(text: str) -> None:
             tell(NodeMessage(str(scenario), text))
 
-        opened = Stepper.open(task.store, scenario, branch=branch, policy=task.policy, tell=told)
+        opened = Stepper.open(task.store, scenario, branch=branch, policy=task.policy, tell=notify)
         async with opened as stepper:
             yield stepper
 

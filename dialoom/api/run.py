@@ -657,11 +657,11 @@ class RunReader:
         """
         from dialoom.runs.describe import SimilarTexts, describe_run
 
-        told = SimilarTexts.wanted(embedder, alike)
+        detector = SimilarTexts.from_options(embedder, alike)
         with self._opened() as file:
             others = [Path(each) for each in against]
             real = None if like is None else Path(like)
-            return describe_run(file, others, where=where, trust=self._trust, alike=told, like=real)
+            return describe_run(file, others, where=where, trust=self._trust, alike=detector, like=real)
 
     def export(
         self,
@@ -867,8 +867,8 @@ def describe(
     from dialoom.runs.describe import SimilarTexts, describe_path
 
     others, real = [Path(each) for each in against], None if like is None else Path(like)
-    wanted = SimilarTexts.wanted(embedder, alike)
-    return describe_path(Path(path), others, where=where, trust=Trust(trust), alike=wanted, like=real)
+    detector = SimilarTexts.from_options(embedder, alike)
+    return describe_path(Path(path), others, where=where, trust=Trust(trust), alike=detector, like=real)
 
 
 def report(

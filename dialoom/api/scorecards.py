@@ -108,7 +108,7 @@ async def ascorecard(
     if size not in ("quick", "full"):
         raise RunError(f"size must be quick or full, got {size!r}", setting="size")
     parts = await asyncio.to_thread(lambda: _parts(chosen, size, folder, model, settings))
-    _tell_stand_ins(parts, tell)
+    _report_stand_ins(parts, tell)
     await _planned(parts, folder, chosen, size, tell)
     calls = part_of(CallSettings, checked(JudgeSettings, settings))
     calls["control"], calls["trust"] = control, True  # the runs' settings were already compared with the given ones
@@ -156,7 +156,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
     """
     recipes = []
     for system in suite.systems:
-        with _told_of(suite, system, settings):
+        with _with_system(suite, system, settings):
             recipe = load_recipe(system.recipe)
             if WithRoles.of(recipe).evaluated is None:
                 raise RunError(f"recipe {recipe.name!r} has no role under evaluation")
@@ -173,13 +173,13 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
     parts = []
     for assistant in named if isinstance(named, list | tuple) else [named]:
         for system, recipe in zip(suite.systems, recipes, strict=True):
-            with _told_of(suite, system, settings):
-                told = _settings(suite, system, recipe, size, model, settings)
-                told["models"] = {**(told["models"] or {}), role: assistant}
-                new = resolve(system.recipe, True, **told)
+            with _with_system(suite, system, settings):
+                merged = _settings(suite, system, recipe, size, model, settings)
+                merged["models"] = {**(merged["models"] or {}), role: assistant}
+                new = resolve(system.recipe, True, **merged)
             label = new.config.models[role].model
             path = folder / file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
-            parts.append(_Part(system, label, path, new, told))
+            parts.append(_Part(system, label, path, new, merged))
     assistants = parts[:: len(suite.systems)]
     files = [part.path for part in assistants]  # names may differ only in characters that file names cannot have
     if twice := [part.label for part in assistants if files.count(part.path) > 1]:
@@ -190,15 +190,15 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
 
 
 @contextlib.contextmanager
-def _told_of(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iterator[None]:
+def _with_system(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iterator[None]:
     """Add the system's name to an error in the suite's settings, but not to an error in the caller's settings."""
     try:
         yield
     except DialoomError as error:
         if dict(settings).get(str(error.setting)) is not None:
             raise
-        told = f"suite {suite.suite!r}, {system.label}: {error.message}"
-        raise RunError(told, setting="suite", advice=error.advice) from error
+        message = f"suite {suite.suite!r}, {system.label}: {error.message}"
+        raise RunError(message, setting="suite", advice=error.advice) from error
 
 
 def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
@@ -207,8 +207,10 @@ def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
         system.label: str(WithRoles.of(recipe).evaluated) for system, recipe in zip(suite.systems, recipes, strict=True)
     }
     if len(set(roles.values())) > 1:
-        told = ", ".join(f"{label} {role}" for label, role in roles.items())
-        raise RunError(f"suite {suite.suite!r}: its systems must evaluate the same role, got {told}", setting="suite")
+        listing = ", ".join(f"{label} {role}" for label, role in roles.items())
+        raise RunError(
+            f"suite {suite.suite!r}: its systems must evaluate the same role, got {listing}", setting="suite"
+        )
     return next(iter(roles.values()))
 
 
@@ -240,7 +242,7 @@ def _settings(
         now = now if isinstance(now, Mapping) or now is None else {"": now}
         merged = {**suite.players().get(name, {}), **system.players().get(name, {}), **(now or {})}
         players[name] = {role: value for role, value in merged.items() if not role or role in roles} or None
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         **players,
         **part_of(CallSettings, given),
         "model": model,
@@ -249,7 +251,7 @@ def _settings(
         "sample": sized.sample,
         "on_user_fault": system.on_user_fault,
     }
-    return cast(PlaySettings, told)
+    return cast(PlaySettings, values)
 
 
 async def _planned(
@@ -265,34 +267,34 @@ async def _planned(
     for part in parts:
         assistants.setdefault(part.label, {})[part.system.label] = part.path.name
     now = tuple(AssistantRuns(label=label, runs=runs) for label, runs in assistants.items())
-    wanted = CardRecord(suite=suite, size=size, assistants=now)
-    kept = await asyncio.to_thread(read_record, folder)
-    if kept is not None and kept.summary() != wanted.summary():
+    new = CardRecord(suite=suite, size=size, assistants=now)
+    existing = await asyncio.to_thread(read_record, folder)
+    if existing is not None and existing.summary() != new.summary():
         raise RunError(
-            f"path {folder} contains a scorecard of {kept.summary()}, not of {wanted.summary()}; give another folder",
+            f"path {folder} contains a scorecard of {existing.summary()}, not of {new.summary()}; give another folder",
             setting="path",
         )
     for part in parts:
         await asyncio.to_thread(_check_same, part)
     make_folder(folder)
     made: list[Path] = []
-    told: set[str] = set()
+    reported: set[str] = set()
 
-    def tell_once(event: Event) -> None:
+    def emit_once(event: Event) -> None:
         """Report each notice of planning once for all assistants; other planning events are dropped."""
-        if isinstance(event, Notice) and event.text not in told:
-            told.add(event.text)
+        if isinstance(event, Notice) and event.text not in reported:
+            reported.add(event.text)
             tell(event)
 
     try:
         for part in parts:
             if not part.path.exists():
-                with _told_of(suite, part.system, part.settings):
-                    quiet: PlaySettings = {**part.settings, "on_event": tell_once}
+                with _with_system(suite, part.system, part.settings):
+                    quiet: PlaySettings = {**part.settings, "on_event": emit_once}
                     await aplan(part.system.recipe, path=part.path, **quiet)
                 made.append(part.path)
             await asyncio.to_thread(_check_expressions, suite, part)
-        await asyncio.to_thread(write_record, folder, wanted if kept is None else kept.with_also(now))
+        await asyncio.to_thread(write_record, folder, new if existing is None else existing.with_also(now))
     except BaseException:
         for path in made:
             path.unlink(missing_ok=True)
@@ -309,9 +311,9 @@ def _check_same(part: _Part) -> None:
         return
     with RunFile(part.path, recipe=part.new.recipe) as run:
         if differing := config_diff(run.config, part.new.config):
-            told = "; ".join(differing)
+            differences = "; ".join(differing)
             raise RunError(
-                f"path {part.path} was played with other settings ({told}); give another folder", setting="path"
+                f"path {part.path} was played with other settings ({differences}); give another folder", setting="path"
             )
 
 
@@ -321,13 +323,13 @@ def _check_expressions(suite: Suite, part: _Part) -> None:
     Raises:
         RunError: If an expression is wrong.
     """
-    with RunFile(part.path, recipe=part.new.recipe) as run, _told_of(suite, part.system, part.settings):
+    with RunFile(part.path, recipe=part.new.recipe) as run, _with_system(suite, part.system, part.settings):
         for contrast in part.system.contrasts:
             if contrast.where is not None:
                 Where.parse(contrast.where, run)
 
 
-def _tell_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> None:
+def _report_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> None:
     """Report, before any paid call, the roles that a stand-in plays because no model was given."""
     casts = [cast for part in parts for cast in part.new.config.players]
     models = [(role, each.model) for cast in casts for role, each in cast.items()]

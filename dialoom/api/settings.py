@@ -50,13 +50,13 @@ for _kind in (CallSettings, JudgeSettings, PlaySettings):
 
 
 def call_policy(
-    settings: CallSettings, kept: RunLimits, objects: Mapping[str, OwnPlayer], roles: Collection[str]
+    settings: CallSettings, stored: RunLimits, objects: Mapping[str, OwnPlayer], roles: Collection[str]
 ) -> CallPolicy:
     """Return the call policy: settings given now, completed by those stored in the run's file.
 
     Args:
         settings: The settings given now.
-        kept: The limits stored in the run's file.
+        stored: The limits stored in the run's file.
         objects: Functions and graphs that play roles, by name.
         roles: The recipe's roles.
 
@@ -64,7 +64,7 @@ def call_policy(
         SettingError, RunError, CacheError: If a setting is wrong or unknown; the message names it.
     """
     given = checked(CallSettings, settings)
-    policy = CallPolicy(kept.changed(given, roles), part(ProcessSettings, given), objects)
+    policy = CallPolicy(stored.changed(given, roles), part(ProcessSettings, given), objects)
     if policy.cache is not None:
         from dialoom.roles.gateway.cache import check_cache
 

@@ -104,7 +104,7 @@ async def new_run(
     )
     async with plan as store:
         keep_limits(store, new.policy.limits)
-        tell_unplayed(tell, settings, new.config.casts)
+        report_unplayed(tell, settings, new.config.casts)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
 
@@ -119,8 +119,8 @@ async def reopened(
     with RunStore(Path(path), calls.get("synchronous", "normal"), given, trusted(calls, tell)) as store:
 
         def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
-            bound = rebind(kept := store.config.models, models)
-            store.give(named for role in models or {} for named in player_references(kept[role].model))
+            bound = rebind(stored := store.config.models, models)
+            store.give(named for role in models or {} for named in player_references(stored[role].model))
             players = [named for cast in store.config.casts for named in cast_references(cast)]
             store.permit([*([] if recipe else store.recipe_references()), *players])
             found = store.recipe
@@ -136,7 +136,7 @@ async def reopened(
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
         keep_limits(store, policy.limits)
-        tell_unplayed(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
+        report_unplayed(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
         yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
@@ -273,7 +273,7 @@ async def judged_anew(
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
     chosen = opened_set(store, name, bound.by_role)
     keep_limits(store, policy.limits)
-    tell_unplayed(tell, calls, [*store.config.casts, bound.by_role])
+    report_unplayed(tell, calls, [*store.config.casts, bound.by_role])
     store.give(cast_references(bound.by_role))
     task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
@@ -345,15 +345,17 @@ async def carry_out(
     store, policy = task.store, task.policy
     casts = [models] if judging is not None else store.config.players
     check_workers(servers, casts, policy)
-    told = _changes(task)
+    reported = _changes(task)
     for each in (casts[0], *({USER: cast[USER]} for cast in casts[1:])):
         expected = {} if policy.settings["replay_only"] else await asyncio.to_thread(changed_parameters, each)
-        _tell_changes(task, [each], {(role, one) for role, text in expected.items() for one in text.split("; ")}, told)
+        _report_changes(
+            task, [each], {(role, one) for role, text in expected.items() for one in text.split("; ")}, reported
+        )
     if policy.is_alone:
         stop_rule = await _played(task, graph, casts, work, is_resumed, servers)
     else:
         stop_rule = await _played_by_workers(task, casts, work, judging)
-    _tell_changes(task, casts, _changes(task), told)  # such as changes that occur only in requests with tools
+    _report_changes(task, casts, _changes(task), reported)  # such as changes that occur only in requests with tools
     ended = Ended(store.path, stop_rule.done, stop_rule.failed, not stop_rule.is_draining, stop_rule.stopped, judging)
     task.tell(ended)
     return ended
@@ -397,20 +399,20 @@ def _changes(task: OpenRun) -> set[tuple[str, str]]:
     return {(role, each) for role, texts in task.store.changes().items() for text in texts for each in text.split("; ")}
 
 
-def _tell_changes(
+def _report_changes(
     task: OpenRun,
     casts: Sequence[Mapping[str, ModelBinding]],
     changes: set[tuple[str, str]],
-    told: set[tuple[str, str]],
+    reported: set[tuple[str, str]],
 ) -> None:
     """Report settings that were not sent as configured and not reported before, with the models of the role."""
     by_role: dict[str, list[str]] = {}
-    for role, change in sorted(changes - told):
+    for role, change in sorted(changes - reported):
         by_role.setdefault(role, []).append(change)
     for role, found in by_role.items():
         models = ", ".join(dict.fromkeys(cast[role].model for cast in casts if role in cast))
         task.tell(Notice(f"not sent as configured, {role} ({models}): {'; '.join(found)}"))
-    told |= changes
+    reported |= changes
 
 
 async def _played_by_workers(
@@ -535,27 +537,29 @@ def judging_graph(recipe: Recipe) -> Graph:
 
 def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> JudgementSet:
     """Return the set of judgements with this name to continue, or a new set."""
-    wanted = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
+    requested = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
-    kept = {OWN_JUDGEMENTS: "the run's own judgements", PANEL: "the panel of several judges"}
-    if wanted.name in kept and wanted.name not in existing.keys() - {OWN_JUDGEMENTS}:
-        raise RunError(f"name {wanted.name!r} is reserved for {kept[wanted.name]}; give another name", setting="name")
-    if existing.get(wanted.name) == wanted:
-        return wanted
-    if wanted.name not in existing or not store.has_judged(wanted.name):  # a set may be empty
-        store.add_judgement_set(wanted)
-    else:
-        theirs = ", ".join(existing[wanted.name].model_names.values())
-        if existing[wanted.name].model_names == wanted.model_names:
-            theirs += " with other prompts, temperature, address, reply limits or parameters"
+    reserved = {OWN_JUDGEMENTS: "the run's own judgements", PANEL: "the panel of several judges"}
+    if requested.name in reserved and requested.name not in existing.keys() - {OWN_JUDGEMENTS}:
         raise RunError(
-            f"name {wanted.name!r}: the existing set with that name was made by {theirs}; give another name",
+            f"name {requested.name!r} is reserved for {reserved[requested.name]}; give another name", setting="name"
+        )
+    if existing.get(requested.name) == requested:
+        return requested
+    if requested.name not in existing or not store.has_judged(requested.name):  # a set may be empty
+        store.add_judgement_set(requested)
+    else:
+        makers = ", ".join(existing[requested.name].model_names.values())
+        if existing[requested.name].model_names == requested.model_names:
+            makers += " with other prompts, temperature, address, reply limits or parameters"
+        raise RunError(
+            f"name {requested.name!r}: the existing set with that name was made by {makers}; give another name",
             setting="name",
         )
-    return wanted
+    return requested
 
 
-def tell_unplayed(
+def report_unplayed(
     tell: Callable[[Event], None], given: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
 ) -> None:
     """Report settings for a model that plays no role; its name may be mistyped."""

@@ -64,12 +64,12 @@ def build_app(arguments: list[str]) -> typer.Typer:
     )
     app.callback()(_common)
     names = [*_REGISTERED, *_COMMANDS]
-    wanted = arguments[:1]
-    for name in wanted if set(wanted) & set(names) else names:
+    requested = arguments[:1]
+    for name in requested if set(requested) & set(names) else names:
         if name in _REGISTERED:
             _REGISTERED[name](app, arguments)
         else:
-            _add(app, _COMMANDS[name], wanted == [name])
+            _add(app, _COMMANDS[name], requested == [name])
     return app
 
 

@@ -63,8 +63,8 @@ def describe(
     from .flags import trust as trusting
     from .reporting import print_tables, write_report
 
-    wanted = SimilarTexts.wanted(embedder, alike)
-    found = describe_path(path, against or [], where=where, trust=trusting(trust), alike=wanted, like=like)
+    detector = SimilarTexts.from_options(embedder, alike)
+    found = describe_path(path, against or [], where=where, trust=trusting(trust), alike=detector, like=like)
     if card:
         say(str(add_to_card(path, found)))
     if out is not None:
@@ -95,9 +95,9 @@ def push(
     done = pushed(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
     for file in done.files:
         say(f"{file}  {(folder / file).stat().st_size:,} bytes")
-    said = f"{counted(len(done.files), 'files')}, {done.bytes:,} bytes, licence {done.licence}"
+    summary = f"{counted(len(done.files), 'files')}, {done.bytes:,} bytes, licence {done.licence}"
     if done.url is None:
         seen = "public" if public else "private"
-        say(f"{said}: nothing was sent; --yes sends it to {repository} ({seen}, if it is created)")
+        say(f"{summary}: nothing was sent; --yes sends it to {repository} ({seen}, if it is created)")
     else:
-        say(f"{said}: sent to {done.url}")
+        say(f"{summary}: sent to {done.url}")

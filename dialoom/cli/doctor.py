@@ -262,7 +262,7 @@ async def _model(
     if answered.state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
         checks.append(await _answered(gateway, _request(binding, _QUESTION, Verdict)))
         if not model.startswith(OFFLINE):
-            checks.append(await _held(gateway, _request(binding, _OFF_SHAPE, Verdict), shapes))
+            checks.append(await _schema_enforcement(gateway, _request(binding, _OFF_SHAPE, Verdict), shapes))
     return checks
 
 
@@ -290,16 +290,16 @@ async def _answered(gateway: Gateway, request: Request, changes: dict[str, str] 
 
 def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int]) -> Check:
     """Check that a recipe's largest requests fit into the context window that a server reports."""
-    said = f"context window of {window.tokens:,} tokens"
+    message = f"context window of {window.tokens:,} tokens"
     for role, tokens in largest.items():
         if (reason := misfit(role, binding, tokens, window)) is not None:
             return Check("context", binding.model, State.FAILED, reason)
     if largest:
-        said += f"; the recipe's largest request has {max(largest.values()):,}"
-    return Check("context", binding.model, State.OK, said)
+        message += f"; the recipe's largest request has {max(largest.values()):,}"
+    return Check("context", binding.model, State.OK, message)
 
 
-async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
+async def _schema_enforcement(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
     """Check that the server enforces the schema against the prompt, so that replies always have the right format.
 
     A schema that was explicitly requested and is not enforced is a failure; in `auto` mode it is not.

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `export` to the commands; its recipe is the recipe of the run in the arguments."""
-    wanted = arguments[:1] == ["export"]
-    recipe = _recipe(arguments[1:]) if wanted else None
+    is_export = arguments[:1] == ["export"]
+    recipe = _recipe(arguments[1:]) if is_export else None
     # If the run cannot be read, that error should be reported instead of an unknown flag.
-    settings = {"ignore_unknown_options": True, "allow_extra_args": True} if wanted and recipe is None else {}
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True} if is_export and recipe is None else {}
     flags: Flags = {}
     text = "Write a run's finished scenarios in plan order, for other programs."
     if recipe is not None:

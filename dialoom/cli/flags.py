@@ -76,16 +76,16 @@ def with_flags(
     hints = get_type_hints(command, localns=names, include_extras=True)
     parameters = inspect.signature(command).parameters.values()
     own = [each.replace(annotation=hints[each.name]) for each in parameters if each.kind is not each.VAR_KEYWORD]
-    mine = {each.name for each in own}
+    own_names = {each.name for each in own}
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in flags.items()
-        if name not in mine
+        if name not in own_names
     ]
 
     @functools.wraps(command)
     def taking_flags(**values: Any) -> None:
-        arguments = {name: values.pop(name) for name in mine}
+        arguments = {name: values.pop(name) for name in own_names}
         with read(values) as given:
             command(**arguments, **given)
 

@@ -51,9 +51,9 @@ def print_status(path: Path, as_json: bool) -> None:
         later = [each for each in run.judgement_sets if each.name != OWN_JUDGEMENTS]
     status, bounds, is_played = progress.status, progress.bounds, progress.is_played
     if as_json:
-        told = _status_for_programs(config, status, later)
-        told["check_errors"] = [asdict(each) for each in progress.check_errors]
-        say_json({**told, "not_sent_as_configured": changes, "is_being_written": is_played, **bounds.as_json()})
+        data = _status_for_programs(config, status, later)
+        data["check_errors"] = [asdict(each) for each in progress.check_errors]
+        say_json({**data, "not_sent_as_configured": changes, "is_being_written": is_played, **bounds.as_json()})
         return
     prompts = f", prompts {', '.join(config.prompts)}" if config.prompts else ""
     say(f"{path}: {config.recipe}, seed {config.seed}{prompts}")
@@ -208,9 +208,9 @@ def list_scenarios(
             ending = episode.outcome.ended_by
             if as_json:
                 known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
-                told = {"scores": {name: float(score) for name, score in scores.items()}}
-                told_faults = {"faults": None if faults is None else dialogue_faults(faults)}
-                say_json({**known, **told, **told_faults, **({} if words is None else {"match": words})})
+                scored = {"scores": {name: float(score) for name, score in scores.items()}}
+                fault_data = {"faults": None if faults is None else dialogue_faults(faults)}
+                say_json({**known, **scored, **fault_data, **({} if words is None else {"match": words})})
                 continue
             known = {**scores, **({} if faults is None or not ending else {"faults": dialogue_faults(faults)})}
             cells = [f"{known[name]:.3g}" if name in known else "-" for name in metrics]
@@ -237,15 +237,15 @@ def _snippet(words: str, search: str) -> str:
 
 def _progress() -> Callable[[str, int, int], None]:
     """Return a callback that displays the progress of building a search index; only on a terminal."""
-    is_told = False
+    is_reported = False
 
-    def tell(_what: str, _done: int, of: int) -> None:
-        nonlocal is_told
-        if not is_told and sys.stderr.isatty():
-            is_told = True
+    def report(_what: str, _done: int, of: int) -> None:
+        nonlocal is_reported
+        if not is_reported and sys.stderr.isatty():
+            is_reported = True
             say(f"indexing the messages of {of:,} conversations; later searches use the index", err=True)
 
-    return tell
+    return report
 
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:
@@ -335,8 +335,8 @@ def _print_episode(
         mark = failing[what].marks if (what := subject_of(judgement)) in failing else ""
         score = judgement.status if judgement.score is None else f"{judgement.score}{mark}"
         of = f" ({judgement.target}{turn}): "
-        told = ((judgement.metric, "bold"), of, (score, "bold"), " ", (judgement.explanation, "dim"))
-        console.print(Text.assemble("  ", *told))
+        parts = ((judgement.metric, "bold"), of, (score, "bold"), " ", (judgement.explanation, "dim"))
+        console.print(Text.assemble("  ", *parts))
     judged = [subject_of(judgement) for judgement in episode.outcome.judgements]
     for what, each in failing.items():
         if what in judged:

@@ -124,7 +124,7 @@ def retry_run(
     work = aretry(path, failed=failed or None, scenarios=scenarios, unparsed=unparsed, judging=judging, **calls)
     run_with_display(work, watcher)
     if unparsed and watcher.exit_code() == EXIT_DONE:
-        _say_what_is_unparsed(path, judging, rejudge)
+        _print_unparsed(path, judging, rejudge)
     return watcher.exit_code()
 
 
@@ -229,9 +229,9 @@ def _found(run: Run) -> str:
     """Return lines about the faults that the rules found, and about languages that the rules do not fully cover."""
     found, status = list(run.faults()), run.status()
     ids = {episode.id for episode, _ in found}
-    told = f"{run.path}: {len(found):,} faults in {len(ids):,} of {status.done:,} dialogues"
-    told += f"; for details, run: dialoom report {run.path} --table faults" if found else ""
-    return f"{told}\n{reduced_shares(status.languages, status.gated)}"
+    summary = f"{run.path}: {len(found):,} faults in {len(ids):,} of {status.done:,} dialogues"
+    summary += f"; for details, run: dialoom report {run.path} --table faults" if found else ""
+    return f"{summary}\n{reduced_shares(status.languages, status.gated)}"
 
 
 def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Result:
@@ -260,7 +260,7 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
             raise typer.Exit(EXIT_INTERRUPTED) from error
 
 
-def _say_what_is_unparsed(path: Path, name: str | None, again: str) -> None:
+def _print_unparsed(path: Path, name: str | None, again: str) -> None:
     if left := RunReader(path).unparsed(name):
         say(
             f"{left:,} judgements are still unparsed: their new replies could not be parsed, or the recipe makes "
@@ -301,7 +301,7 @@ def _how(estimate: CostEstimate) -> str:
 def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
     """Return warnings about bounds that the run would reach before its end, and about missing prices."""
     total = estimate.total
-    told = [
+    lines = [
         f"--price {model}=IN,OUT would include the cost of {role}"
         for role, model, expected in estimate.by_role
         if expected.cost is None
@@ -313,8 +313,8 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
         ("--max-cost", budget.max_cost, total.cost),
     ):
         if bound is not None and expected is not None and expected > bound:
-            told.append(f"{name} {bound:g} would be exceeded before the run is done")
-    return told
+            lines.append(f"{name} {bound:g} would be exceeded before the run is done")
+    return lines
 
 
 def _tokens_and_cost(expected: Expected) -> str:

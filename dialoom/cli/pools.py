@@ -92,7 +92,7 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
     """Carry out `dialoom personas check`."""
     repairs = Repairs()
     lines = list(entries_of(path, repairs))
-    entries, twins = _told_apart(lines)
+    entries, twins = _separated(lines)
     if not entries:
         raise RunError(f"{path}: the pool contains no texts")
     try:
@@ -139,7 +139,9 @@ def _read(path: Path) -> list[PoolEntry]:
     return entries
 
 
-def _told_apart(lines: list[tuple[int, PoolEntry]]) -> tuple[list[tuple[int, PoolEntry]], list[tuple[int, int, str]]]:
+def _separated(
+    lines: list[tuple[int, PoolEntry]],
+) -> tuple[list[tuple[int, PoolEntry]], list[tuple[int, int, str]]]:
     """Separate first occurrences of texts from duplicates (the line, the line of the first occurrence, and the id)."""
     first: dict[str, int] = {}
     own: list[tuple[int, PoolEntry]] = []

@@ -90,7 +90,7 @@ def report_cost(paths: list[Path], out: Path | None) -> None:
     if len(paths) > 1:
         for table, path in zip(tables, paths, strict=True):
             table.name, table.title = f"{table.name}-{path.stem}", f"{table.title}: {path.name}"
-    _say_how_to_state_prices(tables)
+    _print_price_hint(tables)
     if out is not None:
         write_report(Report("Calls", tables, ()), out)
     else:
@@ -117,7 +117,7 @@ def write_report(found: Report, out: Path) -> None:
         say(f"the earlier report in {out} is replaced")
 
 
-def _say_how_to_state_prices(tables: Sequence[Table]) -> None:
+def _print_price_hint(tables: Sequence[Table]) -> None:
     """Print a hint on how to state prices below a table in which a price is unknown."""
     for table in tables:
         costs = [row[table.columns.index("US dollars")] for row in table.rows]
@@ -151,13 +151,13 @@ def _pieces(table: Table, console: Console) -> Iterator[RichTable]:
     """
     width = console.width if console.is_terminal else _ENDLESS
     rows = list(texts_of(table))
-    told = _telling(table)
-    rest = list(range(len(told), len(table.columns)))
+    keys = _key_columns(table)
+    rest = list(range(len(keys), len(table.columns)))
     while True:
         count = len(rest)
-        while count > 1 and _width(_rich(table, rows, [*told, *rest[:count]]), console) > width:
+        while count > 1 and _width(_rich(table, rows, [*keys, *rest[:count]]), console) > width:
             count -= 1
-        piece = _rich(table, rows, [*told, *rest[:count]])
+        piece = _rich(table, rows, [*keys, *rest[:count]])
         if not console.is_terminal:
             console.width = max(console.width, _width(piece, console))
         yield piece
@@ -166,7 +166,7 @@ def _pieces(table: Table, console: Console) -> Iterator[RichTable]:
             return
 
 
-def _telling(table: Table) -> list[int]:
+def _key_columns(table: Table) -> list[int]:
     """Return the columns that identify a row: the leading columns of text or, if there are none, the first column."""
     texts = itertools.takewhile(
         lambda number: all(isinstance(row[number], str) for row in table.rows), range(len(table.columns))

@@ -32,21 +32,21 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    wanted = _wanted(arguments)
+    requested = _requested_recipe(arguments)
     names = recipe_names()
-    if wanted is not None and wanted.endswith(".py"):
-        say(f"dialoom: recipe {wanted!r} is a file; name the recipe in it: {wanted}:NAME", err=True)
+    if requested is not None and requested.endswith(".py"):
+        say(f"dialoom: recipe {requested!r} is a file; name the recipe in it: {requested}:NAME", err=True)
         raise SystemExit(EXIT_USAGE)
-    if wanted is not None and (is_recipe(wanted) or Path(wanted).is_file()):
-        _add(runs, wanted)
-        names = [name for name in names if name != wanted]
-    is_listed = wanted is None and arguments[:1] == ["run"] and words_so_far() is None
+    if requested is not None and (is_recipe(requested) or Path(requested).is_file()):
+        _add(runs, requested)
+        names = [name for name in names if name != requested]
+    is_listed = requested is None and arguments[:1] == ["run"] and words_so_far() is None
     for name in names:
         runs.command(name, help=_summary(name) if is_listed else "")(unread)
     app.add_typer(runs, name="run")
 
 
-def _wanted(arguments: list[str]) -> str | None:
+def _requested_recipe(arguments: list[str]) -> str | None:
     """Return the recipe that follows `run` in the arguments."""
     if "run" not in arguments[:1]:
         return None

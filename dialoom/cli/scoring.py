@@ -48,7 +48,7 @@ def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed:
     )
     card = run_with_display(work, watcher)
     _show(card)
-    _say_written(card, folder)
+    _print_written(card, folder)
     if card.pending:
         return watcher.exit_code() or EXIT_STOPPED
     return EXIT_SOME_FAILED if card.failed else EXIT_DONE
@@ -63,7 +63,7 @@ def compare_scorecards(folders: list[Path], out: Path | None, allow_different_us
         if any(out.resolve() == folder.resolve() for folder in folders) and len(folders) > 1:
             raise RunError(f"-o {out} is one of the scorecards; give another folder for the combined page")
         card.write(out)
-        _say_written(card, out)
+        _print_written(card, out)
 
 
 def print_suite(suite: str | None) -> None:
@@ -78,7 +78,7 @@ def _show(card: Scorecard) -> None:
     print_tables(table for table in card.report.tables if table.name not in PROVENANCE_TABLES)
 
 
-def _say_written(card: Scorecard, folder: Path) -> None:
+def _print_written(card: Scorecard, folder: Path) -> None:
     say(f"the page is {folder / 'index.html'}")
     if card.report.charts and not can_draw():
         say(f"no charts were drawn, because matplotlib is not installed: {HOW_TO_INSTALL}")

@@ -193,7 +193,7 @@ class _Declared(NamedTuple):
 
 def _declared(kind: Any) -> Iterator[_Declared]:
     """Yield the settings of a kind that the command line can give; for a budget, each of its bounds."""
-    kept = model_of(LimitSettings).model_fields
+    limits = model_of(LimitSettings).model_fields
     fields = {**model_of(kind).model_fields}
     if "budget" in fields:
         fields = {**Budget.model_fields, **fields}
@@ -202,7 +202,7 @@ def _declared(kind: Any) -> Iterator[_Declared]:
         for flag in metadata:
             if isinstance(flag, Flag):
                 by_name = next((each for each in metadata if isinstance(each, ByName)), None)
-                yield _Declared(name, field, flag, by_name, name in kept or name in Budget.model_fields)
+                yield _Declared(name, field, flag, by_name, name in limits or name in Budget.model_fields)
 
 
 def flags_for(kind: type[Any], without: Collection[str] = ()) -> Flags:

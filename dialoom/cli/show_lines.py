@@ -66,37 +66,37 @@ def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
 
 def _head(call: Mapping[str, Any]) -> Text:
     tokens = " + ".join("?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens"))
-    told = [f"step {call['step']}", call["model"], f"{tokens} tokens"]
-    told += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
-    told += [f"ask {call['ask']}"] if call["ask"] > 1 else []
-    told += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
-    told += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
+    parts = [f"step {call['step']}", call["model"], f"{tokens} tokens"]
+    parts += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
+    parts += [f"ask {call['ask']}"] if call["ask"] > 1 else []
+    parts += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
+    parts += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
     role = (call["role"], f"bold {_COLOURS.get(call['role'], 'magenta')}")
     where = "" if call["node"] == call["role"] else f" in {call['node']}"
     rejected = (", rejected", "bold red") if call["rejected"] else ("", "")
-    return Text.assemble(role, (f"{where}: {', '.join(told)}", "dim"), rejected)
+    return Text.assemble(role, (f"{where}: {', '.join(parts)}", "dim"), rejected)
 
 
 def bound_lines(bounds: BudgetStatus, run: str) -> list[str]:
     """Return the bounds and their usage as lines for people."""
-    told = [*_bounds(bounds)]
+    lines = [*_bounds(bounds)]
     for what, rates in (("requests", bounds.limits.rpm), ("tokens", bounds.limits.tpm)):
-        told += [f"{model or 'every model'}: at most {rate:,} {what} per minute" for model, rate in rates.items()]
-    told += [
+        lines += [f"{model or 'every model'}: at most {rate:,} {what} per minute" for model, rate in rates.items()]
+    lines += [
         f"{role or 'every role'}: at most {seconds:g} s per attempt" for role, seconds in bounds.limits.timeouts.items()
     ]
-    told += [f"{model}: context window of {window:,} tokens" for model, window in bounds.limits.context.items()]
-    told += [f"{model}: priced {_priced(price)} per million tokens" for model, price in bounds.limits.prices.items()]
-    told += [
+    lines += [f"{model}: context window of {window:,} tokens" for model, window in bounds.limits.context.items()]
+    lines += [f"{model}: priced {_priced(price)} per million tokens" for model, price in bounds.limits.prices.items()]
+    lines += [
         f"{model}: {each.attempts:,} attempts failed, {each.throttled:,} of them throttled"
         for model, each in bounds.failed_attempts.items()
     ]
-    told += [
+    lines += [
         f"{count:,} scenarios have unparsed judgements to repeat in {name!r}: dialoom retry {run} --unparsed "
         f"--judging {name!r}"
         for name, count in bounds.rejudgings.items()
     ]
-    return told
+    return lines
 
 
 def budget_flags(bounds: BudgetStatus) -> str:
@@ -113,14 +113,14 @@ def _bounds(bounds: BudgetStatus) -> list[str]:
     budget, taken = bounds.limits.budget, bounds.spend
     if taken is None:
         return []
-    told = []
+    lines = []
     if budget.max_calls is not None:
-        told.append(f"{taken.calls:,} of {budget.max_calls:,} calls")
+        lines.append(f"{taken.calls:,} of {budget.max_calls:,} calls")
     if budget.max_tokens is not None:
-        told.append(f"{taken.tokens:,} of {budget.max_tokens:,} tokens")
+        lines.append(f"{taken.tokens:,} of {budget.max_tokens:,} tokens")
     if budget.max_cost is not None:
-        told.append(f"${taken.cost:,.4f} of ${budget.max_cost:,.4f}")
-    return [f"budget: {', '.join(told)} used"]
+        lines.append(f"${taken.cost:,.4f} of ${budget.max_cost:,.4f}")
+    return [f"budget: {', '.join(lines)} used"]
 
 
 def _priced(price: Price) -> str:

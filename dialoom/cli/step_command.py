@@ -104,10 +104,10 @@ def _recipe(arguments: list[str]) -> str | None:
     """Return the recipe that follows `step`; `None` if no recipe follows."""
     if "step" not in arguments[:1]:
         return None
-    wanted = next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
-    if wanted is None or (Path(wanted).is_file() and not is_study(wanted)):
+    first = next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
+    if first is None or (Path(first).is_file() and not is_study(first)):
         return None
-    return wanted if is_recipe(wanted) else None
+    return first if is_recipe(first) else None
 
 
 def _step(

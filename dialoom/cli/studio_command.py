@@ -41,7 +41,7 @@ def studio(
 
     addresses: list[str] = []
 
-    def told(address: str) -> None:
+    def print_address(address: str) -> None:
         addresses.append(address)
         if len(addresses) > 1:
             say(f"this address has been used; for another browser: {address}")
@@ -52,7 +52,7 @@ def studio(
             _open(address)
 
     with suppress(KeyboardInterrupt):
-        serve(runs, host=host, port=port, allow_remote=allow_remote, trust=trust, on_address=told)
+        serve(runs, host=host, port=port, allow_remote=allow_remote, trust=trust, on_address=print_address)
 
 
 def _open(address: str) -> None:

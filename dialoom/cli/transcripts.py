@@ -71,8 +71,8 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
         )
         return EXIT_SOME_FAILED
     _write(folder, name, talks.name, done)
-    said = ", ".join(f"{kind} of {counts[kind]:,}" for kind in _PARTS)
-    say(f"{folder} is written: {len(done):,} users; inferred: {said}; no evidence was found for the others")
+    inferred = ", ".join(f"{kind} of {counts[kind]:,}" for kind in _PARTS)
+    say(f"{folder} is written: {len(done):,} users; inferred: {inferred}; no evidence was found for the others")
     return code
 
 

@@ -89,7 +89,7 @@ class Watcher:
         self._has_played = False
         self._throttled: dict[str, int] = {}
         self._away: set[str] = set()
-        self._told: Counter[tuple[str, str]] = Counter()
+        self._failures: Counter[tuple[str, str]] = Counter()
         self._run: RunReader | None = None
         self._started = self._shown = time.monotonic()
         self._console = HarmlessConsole(stderr=True)
@@ -112,7 +112,7 @@ class Watcher:
             case Planned():
                 self._planned(event)
             case Retrying():
-                _say_what_is_retried(event)
+                _report_retrying(event)
             case Started():
                 self._begin(event)
             case ScenarioDone():
@@ -120,14 +120,14 @@ class Watcher:
                 self._show()
             case ScenarioFailed():
                 self._failed += 1
-                self._tell_failed(event)
+                self._report_failed(event)
                 self._show()
             case NodeMessage():
                 self._log.info(event.text)
             case ProviderUnreachable():
-                self._tell_away(event)
+                self._report_unreachable(event)
             case ProviderReachable():
-                self._tell_back(event)
+                self._report_reachable(event)
             case Stopping():
                 self._log.warning("stopping", reason=_worded(event))
             case Worked():
@@ -140,7 +140,7 @@ class Watcher:
         while True:
             await asyncio.sleep(_EVERY)
             if self._run is not None:
-                self._tell_throttled()
+                self._report_throttled()
                 self._show()
 
     def exit_code(self) -> int:
@@ -192,7 +192,7 @@ class Watcher:
         status, errors = self._run.status(), self._run.check_errors() if event.judging is None else []
         units = self._run.config.units
         self._rest()
-        self._tell_again()
+        self._report_repeated()
         seconds = time.monotonic() - self._started
         say(
             f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
@@ -235,23 +235,23 @@ class Watcher:
         if due:
             self._shown = now
         if self._bar is not None:
-            self._bar.show(finished, self._standing().figures() if due or finished == 1 else None)
+            self._bar.show(finished, self._current_progress().figures() if due or finished == 1 else None)
         elif due:
             self._log_progress(finished)
 
     def _log_progress(self, finished: int) -> None:
         if not self._json:
-            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=self._told_figures())
+            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=self._figures_text())
             return
-        standing = self._standing()
-        usage = standing.usage
+        current = self._current_progress()
+        usage = current.usage
         self._log.info(
             self._what,
             finished=finished,
             total=self._total,
             failed=self._failed,
             waiting_for=sorted(self._away),
-            unparsed=standing.unparsed,
+            unparsed=current.unparsed,
             calls=usage.calls,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -260,21 +260,21 @@ class Watcher:
             **self._longest(),
         )
 
-    def _tell_failed(self, event: ScenarioFailed) -> None:
+    def _report_failed(self, event: ScenarioFailed) -> None:
         """Report a failure. Each cause is printed once, and its count at the end; JSON output reports every failure."""
         cause = (str(event.fault), event.error)
-        self._told[cause] += 1
-        if self._json or self._told[cause] == 1:
+        self._failures[cause] += 1
+        if self._json or self._failures[cause] == 1:
             self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
 
-    def _tell_again(self) -> None:
+    def _report_repeated(self) -> None:
         """Print how often each cause of failures recurred after it was printed."""
-        for (_, error), times in self._told.items():
+        for (_, error), times in self._failures.items():
             if times > 1 and not self._json:
                 say(f"the same error {times - 1:,} more times: {_shortened(error)}")
-        self._told.clear()
+        self._failures.clear()
 
-    def _tell_away(self, event: ProviderUnreachable) -> None:
+    def _report_unreachable(self, event: ProviderUnreachable) -> None:
         self._away.add(event.provider)
         if self._json:
             self._log.warning("provider unavailable", **asdict(event))
@@ -284,14 +284,14 @@ class Watcher:
             f"{duration(event.pause)}, stopping after {duration(event.patience)}"
         )
 
-    def _tell_back(self, event: ProviderReachable) -> None:
+    def _report_reachable(self, event: ProviderReachable) -> None:
         self._away.discard(event.provider)
         if self._json:
             self._log.info("provider available", **asdict(event))
         else:
             self._log.info(f"provider {event.provider} is available again after {duration(event.seconds)}")
 
-    def _tell_throttled(self) -> None:
+    def _report_throttled(self) -> None:
         """Report each model whose provider has rejected calls since the last report."""
         for model, state in self.control.limits.items():
             more = state.throttled - self._throttled.get(model, 0)
@@ -300,7 +300,7 @@ class Watcher:
                 paused = {"paused": f"{state.paused:.0f} s"} if state.paused else {}
                 self._log.warning("throttled", model=model, calls=more, limit=state.limit, **paused)
 
-    def _standing(self) -> Standing:
+    def _current_progress(self) -> Standing:
         assert self._run is not None
         return Standing(
             finished=self._done + self._failed,
@@ -312,8 +312,8 @@ class Watcher:
             limits=dict(self.control.limits),
         )
 
-    def _told_figures(self) -> str:
-        return " · ".join([*self._standing().figures(), *self._notices()])
+    def _figures_text(self) -> str:
+        return " · ".join([*self._current_progress().figures(), *self._notices()])
 
     def _notices(self) -> list[str]:
         """Return a line for each cause of waiting, which is shown below the bar or at the end of a log line."""
@@ -363,7 +363,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + "..."
 
 
-def _say_what_is_retried(event: Retrying) -> None:
+def _report_retrying(event: Retrying) -> None:
     if event.failed is not None:
         what = "scenarios" if event.judging is None else "judgings"
         say(f"{event.failed:,} failed {what} are retried")

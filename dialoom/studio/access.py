@@ -207,20 +207,20 @@ async def _refuse(scope: Scope, send: Send, status: int, title: str, text: str) 
 
 
 async def _answer(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-    told = {**headers, **HEADERS, "content-length": str(len(body))}
-    listed = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told.items()]
+    fields = {**headers, **HEADERS, "content-length": str(len(body))}
+    listed = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": status, "headers": listed})
     await send({"type": "http.response.body", "body": body})
 
 
 def _with_headers(send: Send) -> Send:
     """Return a sender that adds the common headers to responses, and drops headers that would allow other origins."""
-    ours = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in HEADERS.items()]
+    added = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in HEADERS.items()]
 
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            kept = [(name, value) for name, value in message.get("headers", ()) if _is_kept(name)]
-            message = {**message, "headers": [*kept, *ours]}
+            retained = [(name, value) for name, value in message.get("headers", ()) if _is_kept(name)]
+            message = {**message, "headers": [*retained, *added]}
         await send(message)
 
     return sent

@@ -30,7 +30,7 @@ class Spot:
     number: int | None = None
 
 
-def kept_from_acting(path: Path) -> str:
+def reason_read_only(path: Path) -> str:
     """Return the reason why a file can only be read; empty if it can be written."""
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         return "This file is read-only, so you can view it but not change anything."
@@ -79,7 +79,7 @@ class Work:
         return await self._task
 
     async def _act(self) -> Spot:
-        opened = self.run.step(self.scenario, branch=self.place.branch, on_event=self._told)
+        opened = self.run.step(self.scenario, branch=self.place.branch, on_event=self._emit)
         async with opened as stepper:
             if self.place.number is not None and (await stepper.here()).number != self.place.number:
                 await stepper.goto(self.place.number)
@@ -89,7 +89,7 @@ class Work:
     def _pass(self, _stop: Stop) -> None:
         self.passed += 1
 
-    def _told(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         if isinstance(event, NodeMessage | Notice):
             self.notes.append(event.text)
 

@@ -60,11 +60,11 @@ class _Keeping:
         """Answer a request, and add a header that states how long the answer may be cached."""
         path = scope.get("path", "")
         is_kept = path.startswith(_OF_LIBRARY) and not path.startswith(f"{_OF_LIBRARY}dynamic_resources/")
-        kept = [(name.encode(), value.encode()) for name, value in _KEPT.items()] if is_kept else []
+        caching = [(name.encode(), value.encode()) for name, value in _KEPT.items()] if is_kept else []
 
         async def sent(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *kept]}
+                message = {**message, "headers": [*message.get("headers", ()), *caching]}
             await send(message)
 
         await self._app(scope, receive, sent)

@@ -13,7 +13,7 @@ from dialoom.prompts.messages import call_text
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.reading.conversations import MarkedMessage, RequestDiff
 
-from .parts import element, folded, on_opening, said, text
+from .parts import element, folded, on_opening, text, verbatim
 from .wording import many
 
 _SAME = 4
@@ -23,13 +23,13 @@ _SAME = 4
 def figures(call: Mapping[str, Any]) -> str:
     """Return the figures of a call: tokens, tokens from the provider's cache and of reasoning, cost, time, attempts."""
     tokens = ["?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens")]
-    told = ["tokens unknown" if tokens == ["?", "?"] else f"{' + '.join(tokens)} tokens"]
-    told += [f"{call[f'{kind}_tokens']:,} {kind}" for kind in ("cached", "reasoning") if call[f"{kind}_tokens"]]
-    told += ["price unknown" if call["cost"] is None else f"${call['cost']:,.4f}"]
-    told += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
-    told += [f"{call['attempts']} attempts"] if (call["attempts"] or 1) > 1 else []
-    told += [f"replayed {call['replays']} ×"] if call["replays"] else []
-    return " · ".join(told)
+    parts = ["tokens unknown" if tokens == ["?", "?"] else f"{' + '.join(tokens)} tokens"]
+    parts += [f"{call[f'{kind}_tokens']:,} {kind}" for kind in ("cached", "reasoning") if call[f"{kind}_tokens"]]
+    parts += ["price unknown" if call["cost"] is None else f"${call['cost']:,.4f}"]
+    parts += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
+    parts += [f"{call['attempts']} attempts"] if (call["attempts"] or 1) > 1 else []
+    parts += [f"replayed {call['replays']} ×"] if call["replays"] else []
+    return " · ".join(parts)
 
 
 def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
@@ -39,12 +39,12 @@ def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[s
 
     async def fill() -> None:
         shown = await asyncio.to_thread(run.request, call["call"], None if before is None else before["call"])
-        told = (
+        parts = (
             [call["model"], call["prompt"], f"sample {call['sample']}"]
             if call["sample"]
             else [call["model"], call["prompt"]]
         )
-        text("div", " · ".join(told), "quiet small")
+        text("div", " · ".join(parts), "quiet small")
         text("div", figures(call), "quiet small number")
         request(shown)
         text("div", "answered", "label")
@@ -58,8 +58,8 @@ def request(shown: RequestDiff) -> None:
     new = sum(each.mark == "new" for each in shown.messages)
     if shown.has_before:
         gone = sum(each.mark == "gone" for each in shown.messages)
-        told = f"request: {many(len(shown.messages) - gone, 'message')}, {new} of them new since the previous call"
-        text("div", told + (f", {gone} removed" if gone else ""), "label")
+        summary = f"request: {many(len(shown.messages) - gone, 'message')}, {new} of them new since the previous call"
+        text("div", summary + (f", {gone} removed" if gone else ""), "label")
     else:
         text("div", f"request: {many(len(shown.messages), 'message')}", "label")
     if shown.tools:
@@ -77,11 +77,11 @@ def request(shown: RequestDiff) -> None:
 def reply(call: Mapping[str, Any]) -> None:
     """Add the reply of a call."""
     if call["error"]:
-        said(call["error"], "said bad")
+        verbatim(call["error"], "said bad")
     if call["reply"]:
-        said(call["reply"], "said block")
+        verbatim(call["reply"], "said block")
     for each in call["tool_calls"]:
-        said(call_text(each), "said mono block")
+        verbatim(call_text(each), "said mono block")
     if call["finish_reason"] in BROKEN_OFF:
         text("div", f"({BROKEN_OFF[call['finish_reason']]})", "quiet small")
 
@@ -91,9 +91,9 @@ def message_block(message: ChatMessage, mark: str = "same") -> None:
     with element("div", f"asked {mark}"):
         text("div", message["role"] + {"new": " · new", "gone": " · gone"}.get(mark, ""), "label")
         if message["content"]:
-            said(message["content"])
+            verbatim(message["content"])
         for each in message.get("tool_calls", ()):
-            said(f"calls {call_text(each)}", "said mono")
+            verbatim(f"calls {call_text(each)}", "said mono")
 
 
 def _messages(messages: Sequence[MarkedMessage]) -> None:

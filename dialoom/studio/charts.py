@@ -104,10 +104,10 @@ def _point(chart: Chart, series: Series, place: int, counts: Counts) -> dict[str
     x, y = series.x[place], series.y[place]
     where = chart.names[int(x)] if chart.names else f"{x:g}"
     interval = (series.low[place], series.high[place]) if series.low and series.high else (None, None)
-    told = [f"{series.label}, {where}", _value(y, *interval)]
+    lines = [f"{series.label}, {where}", _value(y, *interval)]
     if y is not None and (number := counts.get(round(y, 9))) is not None:
-        told.append(f"n = {number:,}")
-    return {"value": [where if chart.names else x, y], "tooltip": {"formatter": _plain("\n".join(told))}}
+        lines.append(f"n = {number:,}")
+    return {"value": [where if chart.names else x, y], "tooltip": {"formatter": _plain("\n".join(lines))}}
 
 
 def _intervals(series: Series, colour: str, is_bar: bool) -> list[dict[str, Any]]:
@@ -162,8 +162,8 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
         if not isinstance(cell, Estimate):
             continue
         low, high = cell.low, cell.high
-        told = [key, f"{name}: {text_of(cell, title, table.decimals.get(name))}"]
-        points.append({"value": [factor * cell.mean, key], "tooltip": {"formatter": _plain("\n".join(told))}})
+        shown = [key, f"{name}: {text_of(cell, title, table.decimals.get(name))}"]
+        points.append({"value": [factor * cell.mean, key], "tooltip": {"formatter": _plain("\n".join(shown))}})
         if low is not None and high is not None:
             ends.append([{"coord": [factor * low, key]}, {"coord": [factor * high, key]}])
     lines = {"symbol": "none", "silent": True, "lineStyle": {"color": _COLOURS[0], "type": "solid", "width": 2}}
@@ -223,6 +223,6 @@ def _value(y: float | None, low: float | None, high: float | None) -> str:
     return f"{y:.3g}" if low is None or high is None else f"{y:.3g} [{low:.3g}, {high:.3g}]"
 
 
-def _plain(told: str) -> str:
+def _plain(text: str) -> str:
     """Escape a text so that nothing in it is a placeholder or a style of the library."""
-    return told.replace("{", "(").replace("}", ")").replace("|", "/")
+    return text.replace("{", "(").replace("}", ")").replace("|", "/")

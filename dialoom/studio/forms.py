@@ -105,7 +105,7 @@ _MOST_LETTERS = 900_000
 """Maximum number of characters sent from a field, including escapes; the library limits messages to a million."""
 
 
-def _tell(most: int) -> str:
+def _sending_script(most: int) -> str:
     """Return JavaScript that sends a field's value; if the value is too long, the script shows an error instead."""
     return f"""(event) => {{
       const field = event.target, isTooLong = JSON.stringify(JSON.stringify(field.value)).length > {most};
@@ -157,9 +157,9 @@ class Field:
                 self.input = element("textarea", "input", id=name, rows=str(lines), placeholder=hint, value=value)
             else:
                 self.input = element("input", "input", id=name, placeholder=hint, value=value, autocomplete="off")
-        self.tell = _tell(most)
-        self.input.on("input", self._told, js_handler=self.tell, throttle=0.1)
-        self.input.on("change", self._told, js_handler=self.tell)
+        self.tell = _sending_script(most)
+        self.input.on("input", self._on_input, js_handler=self.tell, throttle=0.1)
+        self.input.on("change", self._on_input, js_handler=self.tell)
 
     @property
     def value(self) -> str:
@@ -178,7 +178,7 @@ class Field:
         self.input.props["value"] = value
         self.input.update()
 
-    def _told(self, event: Any) -> None:
+    def _on_input(self, event: Any) -> None:
         self._is_too_long = event.args is None
         if event.args is not None:
             self._value = str(event.args)
@@ -247,13 +247,13 @@ class Forms:
         else:
             nodes = [each.node for each in self._seen.asked]
             for each in self._seen.asked:
-                self._asked(each, each.name if nodes.count(each.node) > 1 else each.node)
+                self._request_form(each, each.name if nodes.count(each.node) > 1 else each.node)
         with element("div", "cards"):
             self._edit()
             self._models()
             self._branch()
 
-    def _asked(self, asked: NextRequest, who: str) -> None:
+    def _request_form(self, asked: NextRequest, who: str) -> None:
         """Add the next request, with actions to replace the reply."""
         with card(classes="stack"):
             with element("div", "section-head"):
@@ -298,12 +298,12 @@ class Forms:
                     found = as_json(value_at(state, path.value.strip()))
                 except (DialoomError, ValueError) as error:
                     why = str(error)
-                told.set_text(why)
+                problem.set_text(why)
                 if value.value == before:  # the user has not typed in the meantime
                     value.set(found)
 
             self._button("Set", lambda: acting.edit(path.value, value.value))
-            told = text("div", "", "small bad-text said")
+            problem = text("div", "", "small bad-text said")
             left(path, read)
             with folded("The whole state") as part:
                 pass

@@ -24,9 +24,9 @@ from dialoom.runs.report.health import Health
 from dialoom.runs.store import JudgementSet
 
 from .page import View
-from .parts import begun_with, button, element, folded, link, on_opening, said, text
+from .parts import begun_with, button, element, folded, link, on_opening, text, verbatim
 from .shell import problem
-from .wording import chosen_metrics, is_blind, kept, labelled_in, many, query_of
+from .wording import chosen_metrics, is_blind, labelled_in, list_parameters, many, query_of
 
 _CONVERSATION = "/runs/{run}/scenarios/{scenario}"
 _AS_WRITTEN = "() => emit(document.getElementById('labeller').value)"
@@ -62,7 +62,7 @@ def start(view: View) -> None:
         if found is None:
             ui.notify(f"{name} has labelled everything in this list.", type="info")
         else:
-            ui.navigate.to(view.path(_CONVERSATION, {**kept(view), "as": name}, scenario=found))
+            ui.navigate.to(view.path(_CONVERSATION, {**list_parameters(view), "as": name}, scenario=found))
 
     button.on("click", lambda event: go(str(event.args)), js_handler=_AS_WRITTEN)
     made.on("keydown.enter", lambda event: go(str(event.args)), js_handler=_AS_WRITTEN)
@@ -93,10 +93,15 @@ def go_on(view: View, after: int | None) -> None:
         if after is None:
             text("span", "You have labelled all that follow in this list.", "quiet small")
         else:
-            link("Next to label →", view.path(_CONVERSATION, kept(view), scenario=after + 1), "button", rel="label")
+            link(
+                "Next to label →",
+                view.path(_CONVERSATION, list_parameters(view), scenario=after + 1),
+                "button",
+                rel="label",
+            )
 
 
-def told(labels: Labelled | None) -> str:
+def label_count(labels: Labelled | None) -> str:
     """Return the number of a scenario's labels as text."""
     if labels is None:
         return "not labelled"
@@ -184,7 +189,7 @@ class JudgementBox:
                 agreement_up_to_now(self._view.run.run, self._shown.judging)
 
     def _address(self, **changed: str) -> str:
-        return self._view.path(_PATH, {**kept(self._view), **changed})
+        return self._view.path(_PATH, {**list_parameters(self._view), **changed})
 
     def _which(self) -> None:
         """Add the choice of a set of judgements, if there are several."""
@@ -219,8 +224,8 @@ class JudgementBox:
             text("span", "Label", "quiet")
             for metric in known:
                 left = [each for each in known if (each in chosen) != (each == metric)]
-                wanted = "" if not left or len(left) == len(known) else ",".join(left)
-                made = ui.link(metric.replace("_", " "), self._address(metrics=wanted)).classes("chip")
+                metrics = "" if not left or len(left) == len(known) else ",".join(left)
+                made = ui.link(metric.replace("_", " "), self._address(metrics=metrics)).classes("chip")
                 made.props(f'aria-current="{str(metric in chosen).lower()}"')
 
     def _labels(self) -> Sequence[GivenLabel]:
@@ -236,8 +241,8 @@ class JudgementBox:
         """Add the annotator's labels of judgements that belong only to an earlier conversation."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
-            told = f"{many(count, 'label')} of yours for judgements that only an earlier conversation has"
-            text("p", f"{told}: not counted while this conversation is the outcome.", "quiet small")
+            summary = f"{many(count, 'label')} of yours for judgements that only an earlier conversation has"
+            text("p", f"{summary}: not counted while this conversation is the outcome.", "quiet small")
 
     def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
         judgement = item.judgement
@@ -253,7 +258,7 @@ class JudgementBox:
                 if not self._is_blind:
                     text("div", word, "badge push word")
             if not self._is_blind and judgement.explanation:
-                said(judgement.explanation, "said small quiet")
+                verbatim(judgement.explanation, "said small quiet")
             if not self._is_blind and why:
                 text("div", why, "small quiet")
             if self._annotator and self._shown.episode.state == "done":
@@ -275,7 +280,7 @@ class JudgementBox:
             for line in lines:
                 with element("div", "spoken"):
                     text("span", line.role, "label")
-                    said(line.spoken)
+                    verbatim(line.spoken)
 
     def _choices(self, item: Item, given: str) -> None:
         """Add the values of the scale as buttons; pressing the current label's button removes the label."""
@@ -285,13 +290,13 @@ class JudgementBox:
 
         async def put(label: str) -> None:
             nonlocal given
-            wanted = "" if label == given else label
+            new_label = "" if label == given else label
             try:
-                await asyncio.to_thread(self._put, item, wanted)
+                await asyncio.to_thread(self._put, item, new_label)
             except DialoomError as error:
                 ui.notify(str(error), type="negative", multi_line=True)
                 return
-            given = wanted
+            given = new_label
             for name, each in made.items():
                 each.props["aria-pressed"] = str(name == given).lower()
                 each.update()
@@ -304,9 +309,9 @@ class JudgementBox:
         self._view.run.run.label(self._shown.number, item.id, self._annotator, label)
 
 
-def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement so far") -> None:
+def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement so far") -> None:
     """Add the agreement of labels and judge, computed on demand."""
-    with folded(told) as part:
+    with folded(title) as part:
         pass
 
     async def fill() -> None:
@@ -354,12 +359,12 @@ def metrics_of(view: View) -> Sequence[str] | None:
 
 def lacks_its_judgements(view: View) -> bool:
     """Return whether the address selects judgements that do not exist; the page then shows the existing ones."""
-    wanted = view.one("judging")
-    if not wanted or metrics_of(view) is not None:
+    requested = view.one("judging")
+    if not requested or metrics_of(view) is not None:
         return False
     known = [each.name for each in view.run.run.judgement_sets]
     with element("div", "problem stack", role="alert"):
-        text("div", f"{view.run.name} has no judgements named {wanted!r:.80}.")
+        text("div", f"{view.run.name} has no judgements named {requested!r:.80}.")
         with element("div", "row-of"):
             text("span", "The existing sets are:" if known else "The run has no judgements:")
             for name in known:

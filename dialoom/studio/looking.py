@@ -14,7 +14,7 @@ from dialoom.runs.stepping.gateway import text_from_reply
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
 
-from .acting import Spot, kept_from_acting
+from .acting import Spot, reason_read_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def as_json(value: Any) -> str:
 
 
 async def _looked(run: Run, scenario: str, place: Spot) -> Looked:
-    closed = await asyncio.to_thread(kept_from_acting, run.path)
+    closed = await asyncio.to_thread(reason_read_only, run.path)
     try:
         async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
             return await _around(looking, closed)
@@ -192,9 +192,9 @@ async def _recorded(looking: ReadOnlyStepper, number: int, asked: Sequence[NextR
         line = (await looking.at(name)).numbers()
         if number in line[:-1]:
             stop = await (await looking.at(name, line[line.index(number) + 1])).here()
-            said = {(call.node, call.ordinal): call.answer for call in stop.calls if call.answer is not None}
+            answers = {(call.node, call.ordinal): call.answer for call in stop.calls if call.answer is not None}
             keys = {each.name: (each.node, each.number) for each in asked}
-            return {told: text_from_reply(said[key]) for told, key in keys.items() if key in said}
+            return {label: text_from_reply(answers[key]) for label, key in keys.items() if key in answers}
     return {}
 
 

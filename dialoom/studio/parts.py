@@ -112,15 +112,15 @@ def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
         classes: The element's classes in the style sheet.
         attributes: The element's attributes; an underscore stands for a hyphen.
     """
-    told = _named(attributes)
-    made = part(tag, harmless(words), {"class": classes, **told})
-    return made or _with(TextElement(tag=tag, text=harmless(words)).classes(classes), told)
+    properties = _named(attributes)
+    made = part(tag, harmless(words), {"class": classes, **properties})
+    return made or _with(TextElement(tag=tag, text=harmless(words)).classes(classes), properties)
 
 
 def element(tag: str, classes: str = "", **attributes: str) -> Any:
     """Add an element that can contain others."""
-    told = _named(attributes)
-    return part(tag, "", {"class": classes, **told}) or _with(ui.element(tag).classes(classes), told)
+    properties = _named(attributes)
+    return part(tag, "", {"class": classes, **properties}) or _with(ui.element(tag).classes(classes), properties)
 
 
 def _named(attributes: Mapping[str, str]) -> dict[str, str]:
@@ -144,8 +144,8 @@ def begun_with(field: Any, value: str) -> Any:
 
 def link(words: str, target: str, classes: str = "", **attributes: str) -> Any:
     """Add a link within the studio."""
-    told = {"class": f"nicegui-link {classes}", "href": target, **_named(attributes)}
-    return part("a", harmless(words), told) or _with(ui.link(words, target).classes(classes), _named(attributes))
+    properties = {"class": f"nicegui-link {classes}", "href": target, **_named(attributes)}
+    return part("a", harmless(words), properties) or _with(ui.link(words, target).classes(classes), _named(attributes))
 
 
 def heading(words: str, level: int = 2) -> Any:
@@ -222,7 +222,7 @@ LONG = 6_000
 """Number of characters of a text that a page contains at first; the rest is loaded on request."""
 
 
-def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
+def verbatim(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
     """Add text from a model or user unchanged; the rest of a long text is loaded on demand.
 
     Args:
@@ -287,13 +287,13 @@ def _value(value: Any) -> None:
         definitions(value, "facts inner")
     elif isinstance(value, list | tuple):
         if all(isinstance(each, str | int | float) for each in value):
-            said(", ".join(map(str, value)))
+            verbatim(", ".join(map(str, value)))
         else:
             with element("div", "stack"):
                 for each in value:
                     _value(each)
     else:
-        said("–" if value in (None, "") else str(value))
+        verbatim("–" if value in (None, "") else str(value))
 
 
 def _marked(words: str, classes: str, marks: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from nicegui import ui
 from dialoom.errors import DialoomError
 
 from .page import Page, View
-from .wording import kept
+from .wording import list_parameters
 
 _MOST_LETTERS = 2_000
 """Maximum number of characters of an error that are shown; an error may quote a long pasted text."""
@@ -96,7 +96,9 @@ def _tabs(page: Page, view: View, pages: Sequence[Page]) -> None:
         return
     with ui.element("nav").classes("tabs").props('aria-label="Pages"'):
         for each in beside:
-            link = ui.link(each.title, view.path(each.path, kept(view) if page.scope == "scenario" else None))
+            link = ui.link(
+                each.title, view.path(each.path, list_parameters(view) if page.scope == "scenario" else None)
+            )
             if each is page:
                 link.props('aria-current="page"')
 

@@ -26,7 +26,7 @@ from dialoom.runs.store.ledger import SAID
 from .calls import message_block
 from .labelling import badge_of, judged_word
 from .looking import as_json
-from .parts import element, folded, link, on_opening, said, text, written
+from .parts import element, folded, link, on_opening, text, verbatim, written
 from .wording import many
 
 _LAST = 6
@@ -88,11 +88,11 @@ def _each_call(made: Sequence[StepCall], parsed: Mapping[int, Any]) -> None:
                 for name, value in known.items():
                     with element("div", "row-of"):
                         text("span", str(name), "label")
-                        said(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+                        verbatim(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
             elif call.reply:
-                said(call.reply, "said block")
+                verbatim(call.reply, "said block")
             for each in call.tool_calls:
-                said(call_text(each), "said mono block")
+                verbatim(call_text(each), "said mono block")
             with folded(f"request: {many(len(call.messages), 'message')}", "call") as part:
                 pass
             on_opening(part, partial(_request, call))
@@ -110,10 +110,10 @@ def step_figures(call: StepCall) -> str:
         return "nothing was sent"
     tokens = " + ".join("?" if each is None else f"{each:,}" for each in (call.input_tokens, call.output_tokens))
     cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"
-    told = [f"{tokens} tokens", cost, f"{call.seconds or 0:.2f} s"]
-    told += [f"replayed {call.replays} ×"] if call.replays else []
-    told += ["shared between scenarios"] if call.is_common else []
-    return " · ".join(told)
+    parts = [f"{tokens} tokens", cost, f"{call.seconds or 0:.2f} s"]
+    parts += [f"replayed {call.replays} ×"] if call.replays else []
+    parts += ["shared between scenarios"] if call.is_common else []
+    return " · ".join(parts)
 
 
 def changed(changes: Sequence[Change]) -> None:
@@ -133,19 +133,21 @@ def changed(changes: Sequence[Change]) -> None:
 def _change(change: Change) -> None:
     kind = "added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed"
     with element("li", kind):
-        said(change_text(change, 400), "said mono")
+        verbatim(change_text(change, 400), "said mono")
 
 
-def kept(state: Mapping[str, Any]) -> None:
+def states(state: Mapping[str, Any]) -> None:
     """Add the states of stateful players and of the environment, loaded on request."""
     players = state.get(PLAYERS)  # a recipe may have a channel of that name
-    held = {f"State of {role}": each for role, each in players.items()} if isinstance(players, Mapping) else {}
+    states_by_title = (
+        {f"State of {role}": each for role, each in players.items()} if isinstance(players, Mapping) else {}
+    )
     if ENVIRONMENT in state:
-        held["State of the environment"] = state[ENVIRONMENT]
-    for name, value in held.items():
+        states_by_title["State of the environment"] = state[ENVIRONMENT]
+    for name, value in states_by_title.items():
         with folded(name) as part:
             pass
-        on_opening(part, partial(said, as_json(plain(value)), "said mono block"))
+        on_opening(part, partial(verbatim, as_json(plain(value)), "said mono block"))
 
 
 def transcript(shown: Sequence[Line] | Outline) -> None:
@@ -155,24 +157,24 @@ def transcript(shown: Sequence[Line] | Outline) -> None:
     if left:
         with folded(f"{many(len(left), 'line')} earlier") as part:
             pass
-        on_opening(part, partial(_spoken_lines, left))
-    _spoken_lines(last)
+        on_opening(part, partial(_add_lines, left))
+    _add_lines(last)
     if not lines:
         text("p", "Nothing has been said yet.", "quiet")
 
 
-def _spoken_lines(lines: Sequence[SpokenLine]) -> None:
+def _add_lines(lines: Sequence[SpokenLine]) -> None:
     for line in lines:
         with element("div", f"spoken {line[0] if line[0] in ('user', 'assistant') else ''}"):
-            _spoken(line, None)
+            _add_line(line, None)
 
 
-def _spoken(line: SpokenLine, pieces: Sequence[Piece] | None) -> None:
+def _add_line(line: SpokenLine, pieces: Sequence[Piece] | None) -> None:
     role, content = line
     if role:
         text("span", role, "label")
     if pieces is None:
-        said(content if role else content.strip())
+        verbatim(content if role else content.strip())
         return
     with element("div", "said"):
         for piece in pieces:
@@ -189,7 +191,7 @@ def judgements(found: Sequence[Judgement], health: Mapping[str, Health]) -> None
                 text("span", each.target + ("" if each.turn is None else f", turn {each.turn}"), "quiet small")
                 text("span", word, "badge push word")
             if each.explanation:
-                said(each.explanation, "said small quiet")
+                verbatim(each.explanation, "said small quiet")
             if why:
                 text("div", why, "small quiet")
 
@@ -218,7 +220,7 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
             pairs = list(group)
             if is_same:
                 with folded(f"{many(len(pairs), 'equal line')}", "alike"):
-                    _spoken_lines([pair.left for pair in pairs if pair.left is not None])
+                    _add_lines([pair.left for pair in pairs if pair.left is not None])
                 continue
             for pair in pairs:
                 _side_by_side(pair.left, pair.right)
@@ -228,9 +230,9 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
 
 def _all_judged(shown: Difference, health: Mapping[str, Health]) -> None:
     """Add differing judgements side by side, and equal ones as one line each."""
-    for wanted in (False, True):
+    for is_equal in (False, True):
         for thing, ours, theirs in shown.judgements:
-            if (is_so := _word(ours) == _word(theirs)) == wanted:
+            if (is_so := _word(ours) == _word(theirs)) == is_equal:
                 for each in (ours, theirs):
                     _judged(thing, each, health, is_so=is_so, is_worded_so=ours == theirs)
 
@@ -241,7 +243,7 @@ def _side_by_side(left: SpokenLine | None, right: SpokenLine | None) -> None:
     for line, marked, side in ((left, pieces[0], "ours"), (right, pieces[1], "theirs")):
         with element("div", f"side spoken {side} {'' if line else 'nothing'}"):
             if line is not None:
-                _spoken(line, marked)
+                _add_line(line, marked)
 
 
 def _word(judgement: Judgement | None) -> str:
@@ -257,7 +259,7 @@ def _judged(
         word, why = (_word(judgement), "") if judgement is None else badge_of(judgement, health)
         text("span", word, "badge" if is_so else "badge warn")
         if judgement is not None and judgement.explanation and not is_worded_so:
-            said(judgement.explanation, "said small quiet")
+            verbatim(judgement.explanation, "said small quiet")
         if why:
             text("div", why, "small quiet")
 

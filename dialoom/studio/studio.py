@@ -36,7 +36,7 @@ class StudioRun:
     run: Run
     watch: Watch
     _choices: tuple[Signature, Choices] | None = None
-    _telling: tuple[str, ...] | None = None
+    _differing: tuple[str, ...] | None = None
     _computing: dict[str, tuple[Signature, asyncio.Task[list[Health]]]] = field(default_factory=dict)
     _health: dict[str, Mapping[str, Health]] = field(default_factory=dict)
 
@@ -66,11 +66,11 @@ class StudioRun:
             self._health[judging] = {each.what: each for each in task.result()}
         return self._health.get(judging, {})
 
-    async def telling_facets(self) -> Sequence[str]:
+    async def differing_facets(self) -> Sequence[str]:
         """Return the facets that differ between scenarios, in the recipe's order; read once, as plans do not change."""
-        if self._telling is None:
-            self._telling = await asyncio.to_thread(self._facets_that_differ)
-        return self._telling
+        if self._differing is None:
+            self._differing = await asyncio.to_thread(self._facets_that_differ)
+        return self._differing
 
     def _facets_that_differ(self) -> tuple[str, ...]:
         planned = len(self.run)

@@ -73,8 +73,8 @@ def query_of(view: View, here: int | None = None) -> ScenarioQuery:
     Raises:
         RunError: If a bound is not a number.
     """
-    wanted = view.one("labels") if view.one("as") else ""
-    labelled = labelled_in(view) if wanted in (LABELLED, UNLABELLED) else frozenset()
+    labelling = view.one("labels") if view.one("as") else ""
+    labelled = labelled_in(view) if labelling in (LABELLED, UNLABELLED) else frozenset()
     return ScenarioQuery(
         state=view.one("state"),
         ended_by=view.one("ended_by"),
@@ -82,8 +82,8 @@ def query_of(view: View, here: int | None = None) -> ScenarioQuery:
         at_least={name: _number(name, value) for name, value in named(view, LEAST).items()},
         at_most={name: _number(name, value) for name, value in named(view, MOST).items()},
         fault=view.one("fault"),
-        among=labelled if wanted == LABELLED else None,
-        without=labelled - {here} if wanted == UNLABELLED else frozenset(),
+        among=labelled if labelling == LABELLED else None,
+        without=labelled - {here} if labelling == UNLABELLED else frozenset(),
         sort=view.one("sort"),
         is_descending=view.one("order") == "desc",
         judging=view.one("judging") or None,
@@ -129,7 +129,7 @@ def is_narrowed(view: View) -> bool:
     return any(name in _NARROWING or name.startswith((FACET, LEAST, MOST)) for name in list_of(view))
 
 
-def kept(view: View) -> dict[str, str]:
+def list_parameters(view: View) -> dict[str, str]:
     """Return the query parameters that stay when another conversation is opened: those of the list and the view."""
     own = {name: view.one(name) for name in ("judging", "blind", "as", "metrics") if view.one(name)}
     return {**{name: view.one(name) for name in list_of(view)}, **own}
@@ -174,15 +174,15 @@ def counted(
 
 def _all_of(*expressions: str) -> str:
     """Join expressions by `and`; empty ones are left out."""
-    told = [each for each in dict.fromkeys(expressions) if each]
-    return told[0] if len(told) == 1 else " and ".join(f"({each})" for each in told)
+    terms = [each for each in dict.fromkeys(expressions) if each]
+    return terms[0] if len(terms) == 1 else " and ".join(f"({each})" for each in terms)
 
 
 def _by_facets(
     table: Table, row: Sequence[object], column: str, choices: Choices, label: str
 ) -> Mapping[str, str] | None:
-    told = [(name, cell) for name, cell in zip(table.columns, row, strict=True) if isinstance(cell, str)]
-    words = dict(told[1:] if label else told)
+    cells = [(name, cell) for name, cell in zip(table.columns, row, strict=True) if isinstance(cell, str)]
+    words = dict(cells[1:] if label else cells)
     if table.name == FAULTS:
         who, kind = words["role"], words["fault"]
         is_known = who in choices.get("fault_of", {}) and kind in choices.get("fault", {})
@@ -190,12 +190,12 @@ def _by_facets(
     of_column = table.chosen.get(column, {})
     if of_column is None:
         return None
-    wanted = {**of_column}
+    chosen = {**of_column}
     for name, cell in words.items():
         facet = table.facets.get(name, FacetColumn(name))
         if facet is not None:
-            wanted[facet.name] = facet.values.get(cell, cell)
-    return _query(wanted, choices)
+            chosen[facet.name] = facet.values.get(cell, cell)
+    return _query(chosen, choices)
 
 
 def _query(facets: Mapping[str, str], choices: Choices) -> Mapping[str, str] | None:

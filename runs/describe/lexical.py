@@ -156,7 +156,7 @@ class SimilarTexts:
         self._name, self._least = embedder, least
 
     @classmethod
-    def wanted(cls, embedder: str | None, least: float | None) -> SimilarTexts | None:
+    def from_options(cls, embedder: str | None, least: float | None) -> SimilarTexts | None:
         """Return the detector for a command's options; `None` if no embedder is given.
 
         Raises:
@@ -182,7 +182,7 @@ class SimilarTexts:
             for other in against:
                 found = self._compared(other, text, index, ids, joins=False)
                 table.rows.append([f"{what} of {other.name}", dataset.name, *_counts(found)])
-                pairs += [f"{what}: {one} of {other.name} resembles {mine}" for one, mine in found.pairs]
+                pairs += [f"{what}: {one} of {other.name} resembles {match}" for one, match in found.pairs]
         table.notes += [
             f"Alike: a cosine of at least {self._least:g} by {self._name}, including exact copies. "
             f"{self._embedder.meaning[0].upper()}{self._embedder.meaning[1:]}. A model reads only the part of a text "

@@ -62,7 +62,7 @@ class _Tree:
 
     def _drawn(self, labels: Sequence[str]) -> list[str]:
         each = zip(self.nodes, labels, strict=True)
-        return draw_tree([TreeNode(at.number, at.parent, told, at.branches) for at, told in each], self.here)
+        return draw_tree([TreeNode(at.number, at.parent, text, at.branches) for at, text in each], self.here)
 
 
 def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str | None) -> Answer:

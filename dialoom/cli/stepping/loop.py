@@ -91,7 +91,7 @@ def play_script(
             printer.error("interrupted; recorded replies are kept", words, place)
             return EXIT_STOPPED
         except Exception as error:
-            printer.error(_told(error), words, place)
+            printer.error(_error_text(error), words, place)
             return _exit_code(error)
         if answer is not None:
             printer.answer(answer, words)
@@ -120,7 +120,7 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
             say()
             printer.error(f"interrupted at {here.branch} {here.number}; recorded replies are kept", line)
         except Exception as error:
-            printer.error(_told(error), line)
+            printer.error(_error_text(error), line)
 
 
 def _exit_code(error: Exception) -> int:
@@ -131,7 +131,7 @@ def _exit_code(error: Exception) -> int:
     return EXIT_STOPPED if fault is Fault.BUDGET else EXIT_SOME_FAILED
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return the message of an error; for an unexpected error, print its traceback first.
 
     A debugger is used to find errors in the nodes of a recipe under development, so such errors do not end it.

@@ -55,7 +55,7 @@ def step_recipe(spec: str, script: Path | None, is_json: bool, given: RunCommand
     out = given["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
     if out.exists():
         raise RunError(f"{out} exists; continue it with 'dialoom step {out} 1', or give another file with -o")
-    settings["on_event"] = _told
+    settings["on_event"] = _print_notice
     tune_process()
     asyncio.run(aplan(spec, path=out, **settings))
     return _stepped(out, "1", "main", lines, script, is_json, part(CallSettings, settings))
@@ -83,7 +83,7 @@ def replay_case(
     if is_json:
         say_json(_replayed(played, is_passed) | {"requirements": [str(each) for each in checked]})
     else:
-        _say_replayed(path, played, requirements)
+        _print_replayed(path, played, requirements)
         for each in checked:
             say(str(each))
         if requirements and not checked:
@@ -100,7 +100,7 @@ def _replayed(played: ReplayResult, is_passed: bool) -> dict[str, Any]:
     return found | {"live": dict(played.live), "kept": played.kept, "outcome": outcome}
 
 
-def _say_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> None:
+def _print_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> None:
     """Print what was replayed, the differences, and what has changed since the case was saved."""
     for line in [*played.lines, *played.scores, *played.departures]:
         say(line)
@@ -108,8 +108,8 @@ def _say_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> 
         say(f"changed since the case was saved: {line}")
     if played.live:
         replies = ", ".join(f"{role} {count}" for role, count in played.live.items())
-        kept = f", {played.kept} of them to changed requests" if played.kept else ""
-        say(f"{path}: new replies: {replies}; recorded replies: {played.calls}{kept}")
+        to_changed = f", {played.kept} of them to changed requests" if played.kept else ""
+        say(f"{path}: new replies: {replies}; recorded replies: {played.calls}{to_changed}")
         if not requirements:
             what = "judgements" if played.scores or (played.outcome and played.outcome.judgements) else "words"
             say(f"{path}: {f'the same {what}' if played.is_same else 'NOT as recorded'}")
@@ -148,7 +148,7 @@ def _stepped(
     tune_process()
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
-        calls["on_event"] = _told
+        calls["on_event"] = _print_notice
         opening = step(path, scenario, branch=branch, **calls)
         stepper: Stepper = runner.run(opened.enter_async_context(opening))
         try:
@@ -163,7 +163,7 @@ def _stepped(
             runner.run(opened.aclose())
 
 
-def _told(event: Event) -> None:
+def _print_notice(event: Event) -> None:
     """Print messages from planning and from nodes on standard error, separately from answers."""
     match event:
         case Notice(text) | NodeMessage(_, text):

@@ -252,8 +252,8 @@ def _heading(stop: Stop) -> Text:
     what = {"edit": "the state was edited", "input": "the input", "fork": "rewound to"}.get(stop.kind, "")
     ran = named(stop.ran)
     counts = "".join(f" · {word} {count}" for word, count in stop.counts.items())
-    told = f"{ran} ran" if ran else what or "nothing has been played yet"
-    return Text.assemble((f"{stop.branch} {stop.number}", "bold"), (counts, "dim"), (f" · {told}", "bold"))
+    title = f"{ran} ran" if ran else what or "nothing has been played yet"
+    return Text.assemble((f"{stop.branch} {stop.number}", "bold"), (counts, "dim"), (f" · {title}", "bold"))
 
 
 def _coming(stop: Stop) -> Text:
@@ -276,8 +276,8 @@ def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) 
 
 
 def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
-    said = _with_calls(call.reply or "", call.tool_calls) if parsed is None else parsed
-    answer = _flat(_understood(said).plain, ", ")
+    content = _with_calls(call.reply or "", call.tool_calls) if parsed is None else parsed
+    answer = _flat(_understood(content).plain, ", ")
     return Fitted(lambda room: cut(f"{call.node}: {answer}", room), COLOURS.get(call.role, "magenta"))
 
 

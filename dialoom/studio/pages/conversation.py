@@ -17,9 +17,9 @@ from dialoom.runs.store import Neighbours
 from dialoom.studio.calls import call_fold, figures
 from dialoom.studio.labelling import JudgementBox, after_this, badge_of, lacks_its_judgements
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import definitions, element, folded, link, on_opening, said, text, written
+from dialoom.studio.parts import definitions, element, folded, link, on_opening, text, verbatim, written
 from dialoom.studio.shell import listen
-from dialoom.studio.wording import is_blind, kept, list_of, many, query_of
+from dialoom.studio.wording import is_blind, list_of, list_parameters, many, query_of
 
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"
@@ -96,12 +96,12 @@ def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) 
         text("div", _taken(shown), "quiet small number")
         with element("nav", "row-of push", aria_label="Other conversations"):
             if is_chosen or view.one("as"):
-                link("Back to list", view.path("/runs/{run}/scenarios", kept(view)))
+                link("Back to list", view.path("/runs/{run}/scenarios", list_parameters(view)))
             for label, position, rel in (("← Previous", beside.before, "prev"), ("Next →", beside.after, "next")):
                 if position is not None:
-                    link(label, view.path(PATH, kept(view), scenario=position + 1), "button", rel=rel)
+                    link(label, view.path(PATH, list_parameters(view), scenario=position + 1), "button", rel=rel)
     if episode.error:
-        said(episode.error, "said problem")
+        verbatim(episode.error, "said problem")
 
 
 def _taken(shown: Conversation) -> str:
@@ -109,9 +109,9 @@ def _taken(shown: Conversation) -> str:
     tokens = [(call["input_tokens"], call["output_tokens"]) for call in calls if call["reply"] is not None]
     costs = [call["cost"] for call in calls if call["reply"] is not None]
     total = sum((one or 0) + (other or 0) for one, other in tokens)
-    told = "tokens unknown" if any(None in pair for pair in tokens) else f"{total:,} tokens"
+    usage = "tokens unknown" if any(None in pair for pair in tokens) else f"{total:,} tokens"
     cost = "price unknown" if None in costs else f"${sum(costs):,.4f}"
-    return f"{many(len(calls), 'call')} · {told} · {cost}"
+    return f"{many(len(calls), 'call')} · {usage} · {cost}"
 
 
 def _lines(view: View, shown: Conversation, health: _Marks) -> None:
@@ -163,14 +163,16 @@ def _message(view: View, shown: Conversation, message: SpokenMessage, side: str,
                 text("div", figures(message.call), "number taken")
                 branch = "" if shown.episode.branch is None else shown.episode.branch.name
                 before = {"branch": branch, "before": str(message.call["step"])}
-                link("edit", view.path(STEP_PATH, {**kept(view), **before}), "change", title="step from here")
+                link(
+                    "edit", view.path(STEP_PATH, {**list_parameters(view), **before}), "change", title="step from here"
+                )
         words = line.spoken
         if side in ("note", "tool") and len(words) > _LONG_NOTE:
             with folded(" ".join(words[:120].split()) + " …", "bubble"):
-                said(words, "said", [fault.words for fault in message.faults])
+                verbatim(words, "said", [fault.words for fault in message.faults])
         else:
             with element("div", "bubble"):
-                said(words, "said", [fault.words for fault in message.faults])
+                verbatim(words, "said", [fault.words for fault in message.faults])
         if line.finish_reason is not None:
             text("div", f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
         for fault in message.faults:
@@ -186,7 +188,7 @@ def _judged(item: Item, health: _Marks) -> None:
     judgement = item.judgement
     word, why = badge_of(judgement, health)
     with folded(f"{judgement.metric} {word}", "judged"):
-        said(judgement.explanation or "no explanation", "said small")
+        verbatim(judgement.explanation or "no explanation", "said small")
         if why:
             text("div", why, "quiet small")
 
@@ -218,12 +220,12 @@ def _about(shown: Conversation) -> None:
         text("h2", "Scenario")
         described = shown.scenario.described()
         in_words = {name: value for name, value in described.items() if _is_in_words(value)}
-        told = {**shown.scenario.portrait(), **in_words}
-        definitions({name: _in_a_line(value) for name, value in told.items()})
+        facts = {**shown.scenario.portrait(), **in_words}
+        definitions({name: _in_a_line(value) for name, value in facts.items()})
         if preferences := shown.scenario.preferences():
             text("h3", f"{len(preferences)} preferences")
             definitions(dict(preferences))
-        definitions({name: value for name, value in described.items() if told.get(name) != value})
+        definitions({name: value for name, value in described.items() if facts.get(name) != value})
         with folded("Scenario data") as part:
             pass
         on_opening(part, lambda: definitions(shown.scenario.model_dump(mode="json")))
@@ -245,8 +247,8 @@ def _shown_to(view: View, shown: Conversation) -> None:
     """Add the first request of each role."""
     first = shown.first_calls()
     if is_blind(view):
-        spoken = {each.line.role for each in shown.messages}
-        first = {role: call for role, call in first.items() if role in spoken}
+        roles = {each.line.role for each in shown.messages}
+        first = {role: call for role, call in first.items() if role in roles}
     if not first:
         return
     with element("section", "card"):
@@ -259,8 +261,8 @@ def _calls(view: View, shown: Conversation) -> None:
     """Add every call, including those of judges and of branches."""
     calls = list(shown.calls)
     if is_blind(view):
-        spoken = {each.call["call"] for each in shown.messages if each.call is not None}
-        calls = [call for call in calls if call["call"] in spoken]
+        ids = {each.call["call"] for each in shown.messages if each.call is not None}
+        calls = [call for call in calls if call["call"] in ids]
     with element("section", "card"), folded(f"All {len(calls)} calls") as part:
         pass
 
@@ -273,12 +275,12 @@ def _calls(view: View, shown: Conversation) -> None:
 
 
 def _named(call: Mapping[str, Any]) -> str:
-    told = [call["role"] if call["node"] in (call["role"], None) else f"{call['role']} in {call['node']}"]
-    told += [f"asked again ({call['ask']})"] if call["ask"] > 1 else []
-    told += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
-    told += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
-    told += ["no reply"] if call["reply"] is None else []
-    return ", ".join(told)
+    parts = [call["role"] if call["node"] in (call["role"], None) else f"{call['role']} in {call['node']}"]
+    parts += [f"asked again ({call['ask']})"] if call["ask"] > 1 else []
+    parts += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
+    parts += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
+    parts += ["no reply"] if call["reply"] is None else []
+    return ", ".join(parts)
 
 
 PAGE = Page(PATH, "Conversation", "scenario", build)

@@ -75,8 +75,8 @@ async def build(view: View) -> None:
         _table(view, table, known, drawn == table.name, above)
     for run in runs:
         if labels_beside(run.run.path).exists():
-            told = "Agreement of judge and people" + (f", {run.name}" if len(runs) > 1 else "")
-            agreement_up_to_now(run.run, judging, told)
+            title = "Agreement of judge and people" + (f", {run.name}" if len(runs) > 1 else "")
+            agreement_up_to_now(run.run, judging, title)
 
 
 async def _computed(view: View, runs: Sequence[Run], judging: str | None, where: str | None) -> Report:
@@ -95,11 +95,11 @@ async def _computed(view: View, runs: Sequence[Run], judging: str | None, where:
         return await found.result()
     scenarios = sum(map(len, runs))
 
-    def told() -> str:
+    def progress_text() -> str:
         return f"Computing the report of {scenarios:,} scenarios: {found.read:,} read so far, some repeatedly …"
 
-    progress = text("p", told(), "empty", role="status")
-    timer = ui.timer(_EVERY, lambda: progress.set_text(told()))
+    progress = text("p", progress_text(), "empty", role="status")
+    timer = ui.timer(_EVERY, lambda: progress.set_text(progress_text()))
     await client.connected()
     try:
         report = await found.result()
@@ -206,8 +206,8 @@ def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, _Sho
                     target = view.path("/runs/{run}/scenarios", query, run=run.name)
             if isinstance(cell, Estimate):
                 with element("td", "number"):
-                    told = text_of(cell, title, table.decimals.get(column))
-                    mean, _, rest = told.partition(" ")
+                    estimate = text_of(cell, title, table.decimals.get(column))
+                    mean, _, rest = estimate.partition(" ")
                     _figure(mean, target)
                     text("span", rest, "of")
                 continue

@@ -36,7 +36,7 @@ async def build(view: View) -> None:
                     with element("h2"):
                         link(run.name, view.path(RUN_PAGE.path, run=run.name))
                     text("span", f"{config.recipe} · seed {config.seed}", "quiet small")
-                refreshes = [_standing(progress, config.units), _figures(run.watch, progress)]
+                refreshes = [_add_progress(progress, config.units), _figures(run.watch, progress)]
                 with element("div", "row-of small"):
                     link("Scenarios", view.path("/runs/{run}/scenarios", run=run.name))
                     link("Report", view.path("/runs/{run}/report", run=run.name))
@@ -52,7 +52,7 @@ async def build_one(view: View) -> None:
         text("span", f"{config.recipe} · seed {config.seed} · {run.run.path}", "quiet small said")
     refreshes = []
     with card():
-        refreshes += [_standing(progress, config.units), _figures(run.watch, progress)]
+        refreshes += [_add_progress(progress, config.units), _figures(run.watch, progress)]
     refreshes.append(_budget(progress))
     refreshes.append(_usages("Calls by role", "role", _by_role(progress.status, config.model_names), progress, _roles))
     refreshes.append(_usages("Calls by model", "model", progress.by_model, progress, _models))
@@ -72,7 +72,7 @@ def _watch(run: StudioRun, refreshes: Iterable[Refresh]) -> None:
     ui.timer(_EVERY, look)
 
 
-def _standing(progress: RunProgress, units: str) -> Refresh:
+def _add_progress(progress: RunProgress, units: str) -> Refresh:
     """Add a progress bar, and its figures as text. `units` is the noun for what the run plays, such as scenarios."""
     with element("div", "row-of"):
         state = badge("")
@@ -156,17 +156,17 @@ def _budget(progress: RunProgress) -> Refresh:
     with card("Budget"), element("div", "stack"):
         for _ in bounds:
             with element("div"):
-                told = text("div", "", "number small")
+                label = text("div", "", "number small")
                 with element("div", "meter") as meter:
                     bar = element("div")
-            shown.append((told, meter, bar))
+            shown.append((label, meter, bar))
 
     def refresh(progress: RunProgress) -> None:
         taken: Any = progress.bounds.spend
-        for (name, bound), (told, meter, bar) in zip(bounds.items(), shown, strict=True):
+        for (name, bound), (label, meter, bar) in zip(bounds.items(), shown, strict=True):
             value = float(getattr(taken, name))
             is_money = name == "cost"
-            told.set_text(
+            label.set_text(
                 f"{wording.money(value)} of {wording.money(bound)}"
                 if is_money
                 else f"{value:,.0f} of {bound:,.0f} {name}"

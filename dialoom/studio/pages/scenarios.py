@@ -16,11 +16,21 @@ from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.studio import wording
 from dialoom.studio.forms import Entry, choice, form, submit
-from dialoom.studio.labelling import labels_by, lacks_its_judgements, metrics_of, start, told
+from dialoom.studio.labelling import label_count, labels_by, lacks_its_judgements, metrics_of, start
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import badge, begun_with, element, link, table_head, text, written
 from dialoom.studio.shell import problem
-from dialoom.studio.wording import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_narrowed, kept, named, query_of
+from dialoom.studio.wording import (
+    FACET,
+    LABELLED,
+    LEAST,
+    MOST,
+    UNLABELLED,
+    is_narrowed,
+    list_parameters,
+    named,
+    query_of,
+)
 
 _LIMIT = 50
 _SOON = 0.4
@@ -47,7 +57,7 @@ async def build(view: View) -> None:
             return
     try:
         found = await _found(view, (page_number - 1) * _LIMIT, results)
-        telling = await view.run.telling_facets()
+        differing = await view.run.differing_facets()
     except DialoomError as error:
         results.clear()
         with results:
@@ -55,7 +65,7 @@ async def build(view: View) -> None:
     else:
         results.clear()
         with results:
-            _results(view, found, page_number, metrics or [], telling, labels)
+            _results(view, found, page_number, metrics or [], differing, labels)
     if view.run.known_choices is None:
         with filters:
             ui.timer(0.01, asked.count, once=True)
@@ -76,7 +86,7 @@ class _Search:
 
     def __init__(self, view: View, offset: int) -> None:
         self._client = ui.context.client
-        self._told = "looking"
+        self._status = "looking"
         where, search = view.one("where") or None, view.one("search") or None
         look = partial(
             view.run.run.scenarios, query_of(view), where=where, search=search, on_progress=self._on_progress
@@ -90,13 +100,13 @@ class _Search:
 
     def tell(self) -> None:
         """Show the progress of the search."""
-        shown = text("p", f"{self._told} …", "empty", role="status")
-        ui.timer(_EVERY, lambda: shown.set_text(f"{self._told} …"))
+        shown = text("p", f"{self._status} …", "empty", role="status")
+        ui.timer(_EVERY, lambda: shown.set_text(f"{self._status} …"))
 
     def _on_progress(self, what: str, done: int, of: int) -> None:
         if self._client.is_deleted:
             raise asyncio.CancelledError
-        self._told = f"{what}: {done:,} of {of:,}"
+        self._status = f"{what}: {done:,} of {of:,}"
 
 
 class _Filters:
@@ -184,7 +194,7 @@ def _results(
     page: ScenarioPage,
     number: int,
     metrics: Sequence[str],
-    telling: Sequence[str],
+    differing: Sequence[str],
     labels: Mapping[int, Labelled],
 ) -> None:
     """Add the number of results, and the results of this page."""
@@ -201,7 +211,7 @@ def _results(
         text("p", "No matches." if page.total == 0 else "There are no further pages.", "empty")
         return
     counts = [*_names(row.counts for row in page.rows)][:1]
-    facets = [name for name in telling if name not in counts and not _is_chosen(view, name, page.rows)][:_MOST_FACETS]
+    facets = [name for name in differing if name not in counts and not _is_chosen(view, name, page.rows)][:_MOST_FACETS]
     scrolled = element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios")
     with scrolled, element("table", "data dense"):
         with element("thead"), element("tr"):
@@ -244,7 +254,7 @@ def _row(
     with element("tr"):
         text("td", f"{row.position + 1:,}", "number quiet")
         with element("th", "of-id" if match is None else "of-id found", scope="row"):
-            link(row.id, view.path("/runs/{run}/scenarios/{scenario}", kept(view), scenario=row.id))
+            link(row.id, view.path("/runs/{run}/scenarios/{scenario}", list_parameters(view), scenario=row.id))
             if match is not None:
                 text("div", snippet(match, view.one("search")), "quiet small said")
             elif row.error:
@@ -254,10 +264,10 @@ def _row(
             if row.is_changed:
                 badge("changed", "warn")
             if view.one("as") and row.state == "done":
-                badge(told(labels), "accent" if labels else "")
+                badge(label_count(labels), "accent" if labels else "")
         text("td", row.ended_by.replace("_", " "), "small")
         for name in facets:
-            text("td", _told(row.facets.get(name)), "small of-facet")
+            text("td", _facet_text(row.facets.get(name)), "small of-facet")
         for name in metrics:
             text("td", wording.score(row.scores.get(name)), "number")
         for name in counts:
@@ -291,7 +301,7 @@ def _is_chosen(view: View, name: str, rows: Sequence[ScenarioRow]) -> bool:
     return FACET + name in view.query and len({str(row.facets.get(name)) for row in rows}) == 1
 
 
-def _told(value: Any) -> str:
+def _facet_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return wording.ABSENT if value is None else str(value)

@@ -23,7 +23,7 @@ from dialoom.studio.looking import Looked, checked, compared, looked, number_bef
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import button, card, element, folded, text
 from dialoom.studio.shell import problem
-from dialoom.studio.wording import kept, many
+from dialoom.studio.wording import list_parameters, many
 
 from .conversation import STEP_PATH as PATH
 from .conversation import fault_line
@@ -72,9 +72,9 @@ class StepPage:
     def address(self, number: int | None, branch: str | None = None, compare: str | None = None) -> str:
         """Return the address of a place in this conversation."""
         at = "" if number is None else str(number)
-        wanted = self.compare if compare is None else compare
-        stands = {"branch": branch or self.place.branch, "at": at, "with": wanted, "break": self.breaks}
-        return self.view.path(PATH, {**kept(self.view), **stands})
+        other = self.compare if compare is None else compare
+        stands = {"branch": branch or self.place.branch, "at": at, "with": other, "break": self.breaks}
+        return self.view.path(PATH, {**list_parameters(self.view), **stands})
 
     async def act(self, make: Callable[[], Action], place: Spot | None = None) -> None:
         """Carry out an action, and show the position afterwards."""
@@ -83,39 +83,39 @@ class StepPage:
         self._status.clear()
         try:
             self._work = Work(self.run, self.view.scenario, place or self.place, make())
-            self._say_working()
+            self._show_working()
             target = await self._work.done()
         except asyncio.CancelledError:
             await self._look("Cancelled; recorded replies are kept.")
         except DialoomError as error:
-            self._told(error)
+            self._show_error(error)
         except Exception as error:  # a node of an unfinished recipe may raise any error
             if fault_of(error) is Fault.BUG:
-                self._told(DialoomError(f"unexpected {type(error).__name__}: {error}"))
+                self._show_error(DialoomError(f"unexpected {type(error).__name__}: {error}"))
             else:
-                self._told(DialoomError(str(error)))
+                self._show_error(DialoomError(str(error)))
         else:
             await self.go(target)
         finally:
             self._work = None
 
-    def _say_working(self) -> None:
+    def _show_working(self) -> None:
         with self._status, element("div", "row-of card working"):
             shown = text("span", "Playing …", "badge live accent")
             button("Stop", self._stop, "button")
             work = self._work
 
-            def tell() -> None:
+            def refresh() -> None:
                 if work is not None and work.passed:
                     shown.set_text(f"Playing … {many(work.passed, 'step')}")
 
-            ui.timer(0.3, tell)
+            ui.timer(0.3, refresh)
 
     def _stop(self) -> None:
         if self._work is not None:
             self._work.stop()
 
-    def _told(self, error: DialoomError) -> None:
+    def _show_error(self, error: DialoomError) -> None:
         self._status.clear()
         with self._status:
             problem(error)
@@ -125,7 +125,7 @@ class StepPage:
         try:
             seen = await looked(self.run, self.view.scenario, self.place)
         except DialoomError as error:
-            self._told(error)
+            self._show_error(error)
             return
         if note:
             with self._status:
@@ -174,8 +174,8 @@ class StepPage:
 
     def _not_begun(self, seen: Looked) -> None:
         with card("No steps yet"):
-            told = "“Begin” does not call a model. For an imported conversation, its lines become the steps."
-            text("p", f"The file has no step of this conversation. {told}", "quiet")
+            explanation = "“Begin” does not call a model. For an imported conversation, its lines become the steps."
+            text("p", f"The file has no step of this conversation. {explanation}", "quiet")
             if not seen.closed:
                 button("Begin", lambda: self.act(acting.begin, Spot()), "button primary")
 
@@ -197,11 +197,11 @@ class StepPage:
                         if each.name == seen.outcome_branch:
                             text("span", "the outcome", "badge good")
                         text("span", f"step {each.number}{' (end)' if each.is_end else ''}", "quiet small push")
-                    told = [f"{role}: {model}" for role, model in each.models.items()]
-                    told += [f"from {each.origin}"] if each.origin else []
-                    told += [f"sample {each.sample}"] if each.sample else []
-                    if told:
-                        text("div", ", ".join(told), "quiet small said")
+                    parts = [f"{role}: {model}" for role, model in each.models.items()]
+                    parts += [f"from {each.origin}"] if each.origin else []
+                    parts += [f"sample {each.sample}"] if each.sample else []
+                    if parts:
+                        text("div", ", ".join(parts), "quiet small said")
                     if each.name != self.place.branch:
                         target = self.address(self.place.number, compare=each.name)
                         ui.link(f"Compare {self.place.branch} with this branch", target).classes("small")
@@ -243,7 +243,7 @@ class StepPage:
         try:
             number = await number_where(self.run, self.view.scenario, self.place.branch, place.value)
         except DialoomError as error:
-            self._told(error)
+            self._show_error(error)
         else:
             await self.go(Spot(self.place.branch, number))
 
@@ -253,7 +253,7 @@ class StepPage:
             where = place.value
             await checked(self.run, self.view.scenario, where)
         except DialoomError as error:
-            self._told(error)
+            self._show_error(error)
         else:
             self.breaks = tuple(dict.fromkeys((*self.breaks, where.strip())))
             await self.go(self.place)
@@ -268,7 +268,7 @@ class StepPage:
             stops.heading(seen.stop)
             stops.calls(seen.stop, seen.parsed)
             stops.changed(seen.stop.changes)
-            stops.kept(seen.stop.state)
+            stops.states(seen.stop.state)
             if seen.outcome is not None and seen.outcome.judgements and seen.stop.is_end:
                 with folded(many(len(seen.outcome.judgements), "judgement"), is_open=True):
                     stops.judgements(seen.outcome.judgements, health)
@@ -308,7 +308,7 @@ class StepPage:
         try:
             case = await saved(self.run, self.view.scenario, self.place)
         except DialoomError as error:
-            self._told(error)
+            self._show_error(error)
             return
         with self._status:
             ui.download.content(case, f"{self.view.scenario}-{self.place.branch}.json")

@@ -11,7 +11,7 @@ from dialoom.graphs.capabilities import WithOutline
 from dialoom.runs.reading.conversations import Conversation
 from dialoom.studio.labelling import lacks_its_judgements
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import element, said, text, written
+from dialoom.studio.parts import element, text, verbatim, written
 
 from .conversation import fault_line, outline_lines
 
@@ -85,7 +85,7 @@ def _step(shown: Conversation, step: Outline) -> None:
             _head(step)
             if faults:
                 text("span", f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'}", "badge warn")
-        said(step.text, "said user-line")
+        verbatim(step.text, "said user-line")
         if options:
             with element("div", "pair"):
                 for option in options:
@@ -111,7 +111,7 @@ def _option(option: Outline) -> None:
             if span.style == "note":
                 text("div", span.text.strip().rstrip(":"), "label")
             else:
-                said(span.text)
+                verbatim(span.text)
 
 
 def _has_outline(view: View) -> bool:
