@@ -433,8 +433,8 @@ def _bug_message(error: Exception) -> str:
     """Return the message of an unforeseen error, followed by the file and the line where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    said = ": ".join(filter(None, (type(error).__name__, str(error))))
-    return redacted(well_formed(f"{said}{place}"))
+    message = ": ".join(filter(None, (type(error).__name__, str(error))))
+    return redacted(well_formed(f"{message}{place}"))
 
 
 def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, sample: int | None = None) -> Session:

@@ -123,9 +123,9 @@ class FailOnError:
         return None
 
 
-def _updated(kept: Mapping[str, Figure], given: Figure | Mapping[str, Figure | None] | None) -> dict[str, Figure]:
+def _updated(stored: Mapping[str, Figure], given: Figure | Mapping[str, Figure | None] | None) -> dict[str, Figure]:
     """Return named limits, updated with the given ones; 0 and `None` remove a limit."""
-    figures: dict[str, Figure | None] = {**kept, **by_name(given)}
+    figures: dict[str, Figure | None] = {**stored, **by_name(given)}
     return {name: figure for name, figure in figures.items() if figure}
 
 

@@ -93,17 +93,17 @@ def draw_sample(scenarios: Iterable[Scenario], size: int, first: str | None, dra
     shares = {
         name: Counter(row.get(name, "") for row in rows) for name in dict.fromkeys(key for row in rows for key in row)
     }
-    telling = [name for name, counts in shares.items() if 1 < len(counts) < len(rows)]
-    telling.sort(key=lambda name: (name != first, len(shares[name])))
+    differing = [name for name, counts in shares.items() if 1 < len(counts) < len(rows)]
+    differing.sort(key=lambda name: (name != first, len(shares[name])))
     order = list(range(len(rows)))
     draw.shuffle(order)
-    values = [tuple(row.get(name, "") for name in telling) for row in rows]
+    values = [tuple(row.get(name, "") for name in differing) for row in rows]
     root = _Cell()
     for position in order:
         root.add(position, values[position])
     balance = _Balance(values)
-    positions = [_taken(root, len(telling), balance) for _ in range(min(size, len(rows)))]
-    covered = {name: (balance.drawn(place), len(shares[name])) for place, name in enumerate(telling)}
+    positions = [_taken(root, len(differing), balance) for _ in range(min(size, len(rows)))]
+    covered = {name: (balance.drawn(place), len(shares[name])) for place, name in enumerate(differing)}
     return Drawn(sorted(positions), len(rows), covered)
 
 
@@ -112,7 +112,7 @@ class _Cell:
     """A group of scenarios with equal values of the first facets. It is split by the next facet, if there is one."""
 
     parts: dict[str, _Cell] = field(default_factory=dict)
-    held: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
     there: int = 0
     taken: int = 0
 
@@ -121,7 +121,7 @@ class _Cell:
         for value in values:
             cell = cell.parts.setdefault(value, _Cell())
             cell.there += 1
-        cell.held.append(position)
+        cell.positions.append(position)
 
 
 class _Balance:
@@ -147,14 +147,14 @@ class _Balance:
         """
         facet = len(chosen)
         lacks = {value: self._lack((facet,), (value,)) for value in parts}
-        wanted = [value for value, lack in lacks.items() if lack > 0] or list(lacks)
+        lacking = [value for value, lack in lacks.items() if lack > 0] or list(lacks)
 
         def place(value: str) -> tuple[int, int]:
             pairs = (self._lack((other, facet), (chosen[other], value)) for other in self._before[facet])
             together = parts[value].there * self._nth - parts[value].taken * self._total
             return sum(pairs) + together, lacks[value]
 
-        return max(wanted, key=place)
+        return max(lacking, key=place)
 
     def take(self, row: Sequence[str]) -> None:
         """Count a scenario as drawn."""
@@ -181,10 +181,10 @@ def _taken(root: _Cell, facets: int, balance: _Balance) -> int:
         way.append((cell, value))
         cell = cell.parts[value]
         cell.taken += 1
-    position = cell.held.pop()
+    position = cell.positions.pop()
     balance.take([value for _, value in way])
     for above, value in reversed(way):
-        if not (above.parts[value].parts or above.parts[value].held):
+        if not (above.parts[value].parts or above.parts[value].positions):
             del above.parts[value]
     return position
 

@@ -412,8 +412,8 @@ class StopRule:
         if reason := self._fail_on_error.exceeded(self.failed, self.failed + self.done):
             self.stop(Stopping(None, reason, "fail_on_error"))
         elif isinstance(result, ScenarioFailed) and result.cause is not None and self._in_a_row >= SAME_IN_A_ROW:
-            said = f"{SAME_IN_A_ROW} scenarios in a row failed with the same permanent error: {result.error}"
-            self.stop(Stopping(Fault.PROVIDER_PERMANENT, said))
+            message = f"{SAME_IN_A_ROW} scenarios in a row failed with the same permanent error: {result.error}"
+            self.stop(Stopping(Fault.PROVIDER_PERMANENT, message))
 
     def stop(self, stopping: Stopping) -> None:
         """Stop the work gracefully, as an interrupt does. Only the first reason is kept."""

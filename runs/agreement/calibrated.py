@@ -126,8 +126,8 @@ def calibrated_tables(
     apart = differing_users(reported, runs[0].recipe) if several else {}
     compared = [each for each in read[1:] if allow_different_users or each.label not in apart]
     if not allow_different_users:
-        told = (different_users_warning(label, reported[0].label, what) for label, what in apart.items())
-        tables[0].warnings += [f"Differences: {each}" for each in told]
+        notes = (different_users_warning(label, reported[0].label, what) for label, what in apart.items())
+        tables[0].warnings += [f"Differences: {each}" for each in notes]
     if several and (rows := [row for each in compared for row in _differences(read[0], each)]):
         title = f"Calibrated differences from {reported[0].label}"
         if allow_different_users:

@@ -337,16 +337,16 @@ class _Lowest:
     """The items with the lowest random numbers; `seen` is the number of all items that have been added."""
 
     def __init__(self, size: int) -> None:
-        self._held: list[tuple[float, _DrawnItem]] = []  # a heap, with the highest number first
+        self._heap: list[tuple[float, _DrawnItem]] = []  # a heap, with the highest number first
         self.seen = 0
         self._size = size
 
     def add(self, number: float, item: _DrawnItem) -> None:
         self.seen += 1
-        (heapq.heappush if len(self._held) < self._size else heapq.heappushpop)(self._held, (-number, item))
+        (heapq.heappush if len(self._heap) < self._size else heapq.heappushpop)(self._heap, (-number, item))
 
     def take(self, count: int) -> list[_DrawnItem]:
-        return [item for _, item in heapq.nlargest(count, self._held)]
+        return [item for _, item in heapq.nlargest(count, self._heap)]
 
 
 def _drawn_row(run: RunFile, judging: str | None, drawn: _DrawnItem, scales: Scales) -> list[str]:

@@ -373,9 +373,9 @@ def _counted(
     for position, ids in given.items():
         episode = run.episode(position, judging)
         items = items_of(episode, run.recipe) if episode is not None else ()
-        wanted = {item.id for item in items if not metrics or item.judgement.metric in metrics}
-        if ids & wanted:
-            yield position, Labelled(len(ids & wanted), len(wanted))
+        selected = {item.id for item in items if not metrics or item.judgement.metric in metrics}
+        if ids & selected:
+            yield position, Labelled(len(ids & selected), len(selected))
 
 
 def _items(run: RunFile, position: int) -> Iterator[tuple[Episode, Item]]:
@@ -394,7 +394,7 @@ def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
 
 def _row_of(rows: Sequence[list[str]], of: int, digest: str) -> list[str] | None:
     """Return the row of a conversation among an item's rows or, if there is none, a row without a digest."""
-    return next((row for wanted in (digest, "") for row in rows if _cell(row, of) == wanted), None)
+    return next((row for candidate in (digest, "") for row in rows if _cell(row, of) == candidate), None)
 
 
 def _is_label(title: str) -> bool:
@@ -403,8 +403,8 @@ def _is_label(title: str) -> bool:
 
 def _place(header: Sequence[str], title: str) -> int | None:
     """Return the index of a column; `None` if there is no such column."""
-    wanted = title.lower()
-    return next((place for place, each in enumerate(header) if each.strip().lower() == wanted), None)
+    folded = title.lower()
+    return next((place for place, each in enumerate(header) if each.strip().lower() == folded), None)
 
 
 def _column(header: list[str], title: str) -> int:

@@ -212,7 +212,7 @@ class LabelledItems:
 
     def __init__(self, run: RunFile, labels: Labels, judging: str | None, where: str | None) -> None:
         self._run, self._labels, self._judging = run, labels, judging
-        self._wanted = None if where is None else {episode.id for episode in selected(run, judging, where)}
+        self._selection = None if where is None else {episode.id for episode in selected(run, judging, where)}
         self._left = {(row.item, row.digest): row for row in labels.rows}
 
     def __iter__(self) -> Iterator[tuple[Episode, Item, LabelRow | None]]:
@@ -222,7 +222,7 @@ class LabelledItems:
             row = None
             if item.id in labelled:
                 row = left.pop((item.id, ""), None) or left.pop((item.id, digest_of(episode, recipe, item)), None)
-            if self._wanted is None or episode.id in self._wanted:
+            if self._selection is None or episode.id in self._selection:
                 yield episode, item, row
 
     def earlier(self) -> EarlierLabels:
@@ -231,11 +231,11 @@ class LabelledItems:
         Raises:
             DataError: If a row belongs to no judgement of the run.
         """
-        return _earlier_labels(self._run, self._labels.path, self._left.values(), self._wanted)
+        return _earlier_labels(self._run, self._labels.path, self._left.values(), self._selection)
 
 
 def _earlier_labels(
-    run: RunFile, path: Path, left: Iterable[LabelRow], wanted: Collection[str] | None
+    run: RunFile, path: Path, left: Iterable[LabelRow], selection: Collection[str] | None
 ) -> EarlierLabels:
     """Return the labels in rows that match no judgement, because they belong to replaced conversations."""
     count, scenarios = 0, dict[str, None]()
@@ -244,7 +244,7 @@ def _earlier_labels(
         if found is None:
             raise DataError(path, f"item {row.item!r} is not a judgement of {run.path}", row.line)
         _, scenario = found
-        if (given := sum(map(bool, row.cells))) and (wanted is None or scenario in wanted):
+        if (given := sum(map(bool, row.cells))) and (selection is None or scenario in selection):
             count += given
             scenarios[scenario] = None
     return EarlierLabels(count, tuple(scenarios))

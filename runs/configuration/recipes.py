@@ -122,11 +122,11 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
     return _file_spec(found) or OBJECT + found.name, found
 
 
-def check_same(kept: str, given: Recipe) -> None:
+def check_same(stored: str, given: Recipe) -> None:
     """Check that a run is resumed with the recipe with which it was created.
 
     Args:
-        kept: The name of the recipe with which the run was created.
+        stored: The name of the recipe with which the run was created.
         given: The recipe that is given now.
 
     Raises:
@@ -134,8 +134,8 @@ def check_same(kept: str, given: Recipe) -> None:
     """
     from dialoom.runs.errors import RunError
 
-    if given.name != kept:
-        raise RunError(f"recipe: this run was created with {kept!r}, but {given.name!r} was given", setting="recipe")
+    if given.name != stored:
+        raise RunError(f"recipe: this run was created with {stored!r}, but {given.name!r} was given", setting="recipe")
 
 
 def option_names(recipe: Recipe) -> dict[str, str]:

@@ -50,8 +50,8 @@ class DescribedDialogue:
     @property
     def opening(self) -> str:
         """The user's first line, after instructions and contexts; the first line if there is no role named `user`."""
-        said = [line.content for line in self.lines if line.role == "user"]
-        return (said or [line.content for line in self.lines] or [""])[0]
+        lines = [line.content for line in self.lines if line.role == "user"]
+        return (lines or [line.content for line in self.lines] or [""])[0]
 
 
 class Dataset(Protocol):

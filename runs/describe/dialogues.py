@@ -22,7 +22,7 @@ from dialoom.graphs.reporting.diversity import (
 from dialoom.graphs.reporting.table import EMPTY, Cell
 from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.export.shortcuts import PairSample, shortcut_table
-from dialoom.text import counted as said
+from dialoom.text import counted as amount
 
 from .dataset import COMPARED_TEXTS, Dataset, DescribedDialogue
 from .lexical import NEAR, SHINGLE, Duplicates, SimilarTexts, TextIndex
@@ -172,7 +172,7 @@ def _openings(counted: DialogueCount) -> Table:
         if count > 1:
             table.rows.append([text if len(text) <= 80 else f"{text[:79]}…", count, count / counted.dialogues])
     table.notes.append(
-        f"{said(len(counted.openings), 'different first lines')} in {said(counted.openings.total(), 'dialogues')}."
+        f"{amount(len(counted.openings), 'different first lines')} in {amount(counted.openings.total(), 'dialogues')}."
     )
     return table
 
@@ -217,7 +217,7 @@ def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Data
         for of, looked_in, whose, found in rows:
             share = _share(found.exact + found.near, found.texts)
             table.rows.append([of, looked_in, found.texts, found.exact, found.near, share])
-            table.notes += [f"{what}: {one}{whose} resembles {mine}" for one, mine in found.pairs]
+            table.notes += [f"{what}: {one}{whose} resembles {match}" for one, match in found.pairs]
     table.notes.insert(
         0,
         f"Nearly: at least {NEAR:.0%} of the sequences of {SHINGLE} words in common (MinHash), ignoring case and "
@@ -286,7 +286,7 @@ def _surfacing_chart(counted: DialogueCount) -> Chart:
         "preferences", "Preferences mentioned up to each turn, by who mentioned them first", "turn", "share of all"
     )
     chart.series = series
-    chart.notes = [f"{said(found.preferences, 'preferences')} of {said(counted.dialogues, 'dialogues')}."]
+    chart.notes = [f"{amount(found.preferences, 'preferences')} of {amount(counted.dialogues, 'dialogues')}."]
     return chart
 
 

@@ -114,18 +114,18 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
     table.notes = [_DISTANCE, _MEASURED]
     found: list[tuple[Estimate, float, NDArray[np.float64]]] = []
     for place, name in enumerate(MEASURES):
-        mine, theirs = (_known(one[:, place]) for one in sets)
-        if len(mine) < 2 or len(theirs) < 2 or np.std(theirs) < 1e-12:
-            table.rows.append([name, _mean(mine), _mean(theirs), None, None])
+        of_simulated, of_real = (_known(one[:, place]) for one in sets)
+        if len(of_simulated) < 2 or len(of_real) < 2 or np.std(of_real) < 1e-12:
+            table.rows.append([name, _mean(of_simulated), _mean(of_real), None, None])
             continue
-        spread = float(np.std(theirs))
-        distance = _distance(mine, theirs) / spread
+        spread = float(np.std(of_real))
+        distance = _distance(of_simulated, of_real) / spread
         pairs = zip(*(each.columns(place) for each in sampled), strict=True)
         resampled = np.array([_distance(one, other) / spread for one, other in pairs if len(one) and len(other)])
-        enough = min(len(mine), len(theirs)) >= FEWEST
-        estimate = _estimate(min(len(mine), len(theirs)), distance, resampled, enough)
-        chance = _by_chance(theirs, len(mine)) / spread
-        table.rows.append([name, _mean(mine), _mean(theirs), estimate, chance])
+        enough = min(len(of_simulated), len(of_real)) >= FEWEST
+        estimate = _estimate(min(len(of_simulated), len(of_real)), distance, resampled, enough)
+        chance = _by_chance(of_real, len(of_simulated)) / spread
+        table.rows.append([name, _mean(of_simulated), _mean(of_real), estimate, chance])
         if len(resampled) == _RESAMPLES:
             found.append((estimate, chance, resampled))
     if found:
@@ -141,9 +141,9 @@ def _measured(dataset: Dataset) -> NDArray[np.float64]:
     """Return the measures of a set's dialogues (dialogues x measures); NaN where a measure has no value."""
     import numpy as np  # slow to import, and not needed to read a run
 
-    kept, languages = _drawn(dataset.dialogues()), [0, 0]
+    drawn, languages = _drawn(dataset.dialogues()), [0, 0]
     rows = []
-    for lines in kept:
+    for lines in drawn:
         languages[language_of("\n".join(lines)) in ("en", None)] += 1
         rows.append([math.nan if (value := each.of(lines)) is None else value for each in MEASURES.values()])
     if len(rows) < 2:
@@ -156,17 +156,17 @@ def _measured(dataset: Dataset) -> NDArray[np.float64]:
 
 def _drawn(dialogues: Iterable[DescribedDialogue]) -> list[list[str]]:
     """Return the user's lines of at most `MOST` dialogues, drawn with a fixed seed."""
-    draw, kept, count = random.Random(0), list[list[str]](), 0
+    draw, drawn, count = random.Random(0), list[list[str]](), 0
     for dialogue in dialogues:
         lines = [line.content for line in dialogue.lines if line.role == USER and line.content.strip()]
         if not lines:
             continue
         count += 1
-        if len(kept) < MOST:
-            kept.append(lines)
+        if len(drawn) < MOST:
+            drawn.append(lines)
         elif (place := draw.randrange(count)) < MOST:
-            kept[place] = lines
-    return kept
+            drawn[place] = lines
+    return drawn
 
 
 class _Sample:

@@ -122,8 +122,8 @@ class Surfacing:
         turn, opener = 0, lines[0].role if lines else ""
         for line in lines:
             turn += line.role == opener
-            said = f" {' '.join(_WORD.findall(line.content.casefold()))} "
-            for name in [name for name, values in open_.items() if any(f" {value} " in said for value in values)]:
+            words = f" {' '.join(_WORD.findall(line.content.casefold()))} "
+            for name in [name for name, values in open_.items() if any(f" {value} " in words for value in values)]:
                 self.first.setdefault(line.role, Counter())[turn] += 1
                 del open_[name]
         self.turns.update(range(1, turn + 1))

@@ -71,7 +71,7 @@ class Card:
         parts = (
             self._front_matter(),
             self._title(),
-            self._held(),
+            self._contents(),
             self._shortcuts(),
             self._health(),
             self._made(),
@@ -136,7 +136,7 @@ class Card:
         if without := sum(count.without_tools for count in self._counts):
             yield from (f"**{_WITHOUT_TOOLS.format(without, sum(count.scenarios for count in self._counts))}**", "")
 
-    def _held(self) -> Iterator[str]:
+    def _contents(self) -> Iterator[str]:
         facet = WithFacets.of(self._rows.recipe).split_facet
         header = ["file", "rows", self._rows.run.config.units, *([f"distinct values of `{facet}`"] if facet else [])]
         lines = [

@@ -186,9 +186,9 @@ def calls_by_message(messages: Sequence[Line], calls: Iterable[Call], recipe: Re
     lines = {place: line for place, line in enumerate(messages) if line.tool_call_id is None}
     for says in (_is_written_by, _is_whole_reply):
         for place, line in lines.items():
-            said = next((number for number, call in enumerate(left) if says(call, line, recipe)), None)
-            if place not in found and said is not None:
-                found[place] = left.pop(said)
+            writer = next((number for number, call in enumerate(left) if says(call, line, recipe)), None)
+            if place not in found and writer is not None:
+                found[place] = left.pop(writer)
     for role in {call["role"] for call in left}:  # a recipe may show a reply, such as a tool call, as different text
         calls_left = [call for call in left if call["role"] == role]
         places = [place for place, line in lines.items() if line.role == role and place not in found]
@@ -266,15 +266,15 @@ def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Ou
     scenario = run.scenario(run.recipe, position)
     answered = own_calls(calls)
     tries = [list(group) for _, group in groupby(answered, lambda call: (call["step"], call["node"], call["ordinal"]))]
-    said = _lines_by_call([each[-1] for each in tries], list(_spoken_lines(recipe, scenario, outcome)), recipe)
+    by_call = _lines_by_call([each[-1] for each in tries], list(_spoken_lines(recipe, scenario, outcome)), recipe)
     for fault in outcome.faults:
-        for row, heard in said.items():
-            if (fault.who, fault.message, fault.where) == (heard.line.role, heard.line.message, heard.line.where):
+        for row, spoken in by_call.items():
+            if (fault.who, fault.message, fault.where) == (spoken.line.role, spoken.line.message, spoken.line.where):
                 found.faults.setdefault(row, []).append(fault)
     for row, place in _written_texts([each[-1] for each in tries], recipe.talks(scenario, outcome)):
         found.faults.setdefault(row, []).extend(fault for fault in outcome.faults if fault.where == place)
     for each in tries:
-        taken = said.get(each[-1]["call"])
+        taken = by_call.get(each[-1]["call"])
         before = [Line(role=line.role, content=line.text) for line in taken.before] if taken else outcome.messages
         for call in _rejected_calls(each):
             line = Line(role=USER, content=recipe.spoken(call["reply"]), finish_reason=call["finish_reason"])
@@ -312,19 +312,19 @@ def _written_texts(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tup
                 yield row, line.where
 
 
-def _lines_by_call(calls: Sequence[Call], heard: Sequence[_SpokenLine], recipe: WithGate) -> dict[int, _SpokenLine]:
+def _lines_by_call(calls: Sequence[Call], lines: Sequence[_SpokenLine], recipe: WithGate) -> dict[int, _SpokenLine]:
     """Return the line that each call produced, by the call's row."""
-    said: dict[int, _SpokenLine] = {}
-    for each in heard:
+    found: dict[int, _SpokenLine] = {}
+    for each in lines:
         for call in calls:
             if (
-                call["call"] not in said
+                call["call"] not in found
                 and call["role"] == each.line.role
                 and _is_in_reply(each.line.text, each.line.role, call["reply"], recipe)
             ):
-                said[call["call"]] = each
+                found[call["call"]] = each
                 break
-    return said
+    return found
 
 
 Mark = Literal["same", "new", "gone"]

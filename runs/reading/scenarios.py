@@ -326,19 +326,19 @@ def all_scenarios(
         RunError: If the expression is invalid.
         StoreError: If there is no such set.
     """
-    wanted = None if where is None else Where.parse(where, run)
+    condition = None if where is None else Where.parse(where, run)
     by = None if sort is None else Where.parse(sort, run, "sort")
-    needs_texts = any(each is not None and each.needs_texts for each in (wanted, by))
+    needs_texts = any(each is not None and each.needs_texts for each in (condition, by))
 
-    def kept() -> Iterator[tuple[int, RecordedEpisode]]:
+    def episodes() -> Iterator[tuple[int, RecordedEpisode]]:
         for position, episode in _with_texts(run, judging) if needs_texts else run.figures(judging):
             on_examined(position)
-            if wanted is None or wanted.keeps(episode):
+            if condition is None or condition.keeps(episode):
                 yield position, episode
 
     if by is not None:
-        return _sorted_by(kept(), by, is_descending)
-    return reversed([*kept()]) if is_descending else kept()
+        return _sorted_by(episodes(), by, is_descending)
+    return reversed([*episodes()]) if is_descending else episodes()
 
 
 def _with_texts(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
@@ -426,8 +426,8 @@ def scenario_page(
     on_progress: OnProgress = ignore_progress,
 ) -> ScenarioPage:
     """Return a page of a run's scenarios; see `dialoom.Run.scenarios`."""
-    wanted, found = _narrowed(run, query, where, search, on_progress)
-    page = run.page(wanted, offset, limit)
+    narrowed, found = _narrowed(run, query, where, search, on_progress)
+    page = run.page(narrowed, offset, limit)
     return replace(page, matches=_found_texts(run, {row.position: found[row.position] for row in page.rows if found}))
 
 
@@ -437,7 +437,7 @@ def search_messages(run: RunFile, words: str, on_progress: OnProgress = ignore_p
 
 
 def _found_texts(run: RunFile, found: Mapping[int, int]) -> dict[int, str]:
-    texts = dict(run.spoken().contents([*{*found.values()}]))
+    texts = dict(run.message_texts().contents([*{*found.values()}]))
     return {position: texts[id_] for position, id_ in found.items()}
 
 

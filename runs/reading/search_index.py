@@ -34,7 +34,7 @@ class SearchIndex:
 
     def __init__(self, run: RunFile, folder: Path | None = None) -> None:
         self._run = run
-        self._texts = run.spoken()
+        self._texts = run.message_texts()
         self.path = (folder or _cache_folder()) / f"{_file_name(run)}.db"
         private_file(self.path)
 
@@ -54,13 +54,13 @@ class SearchIndex:
         Raises:
             RunError: If `words` contains no word.
         """
-        wanted = _fts_query(words)
+        expression = _fts_query(words)
         with self._opened() as connection:
             self._update(connection, on_progress)
             found = connection.execute(
                 "SELECT position, min(text) FROM said WHERE text IN (SELECT rowid FROM words WHERE words MATCH ?) "
                 "GROUP BY position",
-                (wanted,),
+                (expression,),
             )
             return dict(found.fetchall())
 

@@ -154,11 +154,11 @@ def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
 
 def label_sound(tables: Sequence[Table]) -> list[Table]:
     """Return the tables of dialogues with a sound user, with names and titles that say so."""
-    kept = [table for table in tables if table.name != "dialogues"]
-    for table in kept:
+    others = [table for table in tables if table.name != "dialogues"]
+    for table in others:
         table.where = f"({table.where}) and {_SOUND}" if table.where else _SOUND
         table.name, table.title = f"{table.name}-sound", f"{table.title} (only dialogues whose user was sound)"
-    return kept
+    return others
 
 
 _EQUAL_IN_ALL_SETS = ("dialogues", "faults", "variety")

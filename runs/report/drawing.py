@@ -241,11 +241,11 @@ def _scale(axes: Axes, chart: Chart) -> None:
 def _apart(places: Sequence[float]) -> list[float]:
     """Return the positions whose tick labels do not overlap, chosen from the right so that the greatest is included."""
     room = (places[-1] - places[0]) * _TICK_ROOM if places else 0.0
-    kept: list[float] = []
+    chosen: list[float] = []
     for place in reversed(places):
-        if not kept or kept[-1] - place >= room:
-            kept.append(place)
-    return kept[::-1]
+        if not chosen or chosen[-1] - place >= room:
+            chosen.append(place)
+    return chosen[::-1]
 
 
 def _legend(axes: Axes, chart: Chart, handles: list[Any], labels: float) -> None:
@@ -265,6 +265,6 @@ def _legend(axes: Axes, chart: Chart, handles: list[Any], labels: float) -> None
         labelspacing=0.45,
     )
     for text, series in zip(legend.get_texts(), chart.series, strict=True):
-        said = series.line.label if series.line else ""
+        label = series.line.label if series.line else ""
         text.set_parse_math(False)
-        text.set_text(f"{series.label}   {said}" if said else series.label)
+        text.set_text(f"{series.label}   {label}" if label else series.label)

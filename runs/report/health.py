@@ -164,8 +164,8 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
             if judgement.explanation:
                 health.explained += 1
                 health.scenarios["explained"].add(episode.scenario)
-                about, said = _about(run, scenario, judgement), _spoken(episode.outcome, judgement.target)
-                health.copied += _is_copied(judgement, about, said, instructions, prompts)
+                about, conversation = _about(run, scenario, judgement), _conversation(episode.outcome, judgement.target)
+                health.copied += _is_copied(judgement, about, conversation, instructions, prompts)
                 health.contradictory += contradicts(judgement)
     for (id_, what), (items, equal) in _repeated(reported, where, most).items():
         if what in found:
@@ -185,11 +185,11 @@ def _is_own(reported: ReportedRun, judge: Judge | None, target: str) -> bool:
 
 def _about(run: RunFile, scenario: Any, judgement: Judgement) -> str:
     """Return a scenario as text: the part that annotators see or, if that is empty, all of it."""
-    told = WithLabels.of(run.recipe).judged_about(scenario, judgement) or scenario.described()
-    return " ".join(_texts(told))[:_MOST_ABOUT]
+    shown = WithLabels.of(run.recipe).judged_about(scenario, judgement) or scenario.described()
+    return " ".join(_texts(shown))[:_MOST_ABOUT]
 
 
-def _spoken(outcome: Outcome, target: str) -> str:
+def _conversation(outcome: Outcome, target: str) -> str:
     """Return the lines of a role in a conversation, which judges may quote."""
     return " ".join(line.content for line in outcome.messages if line.role == target)
 
@@ -211,21 +211,23 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _is_copied(judgement: Judgement, about: str, said: str, instructions: frozenset[int], prompts: PromptWords) -> bool:
+def _is_copied(
+    judgement: Judgement, about: str, conversation: str, instructions: frozenset[int], prompts: PromptWords
+) -> bool:
     """Return whether an explanation only repeats the prompt, the requested format or the scenario.
 
     A quotation of the judged text is not a copy, even if that text repeats the scenario.
     """
     words = tuple(words_of(judgement.explanation))
     text = " ".join(words)
-    if len(words) < _FEWEST_WORDS or text in (quoted := _compared(said))[0]:
+    if len(words) < _FEWEST_WORDS or text in (quoted := _compared(conversation))[0]:
         return False
-    told = _compared(about)
-    if text in told[0] or any(form in text and len(words) - len(form.split()) < 2 for form in prompts.forms):
+    description = _compared(about)
+    if text in description[0] or any(form in text and len(words) - len(form.split()) < 2 for form in prompts.forms):
         return True
     covered: set[int] = set()
     for place, run in enumerate(runs_of(words, _RUN)):
-        if (run in instructions or run in told[1]) and run not in quoted[1]:
+        if (run in instructions or run in description[1]) and run not in quoted[1]:
             covered |= {*range(place, place + _RUN)}
     return len(covered) / len(words) >= _COVERED
 
@@ -312,8 +314,8 @@ def health_table(health: Sequence[Health], several: bool, covers: str = _COVERS)
         figures += [each.share(number, each.explained, "explained") for number in (each.copied, each.contradictory)]
         pairs = {"repeated": each.repeated, **({"placed": each.placed} if has_order else {})}
         figures += [each.share(equal, of, figure) for figure, (of, equal) in pairs.items()]
-        told = ["yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
-        table.rows.append([*([each.label] if several else []), each.what, *figures, *told])
+        result = ["yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
+        table.rows.append([*([each.label] if several else []), each.what, *figures, *result])
     table.notes = [covers, _NOTE, *([_ORDER_NOTE] if has_order else []), _INTERVALS]
     return [table] if table.rows else []
 

@@ -81,9 +81,9 @@ def _judged_by_all(
     run: RunFile, sets: Sequence[JudgementSet], where: str | None
 ) -> Iterator[tuple[RecordedEpisode, ...]]:
     """Yield each finished scenario, once with each set's judgements, if it matches the expression with all sets."""
-    wanted = None if where is None else Where.parse(where, run)
+    condition = None if where is None else Where.parse(where, run)
     for episodes in zip(*(run.episodes(each.name) for each in sets), strict=True):
-        if wanted is None or all(map(wanted.keeps, episodes)):
+        if condition is None or all(map(condition.keeps, episodes)):
             yield episodes
 
 

@@ -176,14 +176,14 @@ class Report:
         tables = [*first, *own]
         known = [table.name for table in tables]
         suffixes = {PANEL, *(name_in_file(each.name) for run in runs for each in run.judgement_sets())}
-        wanted = {found for name in names for found in _of_name(name, known, suffixes)}
+        selected = {found for name in names for found in _of_name(name, known, suffixes)}
         if unknown := [name for name in names if not _of_name(name, known, suffixes)]:
             raise RunError(
                 f"tables must be among {', '.join(known) or 'none yet'}, got {unknown[0]!r}", setting="tables"
             )
         return cls(
             "; ".join(_title(run, judging, where) for run in runs),
-            [table for table in tables if not names or table.name in wanted],
+            [table for table in tables if not names or table.name in selected],
             [chart for chart in charts(runs, judging, where) if not names or chart.name in names],
             labels_of(runs, judging) if len(runs) > 1 else (),
             notes_of(runs, judging),
@@ -316,8 +316,8 @@ def write(
 def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), notes: Sequence[str] = ()) -> str:
     """Return notes, charts and tables as one Markdown page, which refers to charts as PNG files beside it."""
     lines = itertools.chain(*itertools.starmap(_markdown_chart, _named(charts)), *map(markdown_table, tables))
-    told = (line for note in notes for line in (markdown_text(note), ""))
-    return "\n".join([f"# {markdown_text(title)}", "", *told, *lines])
+    paragraphs = (line for note in notes for line in (markdown_text(note), ""))
+    return "\n".join([f"# {markdown_text(title)}", "", *paragraphs, *lines])
 
 
 def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
@@ -371,8 +371,8 @@ def _markdown_rows(table: Table) -> Iterator[str]:
 
 def latex(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
     """Return notes and tables as LaTeX, one `table` environment each; needs the package `booktabs`."""
-    told = (line for note in notes for line in (latex_text(note), ""))
-    return "\n".join([*told, *(line for table in tables for line in _latex_table(table))])
+    paragraphs = (line for note in notes for line in (latex_text(note), ""))
+    return "\n".join([*paragraphs, *(line for table in tables for line in _latex_table(table))])
 
 
 def _latex_table(table: Table) -> Iterator[str]:

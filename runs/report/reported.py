@@ -305,8 +305,8 @@ def different_users_warning(label: str, first: str, differing: Sequence[str]) ->
 
 def with_different_users(title: str, differing: Iterable[str]) -> str:
     """Return a table's title, extended by the differences between the users of the compared runs."""
-    told = ", ".join(dict.fromkeys(differing))
-    return f"{title} (with different users: {told})" if told else title
+    differences = ", ".join(dict.fromkeys(differing))
+    return f"{title} (with different users: {differences})" if differences else title
 
 
 def _user_models(each: ReportedRun) -> list[dict[str, Any]]:

@@ -158,19 +158,19 @@ def required(
     """
     if unknown := [each for each in allowed if each not in ALLOWED]:
         raise RunError(f"allow must be one of {', '.join(ALLOWED)}, got {unknown[0]!r}", setting="allow")
-    wanted = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
-    if not wanted and baseline is None:
+    parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
+    if not parsed and baseline is None:
         raise RunError("give at least one requirement, such as 'resolved >= 80%'", setting="requirements")
     recipe = run.recipe
     reported = reported_runs([run], recipe, judging)[0]
-    found = check(reported, recipe, wanted, where, is_confident, allowed)
+    found = check(reported, recipe, parsed, where, is_confident, allowed)
     if baseline is not None:
         before = reported_runs([baseline], recipe, judging)[0]
         found += check_not_worse(
             before,
             reported,
             recipe,
-            {*metrics, *(each.metric for each in wanted)},
+            {*metrics, *(each.metric for each in parsed)},
             where,
             allowed,
             allow_different_users,
@@ -339,30 +339,30 @@ def _tallied(episodes: Iterable[Episode], recipe: Recipe) -> _Scores:
 
 
 def _checked(
-    wanted: Requirement,
+    requirement: Requirement,
     scores: _Scores,
     unsound: Sequence[str],
     is_confident: bool,
     allowed: Collection[str],
     doubts: Mapping[str, str],
 ) -> Checked:
-    key = _key(wanted.metric, scores)
-    is_verdict = scores.is_verdict.get(key, bool(wanted.is_share))
-    wanted = replace(wanted, is_share=is_verdict) if wanted.is_share is None else wanted
-    if is_verdict != wanted.is_share:
+    key = _key(requirement.metric, scores)
+    is_verdict = scores.is_verdict.get(key, bool(requirement.is_share))
+    requirement = replace(requirement, is_share=is_verdict) if requirement.is_share is None else requirement
+    if is_verdict != requirement.is_share:
         kind = "gives verdicts: give a percentage" if is_verdict else "gives scores: give a number"
-        raise RunError(f"'{wanted}': {wanted.metric} {kind}")
-    if is_verdict and not 0 <= wanted.bound <= 1:
-        raise RunError(f"'{wanted}': a share must be from 0 to 1, that is from 0 % to 100 %")
+        raise RunError(f"'{requirement}': {requirement.metric} {kind}")
+    if is_verdict and not 0 <= requirement.bound <= 1:
+        raise RunError(f"'{requirement}': a share must be from 0 to 1, that is from 0 % to 100 %")
     estimate = (
         scores.tallies.get(key, Tally()).estimate()
-        if wanted.k is None
-        else _passed(wanted.k, scores.trials.get(key, {}))
+        if requirement.k is None
+        else _passed(requirement.k, scores.trials.get(key, {}))
     )
-    reasons = [] if estimate is None else _missed(wanted, estimate, is_confident)
+    reasons = [] if estimate is None else _missed(requirement, estimate, is_confident)
     if estimate is None:
         reasons.append(
-            "there are no scores" if wanted.k is None else f"no scenario has {wanted.k} trials with a verdict"
+            "there are no scores" if requirement.k is None else f"no scenario has {requirement.k} trials with a verdict"
         )
     if (missing := scores.missing.get(key)) and "missing" not in allowed:
         reasons.append(f"missing: {missing} without a score")
@@ -372,8 +372,8 @@ def _checked(
     if doubt := doubts.get(subject) or doubts.get(f"{subject} by turn"):
         estimate = None if estimate is None else replace(estimate, is_doubtful=True)
         reasons += [] if "unhealthy" in allowed else [doubt]
-    told, is_upper = (*reasons, *unsound), wanted.sign[0] == "<"
-    return Checked(str(wanted), estimate, is_verdict, told, wanted.metric, is_upper)
+    all_reasons, is_upper = (*reasons, *unsound), requirement.sign[0] == "<"
+    return Checked(str(requirement), estimate, is_verdict, all_reasons, requirement.metric, is_upper)
 
 
 def _unsound(reported: ReportedRun, allowed: Collection[str]) -> list[str]:
@@ -394,9 +394,9 @@ def _offline(players: Iterable[tuple[str, ModelBinding]], allowed: Collection[st
     return [f"offline: {roles} played by a scripted model, so the scores are not evidence"] if roles else []
 
 
-def _missed(wanted: Requirement, found: Estimate, is_confident: bool) -> list[str]:
-    compared, is_least = _COMPARED[wanted.sign], wanted.sign[0] == ">"
-    if not compared(found.mean, wanted.bound):
+def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> list[str]:
+    compared, is_least = _COMPARED[requirement.sign], requirement.sign[0] == ">"
+    if not compared(found.mean, requirement.bound):
         return [f"the value is too {'low' if is_least else 'high'}"]
     if not is_confident:
         return []
@@ -405,7 +405,7 @@ def _missed(wanted: Requirement, found: Estimate, is_confident: bool) -> list[st
         return ["there is no interval"]
     return (
         []
-        if compared(end, wanted.bound)
+        if compared(end, requirement.bound)
         else [f"the interval's {'lower' if is_least else 'upper'} end does not meet it"]
     )
 

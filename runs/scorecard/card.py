@@ -72,8 +72,8 @@ def contrasts_table(
     the system's judge is doubtful.
     """
     apart = {played.system.label: differing_users(played.reported, played.recipe) for played in systems}
-    kept = systems if allow_different_users else [_alike(played, apart[played.system.label]) for played in systems]
-    rows = [(played, *found) for played in kept for found in _differences(played)]
+    compared = systems if allow_different_users else [_alike(played, apart[played.system.label]) for played in systems]
+    rows = [(played, *found) for played in compared for found in _differences(played)]
     first, title = systems[0].reported[0].label, "Differences between the assistants"
     if allow_different_users:
         title = with_different_users(title, (what for of in apart.values() for each in of.values() for what in each))
@@ -102,13 +102,13 @@ def contrasts_table(
             table.shares[contrast.name] = COLUMNS_OF_MEANS
         shown = higher if estimate.mean > 0 else lower
         (untested if p is None else shown if p < ALPHA else unsure).append(f"{name}, {contrast.name}, {found.label}")
-    said = {
+    notes = {
         f"Lower than for {first}": lower,
         f"Higher than for {first}": higher,
         "No significant difference": unsure,
         "Too few scenarios for a test": untested,
     }
-    table.notes += [f"{what}: {'; '.join(names)}." for what, names in said.items() if names]
+    table.notes += [f"{what}: {'; '.join(names)}." for what, names in notes.items() if names]
     units = dict.fromkeys(WithFacets.of(played.recipe).units for played, _, _ in rows)
     table.notes.append(_NOTE.format(first=first, units=" or ".join(units)))
     return [table]

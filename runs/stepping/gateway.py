@@ -72,12 +72,12 @@ class CallOverrides:
 
     Attributes:
         models: Other bindings, by role.
-        said: Replies written by a person, by the calls' keys, each with its sample number.
+        replies: Replies written by a person, by the calls' keys, each with its sample number.
         messages: Requests written by a person, by the keys of the calls whose requests they replace.
     """
 
     models: Mapping[str, ModelBinding] = field(default_factory=dict)
-    said: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    replies: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     messages: Mapping[str, Sequence[ChatMessage]] = field(default_factory=dict)
 
 
@@ -108,8 +108,8 @@ def text_from_reply(answer: Completion) -> str:
     if not answer.tool_calls:
         return answer.text
     calls = [{"name": call["name"], "arguments": _arguments(call["arguments"])} for call in answer.tool_calls]
-    said = {"content": answer.text, "tool_calls": calls} if answer.text else calls[0] if len(calls) == 1 else calls
-    return json.dumps(said, ensure_ascii=False, indent=1)
+    reply = {"content": answer.text, "tool_calls": calls} if answer.text else calls[0] if len(calls) == 1 else calls
+    return json.dumps(reply, ensure_ascii=False, indent=1)
 
 
 def _arguments(text: str) -> Any:
@@ -169,8 +169,8 @@ class SteppingGateway:
         key, written = request.key(place), self._instead(request, place)
         if written is not None:
             request, place = request.rewritten(written), replace(place, is_common=False)
-        if key in self._changes.said:
-            text, sample = self._changes.said[key]
+        if key in self._changes.replies:
+            text, sample = self._changes.replies[key]
             request, place = replace(request, model=SAID), replace(place, sample=sample, is_common=False)
             completion = await self._say(request, place, text)
         else:

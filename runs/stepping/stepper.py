@@ -202,7 +202,7 @@ class Stepper(StepperView):
         reply_from_text(asked.request, text)
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._branch_off()
-        return await self.step(CallOverrides(said={asked.key: (text, sample)}))
+        return await self.step(CallOverrides(replies={asked.key: (text, sample)}))
 
     async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
         """Play one step with a given request to a role instead of its rendered prompt.

@@ -126,9 +126,9 @@ def _text(value: Any) -> str:
     if isinstance(value, BaseMessage):
         shown = plain(value)
         content = shown["content"]
-        said = _flat(content) if isinstance(content, str) else _text(content)
+        text = _flat(content) if isinstance(content, str) else _text(content)
         called = (f"calls {_flat(call_text(call))}" for call in calls_of(value))
-        return f"{shown['role']}: {' '.join([*filter(None, [said]), *called])}"
+        return f"{shown['role']}: {' '.join([*filter(None, [text]), *called])}"
     return json.dumps(_flat(plain(value)), ensure_ascii=False)
 
 

@@ -147,13 +147,15 @@ class BranchReader:
             "WHERE namespace = '' AND name IN (SELECT value FROM json_each(?))"
         )
         rows = self._reader.execute(query, (json.dumps(list(threads)),)).fetchall()
-        held: dict[str, set[str]] = {}
+        names: dict[str, set[str]] = {}
         sources: dict[str, tuple[str | None, str]] = {}
         for row in rows:
             id_ = id_text(row["id"])
-            held.setdefault(id_, set()).add(row["name"])
+            names.setdefault(id_, set()).add(row["name"])
             sources[id_] = (None if row["parent"] is None else id_text(row["parent"]), row["source"])
-        return {id_: Point(number, id_, *sources[id_], frozenset(held[id_])) for number, id_ in enumerate(sorted(held))}
+        return {
+            id_: Point(number, id_, *sources[id_], frozenset(names[id_])) for number, id_ in enumerate(sorted(names))
+        }
 
     def next_sample(self, scenario: int) -> int:
         """Return a sample number that no call of the scenario uses."""
@@ -268,12 +270,14 @@ class BranchTable(BranchReader):
         from .checkpoints.items import id_column
 
         query = "SELECT id FROM checkpoints WHERE thread = ?"
-        kept = {id_column(id_) for id_ in line}
+        retained = {id_column(id_) for id_ in line}
 
         def work(connection: sqlite3.Connection) -> None:
             find = "SELECT id FROM threads WHERE name = ? AND namespace = ''"
             (number,) = connection.execute(find, (thread,)).fetchone()
-            others = [(number, id_) for (id_,) in connection.execute(query, (number,)).fetchall() if id_ not in kept]
+            others = [
+                (number, id_) for (id_,) in connection.execute(query, (number,)).fetchall() if id_ not in retained
+            ]
             connection.executemany("DELETE FROM checkpoints WHERE thread = ? AND id = ?", others)
             connection.executemany("DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ?", others)
 

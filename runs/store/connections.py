@@ -222,7 +222,7 @@ def _exists(path: Path) -> StoreError:
 _A_MOMENT = 0.05
 """The wait in seconds before the second attempt to take a lock."""
 
-_held: set[tuple[int, int]] = set()
+_locked: set[tuple[int, int]] = set()
 """The files that this process has open for writing, by device and inode.
 
 They must not be opened again, because closing a further descriptor would drop SQLite's own locks on the file.
@@ -252,7 +252,7 @@ def is_written_by_another(path: Path) -> bool:
     ask = "import fcntl, os, sys\nfcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH | fcntl.LOCK_NB)"
     with _asking:
         found = path.stat()
-        if (found.st_dev, found.st_ino) in _held:
+        if (found.st_dev, found.st_ino) in _locked:
             return False
     done = subprocess.run([sys.executable, "-I", "-S", "-c", ask, path.absolute()], stderr=subprocess.PIPE, text=True)
     return done.returncode != 0 and "BlockingIOError" in done.stderr
@@ -278,7 +278,7 @@ class WriteLock:
         with _asking:
             found = path.stat()
             self._file = found.st_dev, found.st_ino
-            if self._file in _held:
+            if self._file in _locked:
                 raise _is_taken(path, "another task or thread of this process", instead)
             self._descriptor = _opened(path)
             try:
@@ -286,13 +286,13 @@ class WriteLock:
             except OSError as error:
                 os.close(self._descriptor)
                 raise _is_taken(path, "another dialoom process", instead) from error
-            _held.add(self._file)
+            _locked.add(self._file)
 
     def close(self) -> None:
         """Release the lock. Call it after the last connection is closed."""
         with _asking:
-            if self._file in _held:
-                _held.remove(self._file)
+            if self._file in _locked:
+                _locked.remove(self._file)
                 os.close(self._descriptor)
 
 

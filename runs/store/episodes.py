@@ -15,7 +15,7 @@ from dialoom.graphs.gate.talk import UNDETERMINED
 from dialoom.inputs import Frozen
 
 from .judgement_sets import words_of_panel
-from .passages import Said, beyond_words_of, read_messages, reading
+from .passages import StoredMessage, beyond_words_of, read_messages, reading
 from .references import ReadText
 from .references import reading as restoring
 from .texts import reading as text_reading
@@ -51,7 +51,7 @@ class SpokenTexts:
                 seen.add(position)
                 mark = hashlib.blake2b(messages.encode(), digest_size=8).digest()
                 if known.get(position) != mark:
-                    yield position, mark, [said[1] for said in read_messages(messages, self._passage)]
+                    yield position, mark, [message[1] for message in read_messages(messages, self._passage)]
         for position in known.keys() - seen:
             if known[position]:
                 yield position, b"", []
@@ -173,8 +173,8 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
 def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
     """Return a finished scenario's outcome, without judgements."""
     row = connection.execute("SELECT *, scenario AS position FROM outcomes WHERE scenario = ?", (position,)).fetchone()
-    said, texts = _said(connection, [row])
-    return _outcome(row, said[position], texts, (), text_reading(connection))
+    messages, texts = _messages(connection, [row])
+    return _outcome(row, messages[position], texts, (), text_reading(connection))
 
 
 def _faults(text: str | None) -> tuple[DialogueFault, ...] | None:
@@ -199,11 +199,11 @@ def _page(
             return []
         by_position = [(row["position"], row) for row in rows]
         last = by_position[-1][0]
-        said, texts = _said(connection, rows)
+        messages, texts = _messages(connection, rows)
         judgements = _of_sets(judging, partial(_judgements, connection, after, last))
         tokens = _output_tokens(connection, after, last)
         read = text_reading(connection)
-        outcomes = [_outcome(row, said[at], texts, tuple(judgements.get(at, ())), read) for at, row in by_position]
+        outcomes = [_outcome(row, messages[at], texts, tuple(judgements.get(at, ())), read) for at, row in by_position]
     finally:
         connection.execute("COMMIT")
     return [
@@ -242,23 +242,25 @@ SELECT scenario, metric, target, turn, score, is_verdict FROM judgements
 WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"""
 
 
-def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict[int, list[Said]], dict[int, str]]:
+def _messages(
+    connection: sqlite3.Connection, rows: list[sqlite3.Row]
+) -> tuple[dict[int, list[StoredMessage]], dict[int, str]]:
     """Return the messages of each scenario by its position, and the texts of the messages by id."""
     passage = lru_cache(maxsize=None)(reading(connection))
-    said = {row["position"]: read_messages(row["messages"], passage) for row in rows}
-    ids = {id_ for messages in said.values() for message in messages for id_ in message if isinstance(id_, int)}
+    by_position = {row["position"]: read_messages(row["messages"], passage) for row in rows}
+    ids = {id_ for messages in by_position.values() for message in messages for id_ in message if isinstance(id_, int)}
     query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
-    return said, dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
+    return by_position, dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
 
 
 def _outcome(
     row: sqlite3.Row,
-    said: Sequence[Said],
+    stored: Sequence[StoredMessage],
     texts: Mapping[int, str],
     judgements: tuple[Judgement, ...],
     read: ReadText,
 ) -> Outcome:
-    messages = tuple(_line(message, texts) for message in said)
+    messages = tuple(_line(message, texts) for message in stored)
     counts = json.loads(row["counts"])
     details = json.loads(row["details"] or "{}", object_hook=restoring(lambda id_: texts.get(id_) or read(id_)))
     return Outcome(
@@ -272,7 +274,7 @@ def _outcome(
     )
 
 
-def _line(message: Said, texts: Mapping[int, str]) -> Line:
+def _line(message: StoredMessage, texts: Mapping[int, str]) -> Line:
     role, id_, *rest = message
     reason = next((each for each in rest if isinstance(each, str)), None)
     beyond = beyond_words_of(message)

@@ -121,14 +121,14 @@ def words_of_panel(words: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
     for name, judgements in words.items():
         for each in judgements:
             by_thing.setdefault((each.metric, each.target, each.turn), {})[name] = each
-    return [_together(said) for said in by_thing.values()]
+    return [_together(by_judge) for by_judge in by_thing.values()]
 
 
-def _together(said: Mapping[str, Judgement]) -> Judgement:
-    scores = [each.score for each in said.values() if each.score is not None]
-    first = next(iter(said.values()))
+def _together(by_judge: Mapping[str, Judgement]) -> Judgement:
+    scores = [each.score for each in by_judge.values() if each.score is not None]
+    first = next(iter(by_judge.values()))
     explanation = "; ".join(
-        f"{name}: {each.status if each.score is None else each.score}" for name, each in said.items()
+        f"{name}: {each.status if each.score is None else each.score}" for name, each in by_judge.items()
     )
     if not scores:
         return first.model_copy(update={"explanation": explanation})

@@ -90,10 +90,10 @@ class Leases:
         """Return the lease numbers of all scenarios that are leased, by position."""
         return {position: number for position, (number, _) in self._open_leases().items()}
 
-    def left(self, wanted: Mapping[int, int]) -> Iterator[Transfer]:
+    def left(self, numbers: Mapping[int, int]) -> Iterator[Transfer]:
         """Yield the (possibly partial) results of scenarios leased to this file with the given lease numbers."""
         for position, (number, thread) in self._open_leases().items():
-            if wanted.get(position) == number:
+            if numbers.get(position) == number:
                 yield pack(self._reader, position, thread, number, is_leased=False)
 
     async def fold(self, transfers: Sequence[Transfer]) -> list[Transfer]:

@@ -18,7 +18,7 @@ from dialoom.roles.gateway import Attempt, CallRecord, Request
 from dialoom.roles.gateway.calls import PlayerState
 from dialoom.roles.gateway.completions import kept_text, read_reply
 
-from .passages import TOOLS, Passages, Said, beyond_words_of, read_messages, reading
+from .passages import TOOLS, Passages, StoredMessage, beyond_words_of, read_messages, reading
 from .references import ReadText, canonical
 from .schema import insert_row
 from .texts import Texts
@@ -187,7 +187,7 @@ class SQLiteLedger:
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
         booking = self._threads[place.scenario]
-        messages = [self._said(connection, message) for message in request.messages]
+        messages = [self._stored_message(connection, message) for message in request.messages]
         if request.tools:
             messages.insert(0, (TOOLS, self._texts.id_of(connection, canonical(list(request.tools)))))
         node, step, ordinal = _NOWHERE if place.is_common else (place.node, place.step, place.ordinal)
@@ -218,10 +218,10 @@ class SQLiteLedger:
         assert id_ is not None
         return id_
 
-    def _said(self, connection: sqlite3.Connection, message: ChatMessage) -> Said:
-        said = (message["role"], self._texts.id_of(connection, message["content"]))
+    def _stored_message(self, connection: sqlite3.Connection, message: ChatMessage) -> StoredMessage:
+        stored = (message["role"], self._texts.id_of(connection, message["content"]))
         rest = beyond_words(message)
-        return (*said, self._texts.id_of(connection, canonical(rest))) if rest else said
+        return (*stored, self._texts.id_of(connection, canonical(rest))) if rest else stored
 
     def _note_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:
         """Record where a common call's reply is used, unless the use is already recorded, as after a crash."""
@@ -410,9 +410,9 @@ class Asked:
 def read_asked(connection: sqlite3.Connection, column: str) -> Asked:
     """Return the request that the column `messages` of a call encodes."""
     text = reading_texts(connection)
-    said = read_messages(column, reading(connection))
-    tools = _TOOLS.validate_json(text(said.pop(0)[1])) if said[:1] and said[0][0] == TOOLS else []
-    return Asked(tuple(_message(each, text) for each in said), tuple(tools))
+    messages = read_messages(column, reading(connection))
+    tools = _TOOLS.validate_json(text(messages.pop(0)[1])) if messages[:1] and messages[0][0] == TOOLS else []
+    return Asked(tuple(_message(each, text) for each in messages), tuple(tools))
 
 
 def read_request(connection: sqlite3.Connection, call: int) -> Asked | None:
@@ -421,8 +421,8 @@ def read_request(connection: sqlite3.Connection, call: int) -> Asked | None:
     return None if row is None else read_asked(connection, row["messages"])
 
 
-def _message(said: Said, text: ReadText) -> ChatMessage:
-    message: ChatMessage = {"role": said[0], "content": text(said[1])}
-    if (rest := beyond_words_of(said)) is not None:
+def _message(stored: StoredMessage, text: ReadText) -> ChatMessage:
+    message: ChatMessage = {"role": stored[0], "content": text(stored[1])}
+    if (rest := beyond_words_of(stored)) is not None:
         message = _MESSAGE.validate_python({**message, **json.loads(text(rest))})
     return message

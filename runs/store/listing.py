@@ -313,13 +313,13 @@ _THEIR_FAULT = (
 
 
 def _rows(connection: sqlite3.Connection, judging: str, positions: Sequence[int]) -> list[ScenarioRow]:
-    wanted = json.dumps(positions)
+    selected = json.dumps(positions)
     among = "(SELECT value FROM json_each(?))"
     scores: dict[int, dict[str, float]] = {}
     for position, metric, mean in connection.execute(
         "SELECT scenario, metric, coalesce(avg(score) FILTER (WHERE turn IS NULL), avg(score)) FROM judgements "
         f"WHERE judging = ? AND scenario IN {among} GROUP BY scenario, metric",
-        (judging, wanted),
+        (judging, selected),
     ):
         if mean is not None:
             scores.setdefault(position, {})[metric] = mean
@@ -328,14 +328,14 @@ def _rows(connection: sqlite3.Connection, judging: str, positions: Sequence[int]
         for row in connection.execute(
             f"SELECT scenario, {_COST}, {_TOKENS} FROM calls "
             f"WHERE judging IS NULL AND branch IS NULL AND scenario IN {among} GROUP BY scenario",
-            (wanted,),
+            (selected,),
         )
     }
     found = {}
     for row in connection.execute(
         "SELECT position, id, state, coalesce(ended_by, '') AS ended_by, coalesce(error, '') AS error, facets, counts, "
         f"{_FAULTS} AS faults, branch IS NOT NULL AS is_changed {_FROM} WHERE position IN {among}",
-        (wanted,),
+        (selected,),
     ):
         position = row["position"]
         cost, tokens = took.get(position, (0.0, 0))

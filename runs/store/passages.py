@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from .references import digest
 
-Said: TypeAlias = tuple[str, int, *tuple[str | int, ...]]
+StoredMessage: TypeAlias = tuple[str, int, *tuple[str | int, ...]]
 """A message: its role and the id of its text.
 
 Two further entries are optional: the finish reason of an incomplete line (a string), and the id of a text with the
@@ -38,7 +38,7 @@ _GOLDEN = 0x9E3779B1
 _ONE_IN_16 = 28
 """The shift that leaves 4 bits of a 32-bit hash: on average, one message in sixteen ends a passage."""
 
-_Entry: TypeAlias = "Said | int"
+_Entry: TypeAlias = "StoredMessage | int"
 
 
 class Passages:
@@ -47,7 +47,7 @@ class Passages:
     def __init__(self) -> None:
         self._ids: OrderedDict[tuple[_Entry, ...], int] = OrderedDict()
 
-    def text_of(self, connection: sqlite3.Connection, messages: Sequence[Said]) -> str:
+    def text_of(self, connection: sqlite3.Connection, messages: Sequence[StoredMessage]) -> str:
         """Return messages as a column's value, and insert new passages.
 
         The last message is always stored in the column itself.
@@ -78,12 +78,12 @@ class Passages:
         if (known := self._ids.get(entries)) is not None:
             self._ids.move_to_end(entries)
             return known
-        id_ = self._ids[entries] = self.kept(connection, _text(entries))
+        id_ = self._ids[entries] = self.id_of_content(connection, _text(entries))
         if len(self._ids) > _REMEMBERED:
             self._ids.popitem(last=False)
         return id_
 
-    def kept(self, connection: sqlite3.Connection, content: str) -> int:
+    def id_of_content(self, connection: sqlite3.Connection, content: str) -> int:
         """Return the id of the passage with this content in its stored form; a new passage is inserted."""
         hash_ = digest(content)
         row = connection.execute("SELECT id FROM passages WHERE hash = ?", (hash_,)).fetchone()
@@ -93,14 +93,14 @@ class Passages:
         return int(row[0])
 
 
-def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:
+def read_messages(text: str, passage: Callable[[int], str]) -> list[StoredMessage]:
     """Return the messages that a column contains.
 
     Args:
         text: The column's value.
         passage: A function that returns the content of a passage by its id.
     """
-    found: list[Said] = []
+    found: list[StoredMessage] = []
     for entry in json.loads(text):
         if isinstance(entry, int):
             found += read_messages(passage(entry), passage)
@@ -109,7 +109,7 @@ def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:
     return found
 
 
-def beyond_words_of(message: Said) -> int | None:
+def beyond_words_of(message: StoredMessage) -> int | None:
     """Return the id of the text that holds a message's fields besides role and content; `None` if there are none."""
     return next((each for each in message[2:] if isinstance(each, int)), None)
 

@@ -12,7 +12,7 @@ from dialoom.graphs import Judgement, Line, Outcome, Scenario
 from .branches import MAIN, exchange_calls
 from .episodes import PromotedBranch
 from .judgement_sets import OWN_JUDGEMENTS
-from .passages import Passages, Said
+from .passages import Passages, StoredMessage
 from .plan import JudgeWork, PlayWork, RejudgeWork, Work, insert_recorded
 from .references import canonical, referring
 from .texts import Texts
@@ -212,7 +212,7 @@ class Results:
         self._transactions.now(keep)
 
     def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
-        messages: list[Said] = [
+        messages: list[StoredMessage] = [
             (line.role, self._texts.id_of(connection, line.content), *self._rest(connection, line))
             for line in outcome.messages
         ]

@@ -88,8 +88,8 @@ class RunFile:
             self._scenarios = ScenarioTable(path, self._reader)
             self.queue = WorkQueue(self._reader, self._scenarios, {})
             self.branches = BranchReader(self._reader)
-            if recipe is not None and (kept := self._find("recipe")) is not None:
-                check_same(kept, recipe)
+            if recipe is not None and (stored := self._find("recipe")) is not None:
+                check_same(stored, recipe)
             opened.pop_all()  # from now on, `close` closes it
 
     def __enter__(self) -> Self:
@@ -398,7 +398,7 @@ class RunFile:
         """Return the values by which to filter, with counts: `state`, `ended_by`, `fault`, `fault_of`, `facet:NAME`."""
         return read_choices(self._reader)
 
-    def spoken(self) -> SpokenTexts:
+    def message_texts(self) -> SpokenTexts:
         """Return the run's messages, for a full-text index."""
         return SpokenTexts(self._reader)
 
@@ -434,14 +434,14 @@ class RunFile:
         """Yield all finished scenarios in plan order, with one set of judgements (by default the oldest)."""
         with reading(self.path):
             for episode in read_episodes(self._reader, self._chosen(judging)):
-                self._tell_read()
+                self._notify_read()
                 yield self._with_judges(episode)
 
     def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
         """Yield every scenario's position and its episode without messages, in plan order; see `read_figures`."""
         with reading(self.path):
             for found in read_figures(self._reader, self._chosen(judging)):
-                self._tell_read()
+                self._notify_read()
                 yield found
 
     def so_far(self, position: int) -> RecordedEpisode:
@@ -467,7 +467,7 @@ class RunFile:
     def _prompt_words(self) -> PromptWords:
         return PromptWords.of(self.prompts.values())
 
-    def _tell_read(self) -> None:
+    def _notify_read(self) -> None:
         if self.on_read is not None:
             self.on_read()
 

@@ -45,23 +45,23 @@ class Sources:
             return None
         source = _split(content)
         parts: list[Part] = []
-        said = line = letters = 0
+        covered = line = letters = 0
         while line < len(source.lines):
             place = self._places.get(source.lines[line])
             if place is None:
                 line += 1
                 continue
             id_, at = place
-            start, end, line, span = self._span(source, line, id_, at, said)
-            if own := content[said:start]:
+            start, end, line, span = self._span(source, line, id_, at, covered)
+            if own := content[covered:start]:
                 parts.append(own)
                 letters += len(own) + 3
             parts.append(span)
             letters += 16
-            said = end
-        if not parts or 2 * (letters + len(content) - said) > len(content):
+            covered = end
+        if not parts or 2 * (letters + len(content) - covered) > len(content):
             return None
-        return [*parts, content[said:]] if content[said:] else parts
+        return [*parts, content[covered:]] if content[covered:] else parts
 
     def remember(self, id_: int, content: str) -> None:
         """Add a text that is stored whole to the cache, so that later texts can refer to it."""
@@ -82,7 +82,7 @@ class Sources:
         self._places.clear()
         self._count = 0
 
-    def _span(self, text: _Source, line: int, id_: int, at: int, said: int) -> tuple[int, int, int, Part]:
+    def _span(self, text: _Source, line: int, id_: int, at: int, covered: int) -> tuple[int, int, int, Part]:
         """Return the longest span around a line that an earlier text shares: start, end, next line, reference.
 
         Args:
@@ -90,12 +90,12 @@ class Sources:
             line: The number of a line of the text.
             id_: The id of the earlier text.
             at: The number of the same line in the earlier text.
-            said: The offset at which the previous span ends.
+            covered: The offset at which the previous span ends.
         """
         self._texts.move_to_end(id_)
         earlier = self._texts[id_]
         first, first_there = line, at
-        least = bisect_right(text.starts, said - 1)
+        least = bisect_right(text.starts, covered - 1)
         while first > least and first_there and text.lines[first - 1] == earlier.lines[first_there - 1]:
             first, first_there = first - 1, first_there - 1
         after, after_there = line + 1, at + 1
@@ -107,7 +107,7 @@ class Sources:
             after, after_there = after + 1, after_there + 1
         start, end = text.starts[first], text.starts[after] - 1
         start_there = earlier.starts[first_there]
-        if start > said and start_there:  # the newlines before both spans are equal too
+        if start > covered and start_there:  # the newlines before both spans are equal too
             start, start_there = start - 1, start_there - 1
         if after < len(text.lines) and after_there < len(earlier.lines):
             end += 1
@@ -145,22 +145,22 @@ class Texts:
     def id_of(self, connection: sqlite3.Connection, content: str) -> int:
         """Return the id of a text, which is inserted if it is new."""
         known = self.find(connection, content)
-        return self._kept(connection, content) if known is None else known
+        return self._insert(connection, content) if known is None else known
 
     def ids_of(self, connection: sqlite3.Connection, contents: Collection[str]) -> list[int]:
         """Return the ids of many texts, as `id_of` does, with one query for all texts that are already stored."""
         hashes = {content: text_hash(content) for content in contents if _name(content) not in self._ids}
         query = "SELECT hash FROM kept_texts WHERE hash IN ({})"
-        kept = {row[0] for row in rows_of(connection, query, set(hashes.values()))}
+        stored = {row[0] for row in rows_of(connection, query, set(hashes.values()))}
         ids: list[int] = []
         for content in contents:
-            is_new = (hash_ := hashes.get(content)) is not None and hash_ not in kept
-            ids.append(self._kept(connection, content) if is_new else self.id_of(connection, content))
+            is_new = (hash_ := hashes.get(content)) is not None and hash_ not in stored
+            ids.append(self._insert(connection, content) if is_new else self.id_of(connection, content))
             if hash_ is not None:
-                kept.add(hash_)
+                stored.add(hash_)
         return ids
 
-    def _kept(self, connection: sqlite3.Connection, content: str) -> int:
+    def _insert(self, connection: sqlite3.Connection, content: str) -> int:
         """Insert a new text and return its id."""
         (id_,) = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM kept_texts").fetchone()
         row = (id_, *row_of(id_, content, self._sources))
@@ -214,9 +214,9 @@ def find_text(connection: sqlite3.Connection, content: str) -> int | None:
 
 def rows_of(connection: sqlite3.Connection, query: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a query for any number of values; parameters for them replace the `{}` in the query."""
-    wanted = list(values)
-    for start in range(0, len(wanted), _AT_ONCE):
-        page = wanted[start : start + _AT_ONCE]
+    items = list(values)
+    for start in range(0, len(items), _AT_ONCE):
+        page = items[start : start + _AT_ONCE]
         yield from connection.execute(query.format(",".join("?" * len(page))), page)
 
 

@@ -176,9 +176,9 @@ class WorkerHandle:
         if not await self._again(begun, lambda: self._actor.lease.remote(begun.path, transfers)):
             raise WorkerDiedError("it was restarted")
 
-    async def report(self, begun: Begun, heard: int) -> Delivery:
+    async def report(self, begun: Begun, received: int) -> Delivery:
         """Return the worker's next report; see `Worker.report`."""
-        delivery: Delivery | None = await self._again(begun, lambda: self._actor.report.remote(begun.path, heard))
+        delivery: Delivery | None = await self._again(begun, lambda: self._actor.report.remote(begun.path, received))
         if delivery is None:
             raise WorkerDiedError("it was restarted")
         return delivery
@@ -209,11 +209,11 @@ class WorkerHandle:
 
     def drain(self) -> None:
         """Ask the worker to drain, without waiting for it."""
-        self._tell(self._actor.drain)
+        self._send(self._actor.drain)
 
     def stop(self) -> None:
         """Ask the worker to stop, without waiting for it."""
-        self._tell(self._actor.stop)
+        self._send(self._actor.stop)
 
     def kill(self) -> None:
         """Kill the worker's process, which is not restarted."""
@@ -222,7 +222,7 @@ class WorkerHandle:
         with suppress(ray.exceptions.RayError):  # for example because Ray has ended with all of its processes
             ray.kill(self._actor, no_restart=True)
 
-    def _tell(self, method: Any) -> None:
+    def _send(self, method: Any) -> None:
         try:
             method.remote()
         except Exception as error:  # Ray raises a plain exception if it no longer knows the actor
@@ -264,7 +264,7 @@ class Cluster:
         placed = actor.options(num_cpus=1, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD")
         return WorkerHandle(placed.remote(name), order, line, self._clock)
 
-    async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
+    async def left(self, begun: Begun, leases: Mapping[int, int], prices: Prices) -> Left:
         """Return the results that a dead worker left in its file, which is read on the machine where it is.
 
         Raises:
@@ -272,7 +272,7 @@ class Cluster:
             WorkerDiedError: If the machine is gone.
         """
         if begun.path.exists():
-            return await asyncio.to_thread(left_by, begun.path, wanted, prices)
+            return await asyncio.to_thread(left_by, begun.path, leases, prices)
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -282,7 +282,7 @@ class Cluster:
         seconds = self._clock.stretched(_READING)
         try:
             async with asyncio.timeout(seconds):
-                return await _answer(placed.remote(begun.path, wanted, prices))  # type: ignore[no-any-return]
+                return await _answer(placed.remote(begun.path, leases, prices))  # type: ignore[no-any-return]
         except TimeoutError as error:
             raise WorkerAwayError(f"its machine did not answer for {seconds:.0f} s") from error
 
@@ -300,10 +300,10 @@ class RemoteLine:
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         if name.startswith("_"):
             raise AttributeError(name)
-        return functools.partial(_said, self._actor, name)
+        return functools.partial(_called, self._actor, name)
 
 
-async def _said(actor: Any, name: str, *values: Any) -> Any:
+async def _called(actor: Any, name: str, *values: Any) -> Any:
     try:
         return await _answer(getattr(actor, name).remote(*values))
     except WorkerDiedError as error:

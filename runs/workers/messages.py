@@ -141,12 +141,12 @@ def folder_of(path: Path) -> Path:
     return path.with_name(path.name + ".workers")
 
 
-def left_by(path: Path, wanted: Mapping[int, int], prices: Prices, patience: float = PATIENCE) -> Left:
+def left_by(path: Path, leases: Mapping[int, int], prices: Prices, patience: float = PATIENCE) -> Left:
     """Return a dead worker's results for open leases, and the spend of its calls.
 
     Args:
         path: The worker's file.
-        wanted: The numbers of the open leases, by the positions of their scenarios.
+        leases: The numbers of the open leases, by the positions of their scenarios.
         prices: The stated prices of models.
         patience: The seconds to wait for a process that is still writing the file.
 
@@ -154,7 +154,7 @@ def left_by(path: Path, wanted: Mapping[int, int], prices: Prices, patience: flo
         StoreError: If the file cannot be read.
     """
     with _opened(path, time.monotonic() + patience) as store:
-        return Left(list(store.leases.left(wanted)), store.spend(prices))
+        return Left(list(store.leases.left(leases)), store.spend(prices))
 
 
 def take_leftovers(store: RunStore) -> int:
@@ -164,14 +164,14 @@ def take_leftovers(store: RunStore) -> int:
         StoreError: If a worker is still playing scenarios of the run.
     """
     taken = 0
-    wanted = store.leases.open()
+    leases = store.leases.open()
     folder = folder_of(store.path)
     deadline = time.monotonic() + PATIENCE
     for path in sorted(folder.glob("*.db")):
         try:
             its = _opened(path, deadline)
         except StoreError as error:
-            if not _is_held(error):
+            if not _is_locked(error):
                 raise
             raise StoreError(
                 f"{path} is still being written by a worker of this run, maybe on another machine; wait for that "
@@ -179,13 +179,13 @@ def take_leftovers(store: RunStore) -> int:
                 advice=Advice("resume", "then resume the run", {"path": store.path}),
             ) from error
         with its:
-            left = its.leases.left(wanted)
+            left = its.leases.left(leases)
             while some := list(islice(left, _AT_ONCE)):
                 taken += len(store.leases.fold_now(some))
         remove(path)
     with suppress(OSError):
         folder.rmdir()
-    if wanted:
+    if leases:
         store.leases.forget_all()
     return taken
 
@@ -196,11 +196,11 @@ def _opened(path: Path, deadline: float) -> RunStore:
         try:
             return RunStore(path)
         except StoreError as error:
-            if not _is_held(error) or time.monotonic() > deadline:
+            if not _is_locked(error) or time.monotonic() > deadline:
                 raise
             time.sleep(_A_MOMENT)
 
 
-def _is_held(error: StoreError) -> bool:
+def _is_locked(error: StoreError) -> bool:
     """Return whether a file could not be opened because another process holds its lock."""
     return error.advice is not None and error.advice.action == "resume"

@@ -54,7 +54,7 @@ class _Member:
         handle: The handle for calls to it.
         begun: The location of its file, once it has begun.
         open: Its open leases, in the order in which they were made.
-        heard: The number of the last report that was received from it.
+        received: The number of the last report that was received from it.
         is_alone: Whether it plays only one scenario, which is suspected of killing workers.
         busy: For each of its incarnations, the seconds in which it had work.
     """
@@ -65,7 +65,7 @@ class _Member:
     handle: WorkerHandle
     begun: Begun | None = None
     open: dict[int, Work] = field(default_factory=dict)
-    heard: int = 0
+    received: int = 0
     is_alone: bool = False
     busy: list[float] = field(default_factory=lambda: [0.0])
     silent_deaths: int = 0
@@ -129,19 +129,19 @@ class WorkerPool:
     def drain(self) -> None:
         """Lease no further scenarios; ask each worker to finish the current steps and return everything."""
         self.stop_rule.is_draining = True
-        self._tell_workers(lambda handle: handle.drain())
+        self._for_each_worker(lambda handle: handle.drain())
 
     def stop(self) -> None:
         """Cancel the calls in flight. Committed results are still merged."""
         self.stop_rule.is_draining = self._is_stopped = True
-        self._tell_workers(lambda handle: handle.stop())
+        self._for_each_worker(lambda handle: handle.stop())
 
-    def _tell_workers(self, tell: Callable[[WorkerHandle], None]) -> None:
+    def _for_each_worker(self, call: Callable[[WorkerHandle], None]) -> None:
         """Send a message to all live workers."""
         for member in self._members:
             if member.begun is not None:
                 with suppress(WorkerDiedError):
-                    tell(member.handle)
+                    call(member.handle)
         self._wake()
 
     async def run(self, work: Iterator[Work], judging: str | None) -> None:
@@ -254,7 +254,7 @@ class WorkerPool:
             raise StoreError(f"no worker is left (the last one: {why:.200}); see Ray's logs for the causes")
 
     async def _work_with(self, member: _Member) -> None:
-        member.heard = 0
+        member.received = 0
         if self.is_draining:
             self.stop() if self._is_stopped else self.drain()
         while True:
@@ -263,7 +263,7 @@ class WorkerPool:
                 if await self._nothing_left(member):
                     return
                 continue
-            report = await member.handle.report(_there(member), member.heard)
+            report = await member.handle.report(_there(member), member.received)
             member.silent_deaths = 0
             await self._take(member, report)
             if report.is_over:
@@ -323,7 +323,7 @@ class WorkerPool:
 
     async def _take(self, member: _Member, report: Delivery) -> None:
         """Merge a worker's results, and then emit its events, because receivers of events may read the file."""
-        member.heard = report.number
+        member.received = report.number
         member.busy[-1] = report.busy
         self._keep_shapes(report.shapes)
         await self._store.leases.fold(report.transfers)

@@ -37,16 +37,16 @@ class LeaseState:
 @dataclass(slots=True)
 class _Lease:
     granted: Spend = field(default_factory=Spend)
-    standing: LeaseState = field(default_factory=LeaseState)
+    state: LeaseState = field(default_factory=LeaseState)
 
     def out(self, dimension: str) -> float:
         """Return the amount that was granted and neither spent nor returned, including calls in flight."""
-        used = getattr(self.standing.returned, dimension) + getattr(self.standing.spent, dimension)
+        used = getattr(self.state.returned, dimension) + getattr(self.state.spent, dimension)
         return max(0.0, float(getattr(self.granted, dimension) - used))
 
     def taken(self, dimension: str) -> float:
         """Return the maximum amount that the gateway may have spent so far."""
-        return self.out(dimension) + float(getattr(self.standing.spent, dimension))
+        return self.out(dimension) + float(getattr(self.state.spent, dimension))
 
 
 class SharedBudget:
@@ -72,40 +72,40 @@ class SharedBudget:
         self._changed = asyncio.Event()
         self.is_short = False
 
-    async def lend(self, gateway: str, wanted: Spend, standing: LeaseState) -> Spend:
+    async def lend(self, gateway: str, amount: Spend, state: LeaseState) -> Spend:
         """Grant a share of the budget for a call, and for further calls while much of the budget is left.
 
         Args:
             gateway: The gateway's name.
-            wanted: The expected spend of the call.
-            standing: The part of the gateway's share of the budget that is used.
+            amount: The expected spend of the call.
+            state: The part of the gateway's share of the budget that is used.
 
         Raises:
             BudgetError: If the budget does not suffice although no call is in flight anywhere. From then on nothing is
                 granted.
         """
         lease = self._leases.setdefault(gateway, _Lease())
-        lease.standing = lease.standing.later(standing)
+        lease.state = lease.state.later(state)
         while self._refused is None:
-            short = [name for name in self._bounds if not self._fits(name, wanted)]
+            short = [name for name in self._bounds if not self._fits(name, amount)]
             if not short:
-                grant = wanted if self.is_short else self._generous(wanted)
+                grant = amount if self.is_short else self._generous(amount)
                 lease.granted += grant
                 return grant
             if not self.is_short:
                 self.is_short = True
                 self._when_short()
             if not any(each.out("calls") for each in self._leases.values()):
-                self._refused = self._refusal(short[0], wanted)
+                self._refused = self._refusal(short[0], amount)
                 self._wake()
                 break
             await self._changed.wait()
         raise self._refused
 
-    def stands(self, gateway: str, standing: LeaseState) -> None:
+    def stands(self, gateway: str, state: LeaseState) -> None:
         """Record how much of its share a gateway has used."""
         if (lease := self._leases.get(gateway)) is not None:
-            lease.standing = lease.standing.later(standing)
+            lease.state = lease.state.later(state)
             self._wake()
 
     def ended(self, gateway: str, spent: Spend | None) -> None:
@@ -127,19 +127,19 @@ class SharedBudget:
         taken = sum(lease.taken(dimension) for lease in self._leases.values())
         return bound * (1 + _ROUNDING) - float(getattr(self._spent, dimension)) - taken
 
-    def _fits(self, dimension: str, wanted: Spend) -> bool:
-        return self._bounds[dimension] is None or getattr(wanted, dimension) <= self._left(dimension)
+    def _fits(self, dimension: str, amount: Spend) -> bool:
+        return self._bounds[dimension] is None or getattr(amount, dimension) <= self._left(dimension)
 
-    def _generous(self, wanted: Spend) -> Spend:
+    def _generous(self, amount: Spend) -> Spend:
         """Return a share for one call or more: for several, it is at most a quarter of a gateway's part of the rest."""
         calls = _CALLS
         for name, bound in self._bounds.items():
-            if bound is not None and (each := getattr(wanted, name)):
+            if bound is not None and (each := getattr(amount, name)):
                 calls = min(calls, int(self._left(name) / (4 * self._gateways) / each))
         calls = max(1, calls)
-        return Spend(calls * wanted.calls, calls * wanted.tokens, calls * wanted.cost)
+        return Spend(calls * amount.calls, calls * amount.tokens, calls * amount.cost)
 
-    def _refusal(self, dimension: str, wanted: Spend) -> BudgetError:
+    def _refusal(self, dimension: str, amount: Spend) -> BudgetError:
         bound = self._bounds[dimension]
         assert bound is not None
         spent = bound - self._left(dimension)
@@ -147,7 +147,7 @@ class SharedBudget:
         used: Any = round(spent, 9) if isinstance(bound, float) else round(spent)
         account.spent = replace(account.spent, **{dimension: used})
         try:
-            account.reserve(wanted)
+            account.reserve(amount)
         except BudgetError as error:
             return error
         return BudgetError(f"max_{dimension} {bound} is used up", setting=f"max_{dimension}")
@@ -175,7 +175,7 @@ class LeasedAccount(Account):
         super().__init__(budget)
         self._bounded = ["calls", *(name for name in ("tokens", "cost") if getattr(budget, f"max_{name}") is not None)]
         self._lend = lend
-        self._tell = tell
+        self._send = tell
         self._granted = Spend()
         self._returned = Spend()
         self._asking = asyncio.Lock()
@@ -197,7 +197,7 @@ class LeasedAccount(Account):
                 else:
                     return
                 try:
-                    self._granted += await self._lend(expected, self.standing)
+                    self._granted += await self._lend(expected, self.state)
                 except BudgetError as error:
                     self._refused = error
                     raise
@@ -226,10 +226,10 @@ class LeasedAccount(Account):
         self._returned += Spend(
             max(0, int(self._left("calls"))), max(0, int(self._left("tokens"))), max(0.0, self._left("cost"))
         )
-        self._tell(self.standing)
+        self._send(self.state)
 
     @property
-    def standing(self) -> LeaseState:
+    def state(self) -> LeaseState:
         """The state of the gateway's use of its share."""
         return LeaseState(self.spent, self._returned)
 

@@ -49,7 +49,7 @@ class Overload:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class Notices:
     """The notices for a worker.
 
     Attributes:
@@ -85,7 +85,7 @@ class SharedState:
 
     def __init__(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> None:
         self._path = path
-        self._purse = SharedBudget(budget, spent, gateways, self._tell_all)
+        self._purse = SharedBudget(budget, spent, gateways, self._notify)
         self._rates: dict[tuple[Place, str], PerMinute] = {}
         self._pauses = Pauses()
         self._cache = None if cache is None else ResponseCache(cache)
@@ -94,15 +94,15 @@ class SharedState:
         self._refused: dict[str, Failed] = {}
         self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_NEWS)
         self._number = 0
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
-    async def lend(self, worker: str, wanted: Spend, standing: LeaseState) -> Spend:
+    async def lend(self, worker: str, amount: Spend, state: LeaseState) -> Spend:
         """Grant a share of the budget; see `SharedBudget.lend`."""
-        return await self._purse.lend(worker, wanted, standing)
+        return await self._purse.lend(worker, amount, state)
 
-    async def stands(self, worker: str, standing: LeaseState) -> None:
+    async def stands(self, worker: str, state: LeaseState) -> None:
         """Update a worker's spend; see `SharedBudget.stands`."""
-        self._purse.stands(worker, standing)
+        self._purse.stands(worker, state)
 
     async def take(self, place: Place, kind: str, per_minute: int, units: int) -> None:
         """Wait until a model's rate limit allows this many units."""
@@ -118,9 +118,9 @@ class SharedState:
         until = None if retry_after is None else now + retry_after
         self._number += 1
         self._overloads.append((self._number, worker, place, now - age, until))
-        self._tell_all()
+        self._notify()
 
-    async def news(self, worker: str, seen: int, is_short: bool) -> News:
+    async def notices(self, worker: str, seen: int, is_short: bool) -> Notices:
         """Wait until there are notices that a worker has not seen, and return them.
 
         Args:
@@ -136,8 +136,8 @@ class SharedState:
                 if number > seen and by != worker
             ]
             if found or self._purse.is_short != is_short:
-                return News(self._number, found, self._purse.is_short)
-            await self._news.wait()
+                return Notices(self._number, found, self._purse.is_short)
+            await self._changed.wait()
 
     async def common(self, worker: str, key: str) -> Transfer | Failed | None:
         """Return a common call with its reply, marked as `LENT`, or the error if another worker's call failed.
@@ -212,9 +212,9 @@ class SharedState:
             self._rates[place, kind] = PerMinute(per_minute, time.monotonic, self._pauses)
         return self._rates[place, kind]
 
-    def _tell_all(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 def _given(transfer: Transfer, attempts: int | None) -> Transfer:
@@ -242,19 +242,19 @@ class SharedGateway:
         self._store = store
         self._account: LeasedAccount | None = None
         self._hear: HearOverload = lambda _place, _age, _pause: None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def listen_on(self) -> None:
         """Process notices from other workers until cancelled."""
         seen, is_short = 0, False
         while True:
-            news = await self._line.news(self._worker, seen, is_short)
-            seen = news.number
-            for each in news.overloads:
+            notices = await self._line.notices(self._worker, seen, is_short)
+            seen = notices.number
+            for each in notices.overloads:
                 self._hear(each.place, each.age, each.retry_after)
-            if news.is_short and not is_short and self._account is not None:
+            if notices.is_short and not is_short and self._account is not None:
                 self._account.give_back()
-            is_short = news.is_short
+            is_short = notices.is_short
 
     def account(self, budget: Budget) -> Account:
         """Return the account of this gateway's share of the budget."""
@@ -262,8 +262,8 @@ class SharedGateway:
             return Account(budget)
         self._account = LeasedAccount(
             budget,
-            lambda wanted, standing: self._line.lend(self._worker, wanted, standing),
-            lambda standing: self.tell(self._line.stands(self._worker, standing)),
+            lambda amount, state: self._line.lend(self._worker, amount, state),
+            lambda state: self.tell(self._line.stands(self._worker, state)),
         )
         return self._account
 
@@ -297,11 +297,11 @@ class SharedGateway:
         """Report to the shared state that a common call has failed."""
         await self._line.failed(self._worker, key, error)
 
-    def tell(self, saying: Coroutine[Any, Any, None]) -> None:
+    def tell(self, sending: Coroutine[Any, Any, None]) -> None:
         """Send a message without waiting for an answer."""
-        task = asyncio.ensure_future(saying)
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        task = asyncio.ensure_future(sending)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
 
 
 class SharedReplies:

@@ -57,7 +57,7 @@ class Worker:
         self._threads: dict[int, str] = {}
         self._outbox: deque[tuple[int, Transfer | Event]] = deque()
         self._number = 0
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._enough = asyncio.Event()
         self._over = False
         self._error: Exception | None = None
@@ -101,7 +101,7 @@ class Worker:
             cast,
             store.config.seed,
             order.policy.settings["concurrency"],
-            self._tell,
+            self._emit,
             drain_calls=gateway.drain,
         )
         gateway.listen(self._engine.on_provider_event)
@@ -131,32 +131,32 @@ class Worker:
             self._busy_since = time.monotonic()
         return True
 
-    async def report(self, path: Path, heard: int) -> Delivery | None:
+    async def report(self, path: Path, received: int) -> Delivery | None:
         """Wait until there are results or events, and return them.
 
         Args:
             path: The file, as for `lease`; `None` is returned if the call is for another incarnation.
-            heard: The number of the last report that was received, whose content is not sent again.
+            received: The number of the last report that was received, whose content is not sent again.
         """
         if path != self._path:
             return None
         with suppress(TimeoutError):
             async with asyncio.timeout(_AT_MOST):
-                await self._news.wait()
+                await self._changed.wait()
         await asyncio.sleep(_AT_LEAST)
         with suppress(TimeoutError):
             async with asyncio.timeout(_GATHERING):
                 await self._enough.wait()
-        while self._outbox and self._outbox[0][0] <= heard:
+        while self._outbox and self._outbox[0][0] <= received:
             self._outbox.popleft()
-        said = list(self._outbox)
+        entries = list(self._outbox)
         if not self._over:
-            self._news.clear()
+            self._changed.clear()
             self._enough.clear()
         return Delivery(
-            number=said[-1][0] if said else heard,
-            transfers=[each for _, each in said if isinstance(each, Transfer)],
-            events=[(number, each) for number, each in said if not isinstance(each, Transfer)],
+            number=entries[-1][0] if entries else received,
+            transfers=[each for _, each in entries if isinstance(each, Transfer)],
+            events=[(number, each) for number, each in entries if not isinstance(each, Transfer)],
             is_over=self._over,
             error=self._error,
             busy=self._busy_seconds(),
@@ -210,10 +210,10 @@ class Worker:
         for position in list(self._threads):  # these scenarios have not finished on this worker
             self._hand_back(position)
         self._over = True
-        self._news.set()
+        self._changed.set()
         self._enough.set()
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         if isinstance(event, ScenarioDone | ScenarioFailed):
             self._hand_back(event.number - 1)
         self._put(event)
@@ -229,10 +229,10 @@ class Worker:
     def _busy_seconds(self) -> float:
         return self._busy + (0.0 if self._busy_since is None else time.monotonic() - self._busy_since)
 
-    def _put(self, said: Transfer | Event) -> None:
+    def _put(self, item: Transfer | Event) -> None:
         self._number += 1
-        self._outbox.append((self._number, said))
-        self._news.set()
+        self._outbox.append((self._number, item))
+        self._changed.set()
 
 
 class _Dealt:
@@ -277,13 +277,13 @@ class _Dealt:
                 return
 
 
-def _folder(wanted: Path) -> Path:
+def _folder(configured: Path) -> Path:
     """Return the folder for the worker's file: the configured one, or a temporary one if that cannot be created."""
     try:
-        wanted.mkdir(parents=True, exist_ok=True)
+        configured.mkdir(parents=True, exist_ok=True)
     except OSError:
         return Path(tempfile.mkdtemp(prefix="dialoom-"))
-    return wanted
+    return configured
 
 
 def _sendable(error: Exception) -> Exception:

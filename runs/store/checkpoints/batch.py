@@ -125,7 +125,7 @@ class Batches:
 
     def _store_lists(self, connection: sqlite3.Connection, puts: Iterable[Put]) -> None:
         chains = [
-            part for put in puts for kept in put.values.values() for part in parts_of(kept) if type(part) is Chain
+            part for put in puts for content in put.values.values() for part in parts_of(content) if type(part) is Chain
         ]
         by_hash = {chain.hash: chain for chain in chains}
         self._lists.find(connection, [chain.prefix for chain in chains if chain.prefix is not None])
@@ -154,18 +154,18 @@ class Batches:
 
     def _checkpoint_row(self, put: Put, frame: bytes) -> tuple[object, ...]:
         self._has_writes.setdefault(put.key, False)
-        held = ",".join(map(self._kept, put.values.values()))
+        channels = ",".join(map(self._stored_form, put.values.values()))
         thread, id_ = put.key
-        return self._threads.known[thread], id_, put.parent, put.time, self._frames.ids.known[frame], f"[{held}]"
+        return self._threads.known[thread], id_, put.parent, put.time, self._frames.ids.known[frame], f"[{channels}]"
 
-    def _kept(self, kept: ChannelContent) -> str:
+    def _stored_form(self, content: ChannelContent) -> str:
         """Return the stored form of a channel's value as JSON: a value, a list, or the fields of a graph's input."""
-        if type(kept) is Chain:
-            return f'{{"list":{self._lists.ids.known[kept.hash]}}}'
-        if type(kept) is dict:
-            fields = (f"{json_text(name)}:{self._kept(part)}" for name, part in kept.items())
+        if type(content) is Chain:
+            return f'{{"list":{self._lists.ids.known[content.hash]}}}'
+        if type(content) is dict:
+            fields = (f"{json_text(name)}:{self._stored_form(part)}" for name, part in content.items())
             return f'{{"fields":{{{",".join(fields)}}}}}'
-        return self._element(kept)  # type: ignore[arg-type]
+        return self._element(content)  # type: ignore[arg-type]
 
     def _value(self, value: Value) -> str:
         if isinstance(value, Large):
@@ -233,21 +233,21 @@ def _only(writes: PutWrites, channels: Collection[str]) -> PutWrites:
 
 def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
     """Return a checkpoint's writes by task and position; the first one counts, unless a later one may replace it."""
-    kept: dict[tuple[str, int], _Write] = {}
+    writes: dict[tuple[str, int], _Write] = {}
     for item in items:
         for write in item.writes:
             place = (item.task, write.position)
-            if item.replaces or place not in kept:
-                kept[place] = (item, write)
-    return kept
+            if item.replaces or place not in writes:
+                writes[place] = (item, write)
+    return writes
 
 
 def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Write]]) -> dict[bytes, bytes]:
     """Return the values that get rows of their own, by their hashes."""
     found: dict[bytes, bytes] = {}
     for put in puts:
-        for kept in put.values.values():
-            for part in parts_of(kept):
+        for content in put.values.values():
+            for part in parts_of(content):
                 if type(part) is Large:
                     found[part.hash] = part.body
                 elif type(part) is Chain:

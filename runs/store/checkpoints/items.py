@@ -59,14 +59,14 @@ class Put(NamedTuple):
         return self._replace(values=memory.follow(self.key, self.versions, packed))
 
 
-def _as_packed(kept: ChannelContent) -> Packed | PackedFields:
-    if type(kept) is dict:
-        return {name: _elements(part) for name, part in kept.items()}
-    return _elements(kept)  # type: ignore[arg-type]
+def _as_packed(content: ChannelContent) -> Packed | PackedFields:
+    if type(content) is dict:
+        return {name: _elements(part) for name, part in content.items()}
+    return _elements(content)  # type: ignore[arg-type]
 
 
-def _elements(kept: Value | Chain) -> Packed:
-    return kept.elements if isinstance(kept, Chain) else kept
+def _elements(content: Value | Chain) -> Packed:
+    return content.elements if isinstance(content, Chain) else content
 
 
 class PutWrite(NamedTuple):
@@ -154,7 +154,7 @@ def put_of(
     described = get_serializable_checkpoint_metadata(config, metadata)
     updated = checkpoint.get("updated_channels")
     versions = dict(checkpoint["channel_versions"])
-    before = memory.held(key[0], parent)
+    before = memory.state_at(key[0], parent)
     packed: dict[str, Packed | PackedFields | ChannelContent] = {}
     for channel, value in checkpoint["channel_values"].items():
         same = None if before is None else before.unchanged(channel, versions)

@@ -58,12 +58,12 @@ ChannelContent: TypeAlias = "Value | Chain | dict[str, Value | Chain]"
 """A channel's value in its form for storage."""
 
 
-def parts_of(kept: ChannelContent) -> Iterator[Value | Chain]:
+def parts_of(content: ChannelContent) -> Iterator[Value | Chain]:
     """Yield the parts of a channel's value: the fields of a dict, or the value itself."""
-    if type(kept) is dict:
-        yield from kept.values()
+    if type(content) is dict:
+        yield from content.values()
     else:
-        yield kept  # type: ignore[misc]
+        yield content  # type: ignore[misc]
 
 
 class _List:
@@ -91,7 +91,7 @@ class _List:
         return Chain(hash_, elements, prefix, start)
 
 
-class Held(NamedTuple):
+class ThreadState(NamedTuple):
     """The state of a thread in its last stored checkpoint.
 
     Attributes:
@@ -111,10 +111,10 @@ class Held(NamedTuple):
 
 
 class _Thread:
-    __slots__ = ("held", "lists")
+    __slots__ = ("lists", "state")
 
     def __init__(self) -> None:
-        self.held: Held | None = None
+        self.state: ThreadState | None = None
         self.lists: dict[str, _List] = {}
 
     def follow(self, channel: str, packed: Packed | PackedFields | ChannelContent) -> ChannelContent:
@@ -142,11 +142,11 @@ class Memory:
         self._threads: OrderedDict[Thread, _Thread] = OrderedDict()
         self._lock = Lock()
 
-    def held(self, thread: Thread, id_: Id | None) -> Held | None:
+    def state_at(self, thread: Thread, id_: Id | None) -> ThreadState | None:
         """Return the state of a thread if the given checkpoint was the last one stored; else `None`."""
         known = self._threads.get(thread)
-        held = None if known is None else known.held
-        return held if held is not None and held.id == id_ else None
+        state = None if known is None else known.state
+        return state if state is not None and state.id == id_ else None
 
     def follow(
         self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed | PackedFields | ChannelContent]
@@ -162,7 +162,7 @@ class Memory:
             else:
                 self._threads.move_to_end(thread)
             values = {channel: known.follow(channel, value) for channel, value in packed.items()}
-            known.held = Held(id_, versions, values)
+            known.state = ThreadState(id_, versions, values)
             return values
 
     def forget(self, thread: Thread) -> None:

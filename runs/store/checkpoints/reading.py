@@ -100,7 +100,7 @@ class CheckpointReader:
                 self._connection.execute("ROLLBACK")
 
     def _tuple(self, row: tuple[Any, ...]) -> CheckpointTuple:
-        thread, name, namespace, id_, parent, time, format_, channels, held, seen, updated, metadata = row
+        thread, name, namespace, id_, parent, time, format_, channels, values, seen, updated, metadata = row
         versions: dict[str, Any] = json.loads(channels)
         versions_seen: dict[str, dict[str, Any]] = json.loads(seen)
         if not isinstance(versions_seen, dict) or not all(isinstance(each, dict) for each in versions_seen.values()):
@@ -110,7 +110,7 @@ class CheckpointReader:
             v=format_,
             ts=time_text(time),
             id=id_text(id_),
-            channel_values=self._channel_values(dict(zip(versions, json.loads(held), strict=False))),
+            channel_values=self._channel_values(dict(zip(versions, json.loads(values), strict=False))),
             channel_versions={channel: version for channel, version in versions.items() if version is not None},
             versions_seen=versions_seen,
             updated_channels=None if updated is None else json.loads(updated),
@@ -123,15 +123,15 @@ class CheckpointReader:
             self._writes(thread, id_),
         )
 
-    def _channel_values(self, held: Mapping[str, Any]) -> dict[str, Any]:
+    def _channel_values(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Return channels' values from their stored forms: an id, a value in brackets, a list, or an input's fields."""
         found: dict[tuple[str, ...], tuple[str, Any]] = {}
-        for channel, part in held.items():
+        for channel, part in stored.items():
             if isinstance(part, dict) and "fields" in part:
-                found |= {(channel, name): self._held(each) for name, each in part["fields"].items()}
+                found |= {(channel, name): self._reference(each) for name, each in part["fields"].items()}
             else:
-                found[channel,] = self._held(part)
-        values: dict[str, Any] = dict.fromkeys(held)
+                found[channel,] = self._reference(part)
+        values: dict[str, Any] = dict.fromkeys(stored)
         for (channel, *field), value in self._resolved(found).items():
             if field:
                 values[channel] = {**(values[channel] or {}), field[0]: value}
@@ -139,7 +139,7 @@ class CheckpointReader:
                 values[channel] = value
         return values
 
-    def _held(self, part: int | list[Any] | dict[str, int]) -> tuple[str, Any]:
+    def _reference(self, part: int | list[Any] | dict[str, int]) -> tuple[str, Any]:
         if isinstance(part, dict):
             return "items", self._elements(part["list"])
         return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
@@ -160,15 +160,15 @@ class CheckpointReader:
         values = self._resolved({number: value_of(value, self._text) for number, (_, _, value) in enumerate(rows)})
         return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
 
-    def _resolved(self, held: Mapping[K, Sequence[Any]]) -> dict[K, Any]:
+    def _resolved(self, stored: Mapping[K, Sequence[Any]]) -> dict[K, Any]:
         """Return the values of stored forms, each a pair `(kind, reference)`."""
-        ids = {reference for kind, reference in held.values() if kind == "value"}
-        for kind, reference in held.values():
+        ids = {reference for kind, reference in stored.values() if kind == "value"}
+        for kind, reference in stored.values():
             if kind == "items":
                 ids.update(element for element in reference if isinstance(element, int))
         query = "SELECT id, content FROM checkpoint_values WHERE id IN (SELECT value FROM json_each(?))"
         texts = dict(self._connection.execute(query, (json.dumps(list(ids)),)).fetchall()) if ids else {}
-        return {key: self._value(kind, reference, texts) for key, (kind, reference) in held.items()}
+        return {key: self._value(kind, reference, texts) for key, (kind, reference) in stored.items()}
 
     def _value(self, kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
         """Return a value, decoded anew each time because callers may change it."""

@@ -103,12 +103,12 @@ def keep_latest(connection: sqlite3.Connection, names: Sequence[str]) -> None:
             (thread,),
         ).fetchall()
         by_id = {row[1]: row for row in rows}
-        kept = set()
+        latest = set()
         row = rows[-1] if rows else None
         while row is not None:
-            kept.add(row[1])
+            latest.add(row[1])
             row = by_id.get(row[3]) if row[4] not in (None, "{}") else None
-        _delete_checkpoints(connection, [row[:3] for row in rows if row[1] not in kept])
+        _delete_checkpoints(connection, [row[:3] for row in rows if row[1] not in latest])
 
 
 def sweep(connection: sqlite3.Connection) -> None:

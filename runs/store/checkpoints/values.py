@@ -73,12 +73,12 @@ class RecordedError(Exception):
     """A node's exception as it is stored: its `str` and `repr`, without type and traceback.
 
     Args:
-        said: The exception's `str`.
+        message: The exception's `str`.
         shown: The exception's `repr`.
     """
 
-    def __init__(self, said: str, shown: str) -> None:
-        super().__init__(said, shown)
+    def __init__(self, message: str, shown: str) -> None:
+        super().__init__(message, shown)
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -69,7 +69,7 @@ def with_texts(column: str, text: NewId) -> str:
 
 def with_elements(column: str, text: NewId, value: NewId, list_: NewId) -> str:
     """Return the elements of a list, or the values of a checkpoint's channels, with their ids replaced."""
-    return _json([_held(part, text, value, list_) for part in json.loads(column)])
+    return _json([_renumbered(part, text, value, list_) for part in json.loads(column)])
 
 
 def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
@@ -77,21 +77,21 @@ def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
     kind, content = json.loads(column)
     match kind:
         case "value":
-            content = _held(content, text, value, list_)
+            content = _renumbered(content, text, value, list_)
         case "items":
-            content = [_held(part, text, value, list_) for part in content]
+            content = [_renumbered(part, text, value, list_) for part in content]
         case _:
             content = _value(content, text)
     return _json([kind, content])
 
 
-def _held(part: Any, text: NewId, value: NewId, list_: NewId) -> Any:
+def _renumbered(part: Any, text: NewId, value: NewId, list_: NewId) -> Any:
     if isinstance(part, int):
         return value(part)
     if isinstance(part, list):
         return [_value(part[0], text)]
     if "fields" in part:
-        return {"fields": {name: _held(each, text, value, list_) for name, each in part["fields"].items()}}
+        return {"fields": {name: _renumbered(each, text, value, list_) for name, each in part["fields"].items()}}
     return {"list": list_(part["list"])}
 
 
@@ -224,9 +224,9 @@ class _Packing:
     def _with_lists(self) -> Iterator[Row]:
         """Yield each list after its prefix, so that references can be replaced in one pass."""
         found: dict[int, Row] = {}
-        while wanted := [id_ for id_ in dict.fromkeys(self._lists) if id_ not in found]:
+        while missing := [id_ for id_ in dict.fromkeys(self._lists) if id_ not in found]:
             self._lists = []
-            for row in self._in("SELECT * FROM checkpoint_lists WHERE id IN ({})", wanted):
+            for row in self._in("SELECT * FROM checkpoint_lists WHERE id IN ({})", missing):
                 found[row["id"]] = row
                 if row["prefix"] is not None:
                     self._lists.append(row["prefix"])
@@ -235,9 +235,9 @@ class _Packing:
 
     def _with_passages(self) -> Iterator[Row]:
         found: dict[int, Row] = {}
-        while wanted := [id_ for id_ in dict.fromkeys(self._passages) if id_ not in found]:
+        while missing := [id_ for id_ in dict.fromkeys(self._passages) if id_ not in found]:
             self._passages = []
-            for row in self._in("SELECT * FROM passages WHERE id IN ({})", wanted):
+            for row in self._in("SELECT * FROM passages WHERE id IN ({})", missing):
                 found[row["id"]] = row
                 self._messages(row["messages"])
         yield from (found[id_] for id_ in sorted(found))
@@ -245,12 +245,12 @@ class _Packing:
     def _documents(self, content: str) -> Iterator[Row]:
         """Yield the documents to which a scenario refers, directly or through other documents."""
         known: set[str] = set()
-        wanted = set(_DOCUMENT.findall(content))
-        while wanted:
-            known |= wanted
-            rows = self._in("SELECT * FROM documents WHERE hash IN ({})", [bytes.fromhex(each) for each in wanted])
+        missing = set(_DOCUMENT.findall(content))
+        while missing:
+            known |= missing
+            rows = self._in("SELECT * FROM documents WHERE hash IN ({})", [bytes.fromhex(each) for each in missing])
             yield from rows
-            wanted = {each for row in rows for each in _DOCUMENT.findall(row["content"])} - known
+            missing = {each for row in rows for each in _DOCUMENT.findall(row["content"])} - known
 
     def _messages(self, column: str) -> None:
         with_messages(column, self._text, self._passage)
@@ -285,9 +285,9 @@ class _Packing:
 
     def _in(self, query: str, values: Iterable[Any]) -> list[Row]:
         """Return the rows of a query with any number of values in its `IN` clause."""
-        wanted: Sequence[Any] = list(values)
+        items: Sequence[Any] = list(values)
         found: list[Row] = []
-        for start in range(0, len(wanted), _AT_ONCE):
-            page = wanted[start : start + _AT_ONCE]
+        for start in range(0, len(items), _AT_ONCE):
+            page = items[start : start + _AT_ONCE]
             found += self._rows(query.format(",".join("?" * len(page))), *page)
         return found

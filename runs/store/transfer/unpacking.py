@@ -31,8 +31,8 @@ class Unpacking:
     ) -> None:
         self._connection = connection
         self._kinds = kinds
-        self._kept_texts = texts
-        self._kept_passages = passages
+        self._stored_texts = texts
+        self._stored_passages = passages
         self._transfer = transfer
         self._texts: dict[int, int] = {}
         self._passages: dict[int, int] = {}
@@ -72,9 +72,11 @@ class Unpacking:
     def _find_texts(self) -> None:
         """Map the ids of texts and passages to ids in the file. A passage comes after the passages that it contains."""
         texts = self._transfer.texts
-        self._texts = dict(zip(texts, self._kept_texts.ids_of(self._connection, texts.values()), strict=True))
+        self._texts = dict(zip(texts, self._stored_texts.ids_of(self._connection, texts.values()), strict=True))
         for row in self._transfer.of("passages"):
-            self._passages[row["id"]] = self._kept_passages.kept(self._connection, self._messages(row["messages"]))
+            self._passages[row["id"]] = self._stored_passages.id_of_content(
+                self._connection, self._messages(row["messages"])
+            )
 
     def _results(self) -> None:
         """Replace the scenario's results in the file by those in the transfer."""

@@ -18,7 +18,7 @@ from sqlite_utils import Database
 
 from dialoom.runs.errors import StoreError
 from dialoom.runs.store.checkpoints import RunSaver, UnstorableError
-from dialoom.runs.store.passages import LONG, Passages, Said, read_messages, reading
+from dialoom.runs.store.passages import LONG, Passages, StoredMessage, read_messages, reading
 from dialoom.runs.store.schema import create_passages
 from tests.conftest import Command
 from tests.runs.store.savers import checkpoint_of, count, place, put, rows, values_of
@@ -199,7 +199,7 @@ def connection() -> Iterator[sqlite3.Connection]:
         yield opened
 
 
-def turns(first: int, count: int) -> list[Said]:
+def turns(first: int, count: int) -> list[StoredMessage]:
     """Messages of texts that came into the file one after the other."""
     return [("user" if id_ % 2 else "assistant", id_) for id_ in range(first, first + count)]
 

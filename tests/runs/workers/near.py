@@ -51,7 +51,7 @@ class NearHandle:
     async def report(self, begun: Begun, heard: int) -> Delivery:
         """What it says, unless it dies first; what is said twice must count once."""
         await self._worker.report(begun.path, heard)
-        self._worker._news.set()
+        self._worker._changed.set()
         self._worker._enough.set()
         delivery = await self._worker.report(begun.path, heard)
         assert delivery is not None
@@ -105,7 +105,7 @@ class NearCluster:
     def wake(self, worker: str) -> set[int]:
         """Have a worker report at once, though it has nothing to say; returns what it has."""
         (handle,) = [each for each in self.handles if each._worker._path and each._worker._path.stem == worker]
-        handle._worker._news.set()
+        handle._worker._changed.set()
         handle._worker._enough.set()
         return handle._has
 
