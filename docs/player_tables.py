@@ -12,8 +12,8 @@ def kinds() -> str:
     rows = []
     for kind in KINDS:
         cells = [kind.instead.get(use, SAME) for use in USES]
-        said = [f"refused: {cell.reason}" if isinstance(cell, Refusal) else cell for cell in cells]
-        rows.append([kind.name, kind.kept, *said])
+        results = [f"refused: {cell.reason}" if isinstance(cell, Refusal) else cell for cell in cells]
+        rows.append([kind.name, kind.stored, *results])
     return _table(["player", "state after each reply", *USES], rows)
 
 

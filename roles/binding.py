@@ -120,11 +120,11 @@ def bind(
             invalid, may hold a secret, or is given for a player that has no address, a parameter is unknown, or a
             player is of an unsupported kind.
     """
-    told = checked(PlayerSettings, settings)
-    for name, named in told.items():
+    values = checked(PlayerSettings, settings)
+    for name, named in values.items():
         given_by_role = dict.fromkeys(named, True) if isinstance(named, tuple) else named
         _check_roles(name, by_name(cast("Mapping[str, Any] | None", given_by_role)), roles)
-    models = by_name(told["models"])
+    models = by_name(values["models"])
     bound: dict[str, ModelBinding] = {}
     objects: dict[str, OwnPlayer] = {}
     for role, usual in roles.items():
@@ -136,22 +136,22 @@ def bind(
                 f"models: role {role!r} can be played by only one model, got {len(given)}", setting="models"
             )
         chosen = given if isinstance(given, Model) else Model(given)
-        if role in (told["stateful"] or ()):
+        if role in (values["stateful"] or ()):
             chosen = replace(chosen, stateful=True)
-        if role in (told["takes_tools"] or ()):
+        if role in (values["takes_tools"] or ()):
             chosen = replace(chosen, takes_tools=True)
         name = _name(chosen, objects)
-        bound[role] = _binding(role, name, chosen, told, usual, (reply_limits or {}).get(role))
+        bound[role] = _binding(role, name, chosen, values, usual, (reply_limits or {}).get(role))
     return Bindings(bound, objects)
 
 
 def _binding(
-    role: str, name: str, chosen: Model, told: PlayerSettings, temperature: float, limit: int | None
+    role: str, name: str, chosen: Model, values: PlayerSettings, temperature: float, limit: int | None
 ) -> ModelBinding:
     """Return a role's binding. Settings of the model override those of the role, of all roles and of the recipe."""
-    temperatures = {"": temperature, **by_name(told["temperature"])}
-    limits = {"": limit, **by_name(told["max_reply"])}
-    forms = {"": "auto", **by_name(told["structured"])}
+    temperatures = {"": temperature, **by_name(values["temperature"])}
+    limits = {"": limit, **by_name(values["max_reply"])}
+    forms = {"": "auto", **by_name(values["structured"])}
     own = {
         setting: checked_value(setting, type_, value, role)
         for setting, type_, value in (
@@ -165,13 +165,13 @@ def _binding(
     return ModelBinding(
         model=name,
         temperature=own.get("temperature", temperatures.get(role, temperatures[""])),
-        api_base=_address_of(role, name, chosen, by_name(told["api_base"])),
+        api_base=_address_of(role, name, chosen, by_name(values["api_base"])),
         max_reply=own.get("max_reply", limits.get(role, limits[""])) or None,
-        params=_parameters_of(role, chosen, by_name(told["params"])),
+        params=_parameters_of(role, chosen, by_name(values["params"])),
         structured=own.get("structured", forms.get(role, forms[""])),
         takes_tools=_takes_tools(role, name, chosen),
         stateful=chosen.stateful,
-        session=own.get("session", by_name(told["session"]).get(role, by_name(told["session"]).get(""))),
+        session=own.get("session", by_name(values["session"]).get(role, by_name(values["session"]).get(""))),
     )
 
 
@@ -207,16 +207,16 @@ def does_take_tools(name: str, player: Player | None = None, is_stateful: bool =
     return found is not None and takes_tools(found)
 
 
-def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
+def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
     """Return the bindings stored in a run file, together with the players given as objects, which must be passed again.
 
     Raises:
         BindingError: If an object is missing, or the model given for a role differs from the stored one.
     """
     given = dict(models or {})
-    _check_roles("models", given, kept)
+    _check_roles("models", given, stored)
     objects: dict[str, OwnPlayer] = {}
-    for role, binding in kept.items():
+    for role, binding in stored.items():
         is_object = binding.model.startswith(OBJECT)
         player = given.get(role)
         if isinstance(player, Model):
@@ -239,7 +239,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
         else:
             check_player(binding.model.removeprefix(OBJECT), player, binding.stateful)
             objects[binding.model] = player
-    return Bindings(kept, objects)
+    return Bindings(stored, objects)
 
 
 def is_kept(given: ModelLike, name: str) -> bool:

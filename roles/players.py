@@ -118,7 +118,7 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
                 f"cannot play a role: {shown(player):.60} must be a callable that takes `messages`, a compiled graph, "
                 "a function of `tools` that returns a compiled graph, or a LangChain chat model"
             )
-        elif is_stateful and not _tells_conversations_apart(player):
+        elif is_stateful and not _separates_conversations(player):
             raise PlayerError(WITHOUT_SESSION.text())
     except PlayerError as error:
         raise BindingError(f"models: {name} {error}", setting="models") from error
@@ -246,10 +246,10 @@ def has_snapshots(player: object) -> bool:
     return callable(getattr(player, "snapshot", None)) and callable(getattr(player, "restore", None))
 
 
-def _tells_conversations_apart(player: object) -> bool:
+def _separates_conversations(player: object) -> bool:
     """Return whether a stateful player gets each call's session, or has a separate state per conversation."""
-    is_told = inspect.isclass(player) or isinstance(player, LangChainModel) or "session" in parameters_of(player)
-    return is_told or has_snapshots(player) or begins(player)
+    has_session = inspect.isclass(player) or isinstance(player, LangChainModel) or "session" in parameters_of(player)
+    return has_session or has_snapshots(player) or begins(player)
 
 
 def begins(player: object) -> bool:
@@ -369,18 +369,18 @@ def is_in_file(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     return any(each.__module__.startswith("langgraph.checkpoint.sqlite") for each in classes)
 
 
-def load_file(path: Path, wanted_by: str) -> ModuleType:
+def load_file(path: Path, reference: str) -> ModuleType:
     """Import a Python file that belongs to no package.
 
     Args:
         path: The file.
-        wanted_by: The model name that refers to it, for messages.
+        reference: The model name that refers to it, for messages.
 
     Raises:
         BindingError: If the file does not exist or cannot be imported.
     """
     if not path.is_file():
-        raise BindingError(f"'{wanted_by}': there is no file {str(path)!r}")
+        raise BindingError(f"'{reference}': there is no file {str(path)!r}")
     spec = importlib.util.spec_from_file_location(f"dialoom_user_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -390,14 +390,14 @@ def load_file(path: Path, wanted_by: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise BindingError(f"'{wanted_by}': {path} cannot be imported: {type(error).__name__}: {error}") from error
+        raise BindingError(f"'{reference}': {path} cannot be imported: {type(error).__name__}: {error}") from error
     return module
 
 
-def _in_module(spec: str, wanted_by: str) -> object:
+def _in_module(spec: str, reference: str) -> object:
     module_name, _, name = spec.rpartition(":")
     if not module_name or not name:
-        raise BindingError(f"'{wanted_by}' is not of the form python:package.module:name")
+        raise BindingError(f"'{reference}' is not of the form python:package.module:name")
     if (here := os.getcwd()) not in sys.path:  # noqa: PTH109
         sys.path.append(here)
     try:
@@ -405,19 +405,19 @@ def _in_module(spec: str, wanted_by: str) -> object:
     except Exception as error:
         is_missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]
         where = f"; it is neither in the working folder {here} nor on Python's path" if is_missing else ""
-        raise BindingError(f"'{wanted_by}': module {module_name!r} cannot be imported: {error}{where}") from error
-    return _attribute(module, name, wanted_by)
+        raise BindingError(f"'{reference}': module {module_name!r} cannot be imported: {error}{where}") from error
+    return _attribute(module, name, reference)
 
 
-def _in_file(spec: str, wanted_by: str) -> object:
+def _in_file(spec: str, reference: str) -> object:
     path, _, name = spec.rpartition(":")
     if not path or not name:
-        raise BindingError(f"'{wanted_by}' is not of the form graph:path/to/file.py:name")
-    return _attribute(load_file(Path(path), wanted_by), name, wanted_by)
+        raise BindingError(f"'{reference}' is not of the form graph:path/to/file.py:name")
+    return _attribute(load_file(Path(path), reference), name, reference)
 
 
-def _attribute(module: ModuleType, name: str, wanted_by: str) -> object:
+def _attribute(module: ModuleType, name: str, reference: str) -> object:
     try:
         return getattr(module, name)
     except AttributeError as error:
-        raise BindingError(f"'{wanted_by}': {module.__name__} has no {name!r}") from error
+        raise BindingError(f"'{reference}': {module.__name__} has no {name!r}") from error

@@ -182,12 +182,12 @@ class Kind:
 
     Attributes:
         name: The kind.
-        kept: The state that is stored after each reply.
+        stored: The state that is stored after each reply.
         instead: The result of each use in which the player does not continue with the same state.
     """
 
     name: str
-    kept: str
+    stored: str
     instead: Mapping[str, str | Refusal] = field(default_factory=dict)
 
 

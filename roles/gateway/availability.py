@@ -117,7 +117,7 @@ class Availability:
         self._away: _Away | None = None
         self._in_a_row = 0
         self._missed_at = 0.0  # time of the first of the consecutive failures
-        self._heard_at = -1.0
+        self._last_reply_at = -1.0
         self._is_asking = False
         self._waiting: deque[asyncio.Future[None]] = deque()
         pauses.when_drained(self._wake_all)
@@ -155,9 +155,9 @@ class Availability:
         if self._away is not None and not turn.finds_out:
             return
         self._in_a_row = 0
-        self._heard_at = self._pauses.now()
+        self._last_reply_at = self._pauses.now()
         if self._away is not None:
-            self._tell(ProviderReachable(self._provider, self._heard_at - self._away.since))
+            self._tell(ProviderReachable(self._provider, self._last_reply_at - self._away.since))
             self._away = None
             self._wake_all()
 
@@ -188,7 +188,7 @@ class Availability:
             self._in_a_row += 1
         if self._in_a_row >= _IN_A_ROW:
             since = self._missed_at
-        elif is_last and self._heard_at < begun_at:
+        elif is_last and self._last_reply_at < begun_at:
             since = begun_at
         else:
             return

@@ -88,11 +88,11 @@ class Account:
         ):
             if bound is None:
                 continue
-            spent, reserved, wanted = (getattr(taken, each) for taken in (self.spent, self.reserved, expected))
-            if spent + reserved + wanted > bound * (1 + _ROUNDING):
+            spent, reserved, amount = (getattr(taken, each) for taken in (self.spent, self.reserved, expected))
+            if spent + reserved + amount > bound * (1 + _ROUNDING):
                 raise BudgetError(
                     f"{name} {_figure(bound)} is used up: {_figure(spent)} spent, {_figure(reserved)} reserved for "
-                    f"calls in flight, {_figure(wanted)} needed for the next one",
+                    f"calls in flight, {_figure(amount)} needed for the next one",
                     setting=name,
                 )
         self.reserved += expected

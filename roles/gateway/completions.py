@@ -31,11 +31,11 @@ def without_thinking(text: str) -> tuple[str, str | None]:
         return text, None
     thoughts = [match[2].strip() for match in _BLOCK.finditer(text)]
     rest = _BLOCK.sub("", text)
-    *unopened, said = _END.split(rest)
+    *unopened, answer = _END.split(rest)
     thoughts = [*(part.strip() for part in unopened), *thoughts]
     if rest == text and not unopened:
         return text, None
-    return said.strip(), "\n\n".join(thought for thought in thoughts if thought) or None
+    return answer.strip(), "\n\n".join(thought for thought in thoughts if thought) or None
 
 
 MOST_LETTERS = 1_000_000
@@ -91,8 +91,10 @@ def salvaged(answer: str | None, model: str) -> Completion | None:
         content, reasoning, refusal = (message.get(key) for key in ("content", "reasoning_content", "refusal"))
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    said = _completion(_text(content), _text(reasoning), _text(refusal), _text(choice.get("finish_reason")), model)
-    return _calling(said, message, model)
+    completion = _completion(
+        _text(content), _text(reasoning), _text(refusal), _text(choice.get("finish_reason")), model
+    )
+    return _calling(completion, message, model)
 
 
 def _completion(
@@ -126,18 +128,20 @@ def _calling(completion: Completion, message: Any, model: str) -> Completion:
 
 def _booked(completion: Completion, usage: Any, cost: Any) -> Completion:
     """Return the completion with plausible token counts and cost. LiteLLM's 0 for missing figures counts as unknown."""
-    asked, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    asked, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     if asked == 0:
         asked = None
-    if said == 0 and (asked is None or completion.text or completion.reasoning or completion.tool_calls):
-        said = None
+    if written == 0 and (asked is None or completion.text or completion.reasoning or completion.tool_calls):
+        written = None
     cached = _cached(usage)
     is_consistent = cached is None or 0 <= cached <= (asked or 0)
-    is_priced = isinstance(cost, int | float) and cost >= 0 and asked is not None and said is not None and is_consistent
+    is_priced = (
+        isinstance(cost, int | float) and cost >= 0 and asked is not None and written is not None and is_consistent
+    )
     return replace(
         completion,
         input_tokens=asked,
-        output_tokens=said,
+        output_tokens=written,
         cached_tokens=cached if is_consistent else None,
         reasoning_tokens=_count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"),
         cost=float(cost) if is_priced else None,
@@ -190,14 +194,14 @@ def read_reply(completion: Completion) -> Completion:
     Args:
         completion: A completion whose `text` is the stored text.
     """
-    if (kept := _read(completion.text)) is None:
+    if (stored := _read(completion.text)) is None:
         return completion
     return replace(
         completion,
-        text=kept["content"],
-        tool_calls=kept["tool_calls"],
-        outputs=kept.get("outputs", ()),
-        carried=kept.get("carried"),
+        text=stored["content"],
+        tool_calls=stored["tool_calls"],
+        outputs=stored.get("outputs", ()),
+        carried=stored.get("carried"),
     )
 
 
@@ -206,17 +210,17 @@ def _read(text: str) -> _Kept | None:
     if not text.startswith(_BEGINNING):
         return None
     try:
-        kept = _KEPT.validate_json(text)
+        stored = _KEPT.validate_json(text)
     except (ValidationError, ValueError, RecursionError):
         return None
-    return kept if _json_text(dict(kept)) == text else None
+    return stored if _json_text(dict(stored)) == text else None
 
 
-def _json_text(kept: dict[str, Any]) -> str:
-    content: str = kept["content"]
-    if not kept["tool_calls"] and _read(content) is None:
+def _json_text(stored: dict[str, Any]) -> str:
+    content: str = stored["content"]
+    if not stored["tool_calls"] and _read(content) is None:
         return content
-    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
 
 
 def _known(parts: dict[str, Any]) -> dict[str, Any]:

@@ -78,8 +78,8 @@ class Exchange:
             raise self._refuse(refused)
         if response.status_code >= 400 and (compression := _compression(response)):
             await response.aclose()
-            said = f"its text is compressed ({compression}), which was not requested, so it was not read"
-            return httpx.Response(response.status_code, json={"error": {"message": said}}, request=request)
+            message = f"its text is compressed ({compression}), which was not requested, so it was not read"
+            return httpx.Response(response.status_code, json={"error": {"message": message}}, request=request)
         response.stream = _Checked(response.stream, self)
         return response
 

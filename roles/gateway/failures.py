@@ -200,17 +200,17 @@ def classified(
         request: The request, for advice.
         answer: The body of a successful response that LiteLLM could not parse, if there was one.
     """
-    said = str(error)
+    error_text = str(error)
     status = status_of(error)
     kind = f"{type(error).__name__}{f' ({status})' if status else ''}"
-    message = ": ".join(filter(None, (model, kind, _shown(said))))
+    message = ": ".join(filter(None, (model, kind, _shown(error_text))))
     if answer is not None:
         message = f"{model}: the response contains no reply: {_shown(answer) or 'it is empty'}"
         if not _ERROR.search(answer):
             return TransientProviderError(message)
-    if _NO_KEY.search(said):
+    if _NO_KEY.search(error_text):
         return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
-    if _is_out_of_money(error, status, said):
+    if _is_out_of_money(error, status, error_text):
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
     if (text := _too_long(error, status)) is not None:
         return ContextError(f"{message} - {window_advice(text, request)}")
@@ -223,12 +223,12 @@ def classified(
         return PermanentProviderError(f"{message} - {advice}" if advice else message)
     if status is None and not isinstance(error, (OSError, TimeoutError)):
         return PermanentProviderError(message)
-    is_overload = status in _OVERLOAD or "overloaded" in said.lower()
-    pause = capped(retry_after(_headers(error), said))
+    is_overload = status in _OVERLOAD or "overloaded" in error_text.lower()
+    pause = capped(retry_after(_headers(error), error_text))
     if (found := unanswered(error, status)) is None:
         return TransientProviderError(message, is_overload, pause)
     plain = _plain(found, model, request) or message
-    raw = message if said else plain
+    raw = message if error_text else plain
     return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=raw)
 
 
@@ -246,12 +246,12 @@ def status_of(error: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _shown(said: str) -> str:
+def _shown(message: str) -> str:
     """Return a message without LiteLLM's prefixes and traceback.
 
     Keys are redacted first, while they are still whole.
     """
-    text = " ".join(_NOISE.sub("", redacted(said).partition(_TRACE)[0]).split())
+    text = " ".join(_NOISE.sub("", redacted(message).partition(_TRACE)[0]).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
@@ -261,14 +261,14 @@ def _headers(error: Exception) -> Mapping[str, str]:
     return headers if headers is not None else getattr(getattr(error, "response", None), "headers", None) or {}
 
 
-def _is_out_of_money(error: Exception, status: int | None, said: str) -> bool:
+def _is_out_of_money(error: Exception, status: int | None, text: str) -> bool:
     """Return whether the account has no credit.
 
     OpenAI reports this with status 429 and a code in the exception's cause.
     """
     if status == 402:
         return True
-    return status == 429 and ("insufficient_quota" in said or _body_code(error) == "insufficient_quota")
+    return status == 429 and ("insufficient_quota" in text or _body_code(error) == "insufficient_quota")
 
 
 def _body_code(error: BaseException | None) -> Any:

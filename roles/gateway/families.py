@@ -62,8 +62,8 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         became = "not sent" if self.sent is None else f"sent as {self.sent!r}"
-        is_told = self.name != SEED and self.value is not None  # seeds differ in each call
-        value = f" {self.value!r:.60}" if is_told else ""
+        is_shown = self.name != SEED and self.value is not None  # seeds differ in each call
+        value = f" {self.value!r:.60}" if is_shown else ""
         return f"{self.name}{value} {became} ({self.why})"
 
 
@@ -115,15 +115,15 @@ def fitted(model: str, values: Mapping[str, Any]) -> Fitted:
         return Fitted(values, ())
     sent, changes = dict(values), []
     for name, value in values.items():
-        kept, why = _accepted(family, name, value, values)
-        if kept == value and not why:
+        accepted, why = _accepted(family, name, value, values)
+        if accepted == value and not why:
             continue
-        changes.append(Change(name, value, kept, why))
+        changes.append(Change(name, value, accepted, why))
         del sent[name]
-        if name == THINKING and kept is not None:
-            sent = {**kept, **sent}
-        elif kept is not None:
-            sent[name] = kept
+        if name == THINKING and accepted is not None:
+            sent = {**accepted, **sent}
+        elif accepted is not None:
+            sent[name] = accepted
     if family.limit != LIMIT and LIMIT in sent:
         sent[family.limit] = sent.pop(LIMIT)
     return Fitted(sent, tuple(changes))

@@ -501,8 +501,8 @@ def changed_parameters(models: Mapping[str, ModelBinding], *, with_seed: bool = 
     Tools and reply types are not considered, because they depend on the request.
     """
     found = {role: expected_changes(each) for role, each in models.items() if is_providers(each.model)}
-    told = {role: described_changes(changes, with_seed=with_seed) for role, changes in found.items()}
-    return {role: text for role, text in told.items() if text is not None}
+    texts = {role: described_changes(changes, with_seed=with_seed) for role, changes in found.items()}
+    return {role: text for role, text in texts.items() if text is not None}
 
 
 def ensure_unchanged(models: Mapping[str, ModelBinding]) -> None:

@@ -17,7 +17,7 @@ from dialoom.roles.restoring import WITH_ITEMS, WITH_VALUES, WITHOUT_PERSON
 from dialoom.settings import CompiledGraph, GraphMaker
 
 from .calls import Request, RunTool
-from .stateful import MOST_NOTED, Kept, Latest, Locks, pack, session_of, split, unpack
+from .stateful import MOST_NOTED, Latest, Locks, ReplyWithState, pack, session_of, split, unpack
 from .wire import as_sent
 
 if TYPE_CHECKING:
@@ -142,10 +142,10 @@ def _as_tool(definition: Mapping[str, Any], run_tool: RunTool, run: Called) -> B
 def _messages(state: object) -> list[BaseMessage]:
     from langchain_core.messages import convert_to_messages
 
-    held = state.get("messages") if isinstance(state, Mapping) else None
-    if not isinstance(held, list | tuple) or not held:
+    messages = state.get("messages") if isinstance(state, Mapping) else None
+    if not isinstance(messages, list | tuple) or not messages:
         raise PlayerError("returned no new message: its final state has none under 'messages'")
-    return convert_to_messages(held)
+    return convert_to_messages(messages)
 
 
 def _ensure_new(final: Sequence[BaseMessage], given: Sequence[Mapping[str, Any]]) -> None:
@@ -203,7 +203,7 @@ class GraphPlayer:
         self._threads = Latest[None](MOST_NOTED)
         self._spaces = Namespaces()
 
-    async def reply(self, request: Request) -> Kept:
+    async def reply(self, request: Request) -> ReplyWithState:
         """Restore the thread and the person's items; return the graph's reply, with its state after the reply."""
         session, earlier, run = session_of(request), request.earlier, Called()
         tools = offered_tools(request, run)
@@ -225,11 +225,11 @@ class GraphPlayer:
             is_async = threads is None or threads.is_async
             settings = configuration(request, tools, place)
             final, checkpoint = await _run(graph, {"messages": sent}, settings, is_async=is_async)
-            said = reply_of_graph(final, [*before, *sent], tools, run)
-            kept = {} if threads is None else await threads.kept(place["thread_id"], checkpoint)
+            reply = reply_of_graph(final, [*before, *sent], tools, run)
+            saved = {} if threads is None else await threads.state_after(place["thread_id"], checkpoint)
             if memory is not None:
-                kept["items"] = await memory.items()
-            return Kept(said, pack(request, kept, WITH_ITEMS))
+                saved["items"] = await memory.items()
+            return ReplyWithState(reply, pack(request, saved, WITH_ITEMS))
 
     async def shown(self, state: Any) -> Any:
         """Return a readable state with the values of its checkpoint, which only the graph's own database has.
@@ -325,7 +325,7 @@ class Threads:
             place["checkpoint_id"] = state["checkpoint"]
         return place
 
-    async def kept(self, thread: str, checkpoint: str) -> dict[str, Any]:
+    async def state_after(self, thread: str, checkpoint: str) -> dict[str, Any]:
         """Return the state after a reply: the thread and the checkpoint, with its content if the saver is in memory.
 
         Raises:
@@ -457,17 +457,17 @@ class Memory:
         If this results in the same order, only the items that differ are written. Otherwise all items are written, from
         first to last; or, because some stores return the latest item first, from last to first.
         """
-        wanted = {(tuple(namespace), key): value for namespace, key, value in items}
-        for order in (None, [*wanted], [*reversed(wanted)]):
+        target = {(tuple(namespace), key): value for namespace, key, value in items}
+        for order in (None, [*target], [*reversed(target)]):
             there = {(tuple(namespace), key): value for namespace, key, value in await self.items()}
-            if _as_json([*there.items()]) == _as_json([*wanted.items()]):
+            if _as_json([*there.items()]) == _as_json([*target.items()]):
                 return
             for name in there:
-                if order is not None or name not in wanted:
+                if order is not None or name not in target:
                     await self._do("delete", *name)
-            for name in wanted if order is None else order:
-                if order is not None or name not in there or _as_json(there[name]) != _as_json(wanted[name]):
-                    await self._do("put", *name, wanted[name])
+            for name in target if order is None else order:
+                if order is not None or name not in there or _as_json(there[name]) != _as_json(target[name]):
+                    await self._do("put", *name, target[name])
 
     async def _pages(self, method: str, *given: Any) -> AsyncIterator[Any]:
         start, size = 0, 10_000

@@ -139,8 +139,8 @@ class LiteLLMBackend:
             exchange.ensure_accepted(request.model)
             if isinstance(error, ProviderError):
                 raise
-            if (kept := salvaged(exchange.answer, options["model"])) is not None:
-                return kept
+            if (completion := salvaged(exchange.answer, options["model"])) is not None:
+                return completion
             # The error is not chained, because the original error's message may contain a key.
             raise self._failure(error, request, form, exchange.answer) from None
 
@@ -211,8 +211,8 @@ class LiteLLMBackend:
             "num_retries": 0,
         }
         if request.model.startswith(OFFLINE):
-            told = {"seed": request.seed, "temperature": request.temperature}
-            return {**options, **{name: value for name, value in told.items() if value is not None}}, Sampled()
+            explicit = {"seed": request.seed, "temperature": request.temperature}
+            return {**options, **{name: value for name, value in explicit.items() if value is not None}}, Sampled()
         options["timeout"] = request.timeout or self._timeout
         values = sampling(request.temperature, request.max_reply, request.seed, request.params)
         tools = tool_options(litellm, request.model, request.tools)
@@ -244,8 +244,8 @@ class LiteLLMBackend:
         if form is Form.NONE or not is_refused(status_of(error), str(error)):
             return failure
         self._shapes.refuse(request, form)
-        said = str(failure).partition(" - ")[0]
-        return TransientProviderError(f"{said} - from now on, replies are not requested as {form} (response_format)")
+        reason = str(failure).partition(" - ")[0]
+        return TransientProviderError(f"{reason} - from now on, replies are not requested as {form} (response_format)")
 
 
 def name_session(options: dict[str, Any], session: Session, form: SessionForm) -> None:

@@ -57,7 +57,7 @@ def load_env_file(path: Path) -> list[str]:
     text = read_text(path, MOST_YAML_BYTES, streams=True)
     given: dict[str, str] = {}
     for binding in parse_stream(io.StringIO(text)):
-        if not _says_nothing(binding):
+        if not _is_blank(binding):
             name, value = _checked(binding, path, given)
             given[name] = value
     for name, value in given.items():
@@ -66,7 +66,7 @@ def load_env_file(path: Path) -> list[str]:
     return list(given)
 
 
-def _says_nothing(binding: Binding) -> bool:
+def _is_blank(binding: Binding) -> bool:
     return binding.key is None and not binding.error
 
 
@@ -366,16 +366,16 @@ def _got(url: str, body: dict[str, str] | None = None, key: str | None = None) -
 
     headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {key}"} if key else {})}
     method = "GET" if body is None else "POST"
-    said = bytearray()
+    received = bytearray()
     try:
         with httpx.stream(method, url, json=body, headers=headers, timeout=_SECONDS) as response:
             if response.status_code != 200:
                 return {}
             for chunk in response.iter_raw():
-                said += chunk
-                if len(said) > _MOST_BYTES:
+                received += chunk
+                if len(received) > _MOST_BYTES:
                     return {}
-        found = json.loads(said)
+        found = json.loads(received)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -57,13 +57,13 @@ class OfflineProvider(CustomLLM):
         response: ModelResponse = call["model_response"]
         message = response.choices[0].message
         message.content = turn.words
-        said = _tokens(turn.words)
+        written = _tokens(turn.words)
         if turn.calls:
             message.tool_calls = [_call(*each) for each in turn.calls]
-            said += sum(_tokens(name + arguments) for name, arguments in turn.calls)
+            written += sum(_tokens(name + arguments) for name, arguments in turn.calls)
         asked = sum(_tokens(_shown(each)) for each in messages)
         asked += _tokens(json.dumps(tools, ensure_ascii=False)) if tools else 0
-        usage = Usage(prompt_tokens=asked, completion_tokens=said, total_tokens=asked + said)
+        usage = Usage(prompt_tokens=asked, completion_tokens=written, total_tokens=asked + written)
         setattr(response, "usage", usage)  # noqa: B010 - LiteLLM declares the field on no class
         return response
 

@@ -36,15 +36,15 @@ from .calls import Completion, Request, StatefulTools
 from .completions import ensure_short, without_thinking
 from .graphs import GraphPlayer, ai_message, configuration, graph_reply, reply_of_graph
 from .secrets import redacted
-from .stateful import Kept, LivePlayer, SnapshotPlayer, refusal_of
+from .stateful import LivePlayer, ReplyWithState, SnapshotPlayer, refusal_of
 from .wire import as_sent, read_calls
 
 
-def completion_of(said: object, player: str, is_offered: bool) -> Completion:
+def completion_of(reply: object, player: str, is_offered: bool) -> Completion:
     """Convert a player's reply to a completion.
 
     Args:
-        said: The returned value.
+        reply: The returned value.
         player: The player's name.
         is_offered: Whether tools were offered. Otherwise tool calls are dropped.
 
@@ -52,10 +52,10 @@ def completion_of(said: object, player: str, is_offered: bool) -> Completion:
         PlayerError: If it is not a reply; the message describes it.
         PermanentProviderError: If it is too long.
     """
-    message = _as_message(said)
+    message = _as_message(reply)
     text = (message.get("content") or "") if message.keys() & {"content", "tool_calls"} else None
     if not isinstance(text, str):
-        raise _no_reply(said)
+        raise _no_reply(reply)
     try:
         calls = read_calls(message.get("tool_calls"))
     except Exception as error:  # such as an argument that is no JSON
@@ -71,20 +71,20 @@ def completion_of(said: object, player: str, is_offered: bool) -> Completion:
     return Completion(text=words, reasoning=reasoning, tool_calls=calls, outputs=_outputs(message, len(calls)))
 
 
-def _as_message(said: object) -> Mapping[str, Any]:
-    if isinstance(said, str):
-        return {"content": said}
-    if isinstance(said, Mapping):
-        return said
+def _as_message(reply: object) -> Mapping[str, Any]:
+    if isinstance(reply, str):
+        return {"content": reply}
+    if isinstance(reply, Mapping):
+        return reply
     from langchain_core.messages import AIMessage
 
-    if isinstance(said, AIMessage):
-        return ai_message(said)
-    raise _no_reply(said)
+    if isinstance(reply, AIMessage):
+        return ai_message(reply)
+    raise _no_reply(reply)
 
 
-def _no_reply(said: object) -> PlayerError:
-    what = "None" if said is None else f"{type(said).__name__} {shown(said):.60}"
+def _no_reply(reply: object) -> PlayerError:
+    what = "None" if reply is None else f"{type(reply).__name__} {shown(reply):.60}"
     return PlayerError(
         f"returned {what}; it must return a text, a dictionary with 'content' and optionally 'tool_calls', or an "
         "AIMessage"
@@ -169,7 +169,7 @@ class CallableBackend:
         task = asyncio.create_task(_without_exit(self.reply(request)), context=contextvars.Context())
         try:
             async with asyncio.timeout(request.timeout) as bound:
-                said = await task
+                reply = await task
         except asyncio.CancelledError as error:
             if (caller := asyncio.current_task()) is not None and not caller.cancelling():
                 # the player's own error, not a cancellation by dialoom
@@ -192,13 +192,13 @@ class CallableBackend:
             raise (TransientProviderError if is_transient else PermanentProviderError)(message) from error
         try:
             completion = completion_of(
-                said.said if isinstance(said, Kept) else said, self.name, is_offered=bool(request.tools)
+                reply.reply if isinstance(reply, ReplyWithState) else reply, self.name, is_offered=bool(request.tools)
             )
         except PlayerError as error:
             raise self._failure(error) from error
         if completion.outputs and isinstance(request.run_tool, StatefulTools):
             completion = replace(completion, carried={"environment": request.run_tool.state()})
-        return said.after(request, completion) if isinstance(said, Kept) else completion
+        return reply.after(request, completion) if isinstance(reply, ReplyWithState) else completion
 
     def _failure(self, error: PlayerError) -> PermanentProviderError:
         return PermanentProviderError(redacted(f"{self.name} {error}"))
@@ -242,8 +242,8 @@ async def _ask_model(model: Any, messages: Sequence[ChatMessage], request: Reque
     asked = model.bind_tools([dict(tool) for tool in request.tools]) if request.tools else model
     sent = list(map(as_sent, messages))
     is_graph = isinstance(first_of(model), CompiledGraph)
-    said = await asked.ainvoke({"messages": sent} if is_graph else sent, configuration(request))
-    return reply_of_graph(said, sent, (), []) if isinstance(said, Mapping) and "messages" in said else said
+    reply = await asked.ainvoke({"messages": sent} if is_graph else sent, configuration(request))
+    return reply_of_graph(reply, sent, (), []) if isinstance(reply, Mapping) and "messages" in reply else reply
 
 
 async def _ask_function(function: Any, messages: Sequence[ChatMessage], request: Request) -> object:
@@ -256,14 +256,14 @@ async def _ask_function(function: Any, messages: Sequence[ChatMessage], request:
     if "session" in known:
         named["session"] = request.session
     call = partial(function, list(map(as_sent, messages)), **named)
-    said = await call() if is_async(function) else await _in_thread(lambda: _exhausted(call()))
-    if inspect.isawaitable(said):  # for example, from a lambda that calls an async function
-        said = await said
-    return _joined([piece async for piece in said]) if isinstance(said, AsyncIterator) else _exhausted(said)
+    reply = await call() if is_async(function) else await _in_thread(lambda: _exhausted(call()))
+    if inspect.isawaitable(reply):  # for example, from a lambda that calls an async function
+        reply = await reply
+    return _joined([piece async for piece in reply]) if isinstance(reply, AsyncIterator) else _exhausted(reply)
 
 
-def _exhausted(said: object) -> object:
-    return _joined(list(said)) if isinstance(said, Iterator) else said
+def _exhausted(reply: object) -> object:
+    return _joined(list(reply)) if isinstance(reply, Iterator) else reply
 
 
 def _joined(pieces: Sequence[Any]) -> object:
@@ -304,7 +304,7 @@ async def _in_thread(function: Callable[[], object]) -> object:
             loop.call_soon_threadsafe(settle, value, raised)
 
     threading.Thread(target=call, daemon=True).start()
-    said, error = await done
+    result, error = await done
     if error is not None:
         raise error
-    return said
+    return result

@@ -98,8 +98,8 @@ class Attempts:
             pause = error.retry_after if isinstance(error, TransientProviderError) else None
             if isinstance(error, TransientProviderError) and error.is_overload:
                 self._limit.overloaded(turn.slot, pause)
-            said = error.raw if isinstance(error, UnansweredError) else str(error)
-            await failed(Attempt(self.made, time.monotonic() - started, said, pause))
+            message = error.raw if isinstance(error, UnansweredError) else str(error)
+            await failed(Attempt(self.made, time.monotonic() - started, message, pause))
             is_last = self._counted + 1 >= MAX_ATTEMPTS
             self._counted += self._availability.failed(turn, error, self._begun_at, is_last)
             raise
@@ -130,14 +130,14 @@ def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
             has it.
         body: The response's body.
     """
-    said = {name.lower(): value.strip() for name, value in headers.items() if isinstance(value, str)}
-    if (milliseconds := _number(said.get("retry-after-ms", ""))) is not None:
+    values = {name.lower(): value.strip() for name, value in headers.items() if isinstance(value, str)}
+    if (milliseconds := _number(values.get("retry-after-ms", ""))) is not None:
         return milliseconds / 1000
-    value = said.get("retry-after", "")
+    value = values.get("retry-after", "")
     if (seconds := _number(value)) is not None:
         return seconds
     if (moment := _moment(value)) is not None:
-        now = _moment(said.get("date", ""))
+        now = _moment(values.get("date", ""))
         return max(0.0, moment - (time.time() if now is None else now))
     found = _IN_BODY.search(body)
     return float(found[1]) if found else None

@@ -68,7 +68,7 @@ def _without_runs(text: str, secrets: Mapping[str, str]) -> str:
     if not known:
         return text
     letters, places = _letters(text)
-    parts, kept, start = [], 0, 0
+    parts, copied, start = [], 0, 0
     while start <= len(letters) - _RUN:
         name = known.get(letters[start : start + _RUN])
         if name is None:
@@ -77,16 +77,16 @@ def _without_runs(text: str, secrets: Mapping[str, str]) -> str:
         end = start
         while end <= len(letters) - _RUN and letters[end : end + _RUN] in known:
             end += 1
-        before = text[kept : places[start][0]]
+        before = text[copied : places[start][0]]
         start = end + _RUN - 1
-        kept = places[start - 1][1]
-        while kept < len(text) and text[kept] in _OF_A_WORD:
-            kept += 1
-        while start < len(places) and places[start][0] < kept:
+        copied = places[start - 1][1]
+        while copied < len(text) and text[copied] in _OF_A_WORD:
+            copied += 1
+        while start < len(places) and places[start][0] < copied:
             start += 1
         # Adjacent word characters are replaced as well, because they belong to a longer key or to its encoding.
         parts += [before.rstrip(_OF_A_WORD), f"[{name}]"]
-    return "".join([*parts, text[kept:]])
+    return "".join([*parts, text[copied:]])
 
 
 @functools.lru_cache(maxsize=256)
@@ -111,8 +111,8 @@ def _letters(text: str) -> tuple[str, list[tuple[int, int]]]:
     letters: list[str] = []
     places: list[tuple[int, int]] = []
 
-    def take(said: str, begin: int, end: int) -> None:
-        letters.append(said.lower()[:1])
+    def take(part: str, begin: int, end: int) -> None:
+        letters.append(part.lower()[:1])
         places.append((begin, end))
 
     last = 0

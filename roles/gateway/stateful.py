@@ -141,16 +141,16 @@ def refusal_of(name: str, error: RefusedPlayerError) -> BindingError:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ReplyWithState:
     """A player's reply, with its state after it.
 
     Attributes:
-        said: The reply as returned by the player.
+        reply: The reply as returned by the player.
         state: The player's state, serialized.
         note: Called with the state once its mark is known.
     """
 
-    said: object
+    reply: object
     state: bytes
     note: Callable[[PlayerState], None] = lambda _state: None
 
@@ -194,11 +194,11 @@ def unpack(content: bytes) -> tuple[str, Any]:
         text = inflating.decompress(content, _MOST_BYTES)
         if not inflating.eof:
             raise ValueError(f"not a player's state: cut off, or more than {_MOST_BYTES:,} bytes")
-        kept = json.loads(text)
-        state = kept["state"]
+        stored = json.loads(text)
+        state = stored["state"]
         if isinstance(state, dict) and state.keys() == {"$bytes"}:
             state = base64.b64decode(state["$bytes"])
-        return str(kept["lead"]), state
+        return str(stored["lead"]), state
     except (zlib.error, KeyError, TypeError) as error:
         raise ValueError(f"not a player's state: {error}") from error
 
@@ -272,7 +272,7 @@ class SnapshotPlayer:
         self._objects = Objects(player)
         self._locks = Locks()
 
-    async def reply(self, request: Request, call: Call) -> Kept:
+    async def reply(self, request: Request, call: Call) -> ReplyWithState:
         """Restore the player, and return its reply and its snapshot."""
         part, earlier, is_shared = _part_of(request), request.earlier, self._objects.is_shared
         async with self._locks.of("" if is_shared else part):
@@ -283,8 +283,8 @@ class SnapshotPlayer:
                 lead, state = unpack(earlier.content)
                 await _awaited(player.restore(state))
             try:
-                said = await call(player, split(request, lead)[1], request)
-                return Kept(said, pack(request, await _awaited(player.snapshot())))
+                reply = await call(player, split(request, lead)[1], request)
+                return ReplyWithState(reply, pack(request, await _awaited(player.snapshot())))
             finally:
                 if is_shared:
                     await _awaited(player.restore(initial))
@@ -308,7 +308,7 @@ class LivePlayer:
         self._is_switched = self._begins and self._objects.is_shared
         self._last = ""
 
-    async def reply(self, request: Request, call: Call) -> Kept:
+    async def reply(self, request: Request, call: Call) -> ReplyWithState:
         """Return the player's reply. Only the mark of the state after the reply is stored.
 
         Raises:
@@ -330,12 +330,12 @@ class LivePlayer:
                 await _awaited(player.begin(session_of(request), had))
             self._live[part] = None  # its state is unknown until it has replied
             try:
-                said = await call(player, new, request)
+                reply = await call(player, new, request)
             except TransientProviderError as error:
                 if error.is_overload or (isinstance(error, UnansweredError) and error.absence is Absence.CERTAIN):
                     self._keep(part, before)  # the request did not reach the player
                 raise
-        return Kept(said, pack(request, None), lambda state: self._keep(part, state.mark))
+        return ReplyWithState(reply, pack(request, None), lambda state: self._keep(part, state.mark))
 
     def _keep(self, part: str, mark: bytes | None) -> None:
         """Note a player's current state by its mark: `None` if it is unknown, empty bytes at the beginning."""
@@ -368,13 +368,13 @@ class StatefulModel:
             return await model.complete(replace(request, messages=tuple(messages), conversation=()), key)
 
         try:
-            kept = await self._live.reply(request, ask)
+            result = await self._live.reply(request, ask)
         except RefusedPlayerError as error:
             raise refusal_of(request.model, error) from error
         except StateLostError as error:
             raise StateLostError(f"{request.model} {error}") from error
-        assert isinstance(kept.said, Completion)
-        return kept.after(request, kept.said)
+        assert isinstance(result.reply, Completion)
+        return result.after(request, result.reply)
 
 
 class Locks:

@@ -112,8 +112,8 @@ def open_tracing() -> Tracing:
     except ImportError as error:
         raise BindingError(_MISSING, setting="otel") from error
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override these attributes.
-    ours = Resource({"service.name": "dialoom", "service.version": __version__})
-    provider = TracerProvider(resource=ours.merge(OTELResourceDetector().detect()))
+    resource = Resource({"service.name": "dialoom", "service.version": __version__})
+    provider = TracerProvider(resource=resource.merge(OTELResourceDetector().detect()))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return Tracing(provider)
 

@@ -149,7 +149,7 @@ def carried_of(message: object, model: str) -> dict[str, Any] | None:
     found: dict[str, Any] = {}
     if isinstance(blocks := _part(message, "thinking_blocks"), list):
         found["thinking_blocks"] = [
-            {name: said for name in _OF_A_THOUGHT if isinstance(said := _part(block, name), str)} for block in blocks
+            {name: text for name in _OF_A_THOUGHT if isinstance(text := _part(block, name), str)} for block in blocks
         ]
     # An item without encrypted content is dropped: the provider could only find it by its id, but stores nothing.
     if isinstance(items := _part(message, _ITEMS), list):
@@ -162,12 +162,12 @@ def carried_of(message: object, model: str) -> dict[str, Any] | None:
     ]
     if any(isinstance(each, str) for each in signatures):  # only the first of several parallel calls is signed
         found["signatures"] = signatures
-    kept = {name: part for name, part in found.items() if part and (name == form or not is_known)}
+    carried = {name: part for name, part in found.items() if part and (name == form or not is_known)}
     if form == _CONTENT and isinstance(reasoning := _part(message, _CONTENT), str):
-        kept[_CONTENT] = reasoning  # even if it is empty: DeepSeek requires the field
-    if kept and not is_known and form is None:
-        kept["model"] = model
-    return kept or None
+        carried[_CONTENT] = reasoning  # even if it is empty: DeepSeek requires the field
+    if carried and not is_known and form is None:
+        carried["model"] = model
+    return carried or None
 
 
 def _item(given: object) -> dict[str, Any] | None:
@@ -250,7 +250,7 @@ def response_format(request: Request, form: Form) -> dict[str, Any] | None:
     """Return the `response_format` that requests a form; `None` if the form needs none."""
     if form is Form.NONE or request.reply_type is None:
         return None
-    schema = _as_asked(_schema(request.reply_type), request)
+    schema = _in_prompt_order(_schema(request.reply_type), request)
     if form is Form.SCHEMA:
         return {
             "type": "json_schema",
@@ -261,14 +261,14 @@ def response_format(request: Request, form: Form) -> dict[str, Any] | None:
 
 def form_changes(request: Request, form: Form) -> Changes:
     """Return the difference between the configured form of a reply and the form that is sent, if there is one."""
-    wanted = _LADDERS.get(request.structured, (form,))[0]
-    if request.reply_type is None or form is wanted:
+    preferred = _LADDERS.get(request.structured, (form,))[0]
+    if request.reply_type is None or form is preferred:
         return ()
     why = "the prompt does not mention JSON" if form is Form.NONE else "the server refuses a JSON schema alone"
     return (Change("structured", request.structured, form.value, why),)
 
 
-def _as_asked(schema: dict[str, Any], request: Request) -> dict[str, Any]:
+def _in_prompt_order(schema: dict[str, Any], request: Request) -> dict[str, Any]:
     """Return a schema with its keys in the order in which the prompt mentions them.
 
     Models write the keys in the schema's order. If a prompt asks for an explanation first, it must precede the score.

@@ -19,6 +19,8 @@ from .aloe_speech import (
     Voice,
     beginnings,
     called,
+    content_stems,
+    first_person,
     fitting,
     manners_of,
     new_line,
@@ -31,8 +33,6 @@ from .aloe_speech import (
     statement_in,
     stem,
     subject_of,
-    telling,
-    told_by,
 )
 from .understudy import Draws, MarkedRequest, plain, quoted, understudy
 from .words import joined
@@ -45,7 +45,7 @@ class Fact(NamedTuple):
     """A sentence of a description."""
 
     source: str  # verbatim
-    told: str  # in the first person, without its full stop; empty if the conversion is uncertain
+    sentence: str  # in the first person, without its full stop; empty if the conversion is uncertain
     words: frozenset[str]  # the stems of the fact's content words
     leans: bool  # whether it can only be understood after the preceding sentence
 
@@ -75,10 +75,10 @@ def facts_of(text: str) -> Facts:
     """Split a description into its facts, in order."""
     found: list[Fact] = []
     for source in pattern("end").split(text.strip()):
-        told, words = told_by(source, speaker_of(text)), telling(source)
-        if len(words & telling(told)) < max(_ENOUGH * len(words), min(2, len(words))):
-            told = ""  # too short to reveal the fact
-        found.append(Fact(source, told, words, bool(found and pattern("leans").match(source))))
+        sentence, words = first_person(source, speaker_of(text)), content_stems(source)
+        if len(words & content_stems(sentence)) < max(_ENOUGH * len(words), min(2, len(words))):
+            sentence = ""  # too short to reveal the fact
+        found.append(Fact(source, sentence, words, bool(found and pattern("leans").match(source))))
     return tuple(fact for fact in found if re.search(r"\w", fact.source))
 
 
@@ -104,7 +104,7 @@ def _counts(facts: Facts) -> Counter[str]:
 
 @lru_cache(maxsize=4096)
 def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
-    left, found = set(telling(line)), []
+    left, found = set(content_stems(line)), []
     whole = {at: weight(fact.words, facts) for at, fact in enumerate(facts) if fact.words & left}
     while whole:
         shares = {at: weight(facts[at].words & left, facts) / whole[at] for at in whole}
@@ -144,7 +144,7 @@ def stock_phrase(text: str) -> str:
 
 def _assessed(request: MarkedRequest, answer: str) -> _Found:
     message, stock = request.part("message"), stock_phrase(answer)
-    echoed = telling(message) & telling(answer)
+    echoed = content_stems(message) & content_stems(answer)
     if request.model == "generic":
         score = max(1, (3 if echoed else 2) + (len(echoed) > 2) - bool(stock))
         return (score, len(echoed), f"{len(echoed)} words of the message come back in it.")
@@ -181,13 +181,13 @@ def _weighed(taken: Sequence[str], fits: Sequence[str], echoed: Sequence[str], a
 
 def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
     """Return the facts about the person that an answer uses, except those stated in the last message."""
-    heard, inside = telling(message), given_away(facts, [message])
+    known, inside = content_stems(message), given_away(facts, [message])
     personal = [part for part in sentences(answer) if pattern("your").search(part) or pattern("name").search(part)]
     owned = " ".join(run for part in personal for run in re.findall(r"\byour ((?:[\w-]+ ?){1,3})", plain(part)))
     anchors = {stem(word) for word in plain(f"{owned} {' '.join(pattern('name').findall(' '.join(personal)))}").split()}
     found = []
     for at, fact in enumerate(facts):
-        hits = (fact.words & telling(" ".join(personal))) - heard
+        hits = (fact.words & content_stems(" ".join(personal))) - known
         half = len(hits) > 1 and weight(hits, facts) * 2 >= weight(fact.words, facts)
         if hits and at not in inside and (half or weight(hits, facts) >= 1.5 or hits & anchors or hits == fact.words):
             found.append(fact)
@@ -196,14 +196,14 @@ def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
 
 def _at_odds(facts: Facts, message: str, answer: str) -> str:
     """Return what an answer gets wrong about the person; empty if it gets nothing wrong."""
-    known = telling(message).union(*(fact.words for fact in facts))
+    known = content_stems(message).union(*(fact.words for fact in facts))
     for word, allowed in ENGLISH.get("claimed").items():
         claimed = facts and re.search(rf"\b[Yy]our (?:\w+ )?{word}\b", answer)
         if claimed and known.isdisjoint(map(stem, allowed.split())):
             return f"It speaks of a {word} that this person does not have."
     for part in (part for part in sentences(answer) if pattern("not_you").search(part) and not part.endswith("?")):
         for fact in facts:
-            hits = fact.words & telling(part)
+            hits = fact.words & content_stems(part)
             if len(hits) > 1 and len(hits) * 5 >= len(fact.words) * 3 and not pattern("negative").search(fact.source):
                 return f"{quoted(part)} is at odds with {quoted(fact.source)}."
     return ""
@@ -229,30 +229,30 @@ def _remarks(
     first = _reaction(own, replies, brief, voice, draws) if own else voice.of(LINES.get(f"user.{hello}"))
     new = _next_fact(facts, own, draws)
     if new:
-        statement = stated(new.told)
+        statement = stated(new.sentence)
         # A text with a full stop cannot be embedded in another sentence.
-        whole = not own or statement.subject == "hardship" or draws.chance(0.55) or re.search(r"[.!?:]", new.told)
-        told = ("" if whole else voice.of(LINES.get("user.leads"), statement.slots)) or new.told
+        whole = not own or statement.subject == "hardship" or draws.chance(0.55) or re.search(r"[.!?:]", new.sentence)
+        statement_text = ("" if whole else voice.of(LINES.get("user.leads"), statement.slots)) or new.sentence
     else:
-        statement = stated(draws.pick([fact.told for fact in facts if fact.told] or [""]))
+        statement = stated(draws.pick([fact.sentence for fact in facts if fact.sentence] or [""]))
         again = SUBJECTS.get(f"{statement.subject}.again")
-        told = voice.of([*LINES.get("user.again"), *(text for text in again if "{" in text)], statement.slots)
-        told = told or voice.of(again, statement.slots) or voice.of(SUBJECTS.get("anything.again"))
+        statement_text = voice.of([*LINES.get("user.again"), *(text for text in again if "{" in text)], statement.slots)
+        statement_text = statement_text or voice.of(again, statement.slots) or voice.of(SUBJECTS.get("anything.again"))
     remark = _remark(manners, own, statement, voice, draws)
     more = ""
     if not (first and remark) and (not remark or not new or (not brief and draws.chance(0.35))):
         more = voice.of(SUBJECTS.get(f"{statement.subject}.says")) or voice.of(SUBJECTS.get("anything.says"))
-    return [first, told, more, remark]
+    return [first, statement_text, more, remark]
 
 
 def _next_fact(facts: Facts, own: Sequence[str], draws: Draws) -> Fact | None:
     known, last = given_away(facts, own), given_away(facts, own[-1:])
-    said = frozenset().union(*(telling(line) for line in own))
-    open_ = [at for at, fact in enumerate(facts) if fact.told and at not in known and not fact.words <= said]
+    earlier = frozenset().union(*(content_stems(line) for line in own))
+    open_ = [at for at, fact in enumerate(facts) if fact.sentence and at not in known and not fact.words <= earlier]
     following = [at for at in open_ if facts[at].leans and at - 1 in last]
     free = following[:1] or [at for at in open_ if not facts[at].leans or at - 1 in known]
     if not own:
-        free = [at for at in free if stated(facts[at].told).subject != "hardship"] or free
+        free = [at for at in free if stated(facts[at].sentence).subject != "hardship"] or free
     return facts[draws.pick(free)] if free else None
 
 
@@ -263,15 +263,15 @@ def _reaction(own: Sequence[str], replies: Sequence[str], brief: bool, voice: Vo
     question = next(reversed(re.findall(r"[^.!?]*\?", reply)), "").lower()
     if question and draws.chance(0.8):
         return next(voice.of(each["say"]) for each in LINES.get("user.answers") if re.search(each["to"], question))
-    earlier = telling(" ".join(own[:-1])) - telling(own[-1])
-    if len(earlier & telling(reply)) >= 2:
+    earlier = content_stems(" ".join(own[:-1])) - content_stems(own[-1])
+    if len(earlier & content_stems(reply)) >= 2:
         return voice.of(LINES.get("user.remembered"))
     return voice.of(LINES.get("user.leaflet" if stock_phrase(reply) else "user.heard")) if draws.chance(0.5) else ""
 
 
-def _remark(manners: Sequence[str], own: Sequence[str], told: Statement, voice: Voice, draws: Draws) -> str:
+def _remark(manners: Sequence[str], own: Sequence[str], statement: Statement, voice: Voice, draws: Draws) -> str:
     """Return a remark that shows one trait, preferably one that has not been shown yet; empty if no remark is drawn."""
-    possible = fitting(manners, told.subject)
+    possible = fitting(manners, statement.subject)
     shown = {name for line in own for name in shown_in(line)}
     hidden = [name for name in possible if name not in shown]
     if not draws.chance(0.9 if hidden else 0.7):
@@ -308,22 +308,22 @@ def answer(request: MarkedRequest, draws: Draws) -> str:
 def _from_induction(request: MarkedRequest, message: str, draws: Draws) -> _Known:
     lines, facts = request.said_by("user"), facts_of(request.part("profile"))
     fresh, before = given_away(facts, [message]), given_away(facts, lines[:-1])
-    news = [at for at in sorted(fresh - before) or sorted(fresh) if facts[at].told]
-    now = stated(facts[news[0]].told) if news else statement_in(message)
-    told_in = {at: place for place in reversed(range(len(lines))) for at in given_away(facts, [lines[place]])}
-    others = [at for at, fact in enumerate(facts) if fact.told and at not in fresh]
+    new = [at for at in sorted(fresh - before) or sorted(fresh) if facts[at].sentence]
+    now = stated(facts[new[0]].sentence) if new else statement_in(message)
+    first_place = {at: place for place in reversed(range(len(lines))) for at in given_away(facts, [lines[place]])}
+    others = [at for at, fact in enumerate(facts) if fact.sentence and at not in fresh]
     manners = draws.shuffled(traits_of(request.part("personality")))
     manners.sort(key=lambda name: name not in shown_in(message))  # manners shown in this message come first
-    earlier = [(told_in.get(at, 0), stated(facts[at].told)) for at in others]
-    return _Known(now, bool(news) and not fresh - before, earlier, manners)
+    earlier = [(first_place.get(at, 0), stated(facts[at].sentence)) for at in others]
+    return _Known(now, bool(new) and not fresh - before, earlier, manners)
 
 
 def _from_chat(request: MarkedRequest, message: str, draws: Draws) -> _Known:
-    lines, words = request.said_by("user"), telling(message)
-    told = {each.text: (at, each) for at, line in enumerate(lines[:-1]) if (each := statement_in(line))}
-    shares = {text: len(each.words & words) / len(each.words) for text, (_, each) in told.items() if each.words}
-    again = [told[text][1] for text, share in shares.items() if share > 0.6]
-    other = [told[text] for text, share in shares.items() if share <= 0.5]
+    lines, words = request.said_by("user"), content_stems(message)
+    statements = {each.text: (at, each) for at, line in enumerate(lines[:-1]) if (each := statement_in(line))}
+    shares = {text: len(each.words & words) / len(each.words) for text, (_, each) in statements.items() if each.words}
+    again = [statements[text][1] for text, share in shares.items() if share > 0.6]
+    other = [statements[text] for text, share in shares.items() if share <= 0.5]
     earlier = [each for each in other if draws.fork("mind", each[1].text).chance(_COMES_TO_MIND)]
     showed = [shown_in(line) for line in lines if shown_in(line)]
     noticed = not draws.chance(_MANNER_MISSED ** len(showed))
@@ -351,21 +351,21 @@ def _friendly(known: _Known, message: str, own: Sequence[str], draws: Draws) -> 
 def _link(known: _Known, own: Sequence[str], voice: Voice, draws: Draws) -> str:
     """Return a reference to an earlier statement, preferably to one that has not been referred to yet."""
 
-    def taken_up(place_and_told: tuple[int, Statement]) -> bool:
-        place, told = place_and_told
-        return len(told.words & telling(" ".join(own[place + 1 :]))) >= 2
+    def taken_up(pair: tuple[int, Statement]) -> bool:
+        place, statement = pair
+        return len(statement.words & content_stems(" ".join(own[place + 1 :]))) >= 2
 
     other = LINES.get("link.grave" if known.now and known.now.subject in GRAVE else "link.plain")
-    ordered = [told for _, told in sorted(draws.shuffled(known.earlier), key=taken_up)]
-    texts = (voice.of(LINES.get(f"link.{told.subject}") or other, told.slots) for told in ordered)
+    ordered = [statement for _, statement in sorted(draws.shuffled(known.earlier), key=taken_up)]
+    texts = (voice.of(LINES.get(f"link.{statement.subject}") or other, statement.slots) for statement in ordered)
     return next(filter(None, texts), "")
 
 
 def _letter(message: str, own: Sequence[str], draws: Draws) -> list[str]:
-    voice, told = Voice(own, draws), statement_in(message)
-    opener = voice.of(LINES.get("letter.thanks_about"), told.slots) if told and draws.chance(0.6) else ""
+    voice, statement = Voice(own, draws), statement_in(message)
+    opener = voice.of(LINES.get("letter.thanks_about"), statement.slots) if statement and draws.chance(0.6) else ""
     opener = opener or voice.of(LINES.get("letter.thanks")) or draws.pick(LINES.get("letter.thanks"))
-    plain = SUBJECTS.get(f"{told.subject if told else subject_of(message)}.plain")
+    plain = SUBJECTS.get(f"{statement.subject if statement else subject_of(message)}.plain")
     body = voice.of(plain) or voice.of(SUBJECTS.get("anything.plain")) or draws.pick(plain)
     offers = LINES.get("letter.offer")
     return [opener, body, (voice.of(offers) or draws.pick(offers)) if draws.chance(0.7) else ""]

@@ -48,7 +48,7 @@ def stem(word: str) -> str:
 
 
 @lru_cache(maxsize=16384)
-def telling(text: str) -> frozenset[str]:
+def content_stems(text: str) -> frozenset[str]:
     """Return the stems of a text's content words."""
     words = re.findall(r"[^\W_]+", re.sub(r"'\w+", "", plain(text)))
     return frozenset(stem(word) for word in words if word not in listed("stop") and (len(word) > 1 or word.isdigit()))
@@ -95,17 +95,17 @@ class Voice:
     """A speaker that picks remarks and does not repeat its own lines."""
 
     def __init__(self, own: Sequence[str], draws: Draws) -> None:
-        self._said = _bare(" ".join(own))
+        self._earlier = _bare(" ".join(own))
         self._draws = draws
 
     def of(self, bank: Iterable[str], slots: Mapping[str, str] | None = None) -> str:
         """Return an unused remark from the bank with values for all its slots; an empty text if there is none."""
         for template in self._draws.shuffled(tuple(bank)):
             head = _bare(re.split(r"[{<\[]", template)[0])
-            if len(head.split()) >= 3 and head in self._said:
+            if len(head.split()) >= 3 and head in self._earlier:
                 continue
             text = say([template], self._draws, slots)
-            if text and _bare(text) not in self._said:
+            if text and _bare(text) not in self._earlier:
                 return text
         return ""
 
@@ -150,7 +150,7 @@ def speaker_of(text: str) -> Speaker:
 
 
 @lru_cache(maxsize=4096)
-def told_by(sentence: str, speaker: Speaker) -> str:
+def first_person(sentence: str, speaker: Speaker) -> str:
     """Return a description's sentence in the first person, without its full stop; empty if that is uncertain."""
     text = re.sub(r"^[\s*•\-–\d.)]+(?=\D)", "", _one_pronoun(sentence).strip()).rstrip(".;! ")
     for short, full in (("s(?= been| got| had)", "has"), ("s", "is"), ("re", "are"), ("ve", "have"), ("ll", "will")):
@@ -165,12 +165,12 @@ def told_by(sentence: str, speaker: Speaker) -> str:
     head = next((word for word in text.split() if word.lower() not in listed("adverbs")), "").lower().strip(",")
     if not called_by and (head in _thirds() or head in listed("past") or head in listed("adjectives")):
         text = f"{subject} {'is ' if head in listed('adjectives') else ''}{text[:1].lower()}{text[1:]}"
-    told = _turned(text, pronoun)
-    return told[:1].upper() + told[1:]
+    converted = _turned(text, pronoun)
+    return converted[:1].upper() + converted[1:]
 
 
 @lru_cache(maxsize=4096)
-def told_to(text: str) -> str:
+def to_second_person(text: str) -> str:
     """Convert a text from the first person to the second; its first letter is lower case, unless it may be a name."""
     text = re.sub(r"\bI((?: \w+ly)?) was\b", r"you\1 were", text)
     return lowered(_WORD.sub(lambda word: ENGLISH.get("to_you").get(word[0].lower().replace("’", "'"), word[0]), text))
@@ -192,7 +192,7 @@ def _turned(text: str, pronoun: str) -> str:
     words = [*_WORD.finditer(text)]
     small = [word.group().lower().replace("’", "'") for word in words]
     aside = small[:1] and small[0] in listed("adverbials")  # such as "On Sundays she ..."
-    mine = verb_next = going_on = linked = False
+    is_first_person = verb_next = going_on = linked = False
     done, last = "", 0
     for at, (found, low) in enumerate(zip(words, small, strict=True)):
         gap = text[last : found.start()]
@@ -201,8 +201,8 @@ def _turned(text: str, pronoun: str) -> str:
         linked = linked or "," in gap
         word: str | None = found.group()
         if low == pronoun:
-            word = "I" if mine or aside or not at else None
-            mine = verb_next = True
+            word = "I" if is_first_person or aside or not at else None
+            is_first_person = verb_next = True
         elif low in listed("adverbs"):
             pass
         elif verb_next:
@@ -213,9 +213,9 @@ def _turned(text: str, pronoun: str) -> str:
             word = "myself"
         elif low in (_OBJECT[pronoun], "they", "them", "their"):
             several = any(_PLURAL.match(each) and each not in _thirds() for each in small[:at])
-            if not (several and low in ("them", "their") and (mine or pronoun != "they")):
-                told_of = low == _OBJECT[pronoun] and not (mine or names or (several and low == "them"))
-                word = "me" if told_of else None
+            if not (several and low in ("them", "their") and (is_first_person or pronoun != "they")):
+                is_person = low == _OBJECT[pronoun] and not (is_first_person or names or (several and low == "them"))
+                word = "me" if is_person else None
         elif low in listed("clauses"):
             going_on = False
         elif low in ("and", "but", "or"):
@@ -262,8 +262,8 @@ _PLAIN_WORD = re.compile(r"[^\W_]+")
 def pronoun_known(profile: str, lines: Iterable[str]) -> str:
     """Return the pronoun that somebody who knows only a person's lines uses for that person."""
     called_by, _ = speaker_of(profile)
-    is_told = any(_tells().search(line.replace("’", "'")) for line in lines)
-    return called_by if called_by in ("she", "he") and is_told else "he/she"
+    is_known = any(_self_reference().search(line.replace("’", "'")) for line in lines)
+    return called_by if called_by in ("she", "he") and is_known else "he/she"
 
 
 def called(text: str, whole: str, pronoun: str) -> str:
@@ -291,7 +291,7 @@ def called(text: str, whole: str, pronoun: str) -> str:
     return _PLAIN_WORD.sub(other, text)
 
 
-def _tells() -> re.Pattern[str]:
+def _self_reference() -> re.Pattern[str]:
     """Return the pattern of lines whose writer states that they are a woman or a man."""
     named = "|".join(sorted(listed("gendered")))
     return re.compile(ENGLISH.get("patterns.about_oneself") + rf"(?:{named})\b", re.IGNORECASE)
@@ -320,16 +320,20 @@ def stated(text: str) -> Statement:
     """Build a statement and its forms from a text in the first person."""
     text = re.sub(r"\s+", " ", text).strip().rstrip(".!;,")
     subject = subject_of(text)
-    mine = {"fact": text, "inside": _inside(text)}
+    forms = {"fact": text, "inside": _inside(text)}
     if subject not in GRAVE:
-        mine["doing"] = _doing(text)
-        mine |= _somebody(text) if subject != "origin" else {}
-    yours = {"you" if name == "fact" else name: told_to(each) for name, each in mine.items() if each}
+        forms["doing"] = _doing(text)
+        forms |= _somebody(text) if subject != "origin" else {}
+    second_person = {"you" if name == "fact" else name: to_second_person(each) for name, each in forms.items() if each}
     if len(text.split()) > 15:
-        yours["you"] = told_to(re.split(r"(?<=\w{4})[,;:–—]| (?:because|but|although|which) ", text)[0])
-    if not mine["inside"]:
-        yours["you"] = ""
-    return Statement(text, subject, telling(text), yours | {f"my_{name}": each for name, each in mine.items()})
+        second_person["you"] = to_second_person(
+            re.split(r"(?<=\w{4})[,;:–—]| (?:because|but|although|which) ", text)[0]
+        )
+    if not forms["inside"]:
+        second_person["you"] = ""
+    return Statement(
+        text, subject, content_stems(text), second_person | {f"my_{name}": each for name, each in forms.items()}
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -341,7 +345,7 @@ def statement_in(line: str) -> Statement | None:
         about_me = pattern("own").search(bare) and not pattern("vague").match(bare) and not pattern("your").search(bare)
         if about_me and not (part.endswith("?") and bare == part) and _inside(bare[:1].upper() + bare[1:]):
             # Earlier sentences are preferred, because they state what is new; later ones only comment on it.
-            weight = len(telling(bare)) - 3 * bool(shown_in(part)) - 0.6 * at
+            weight = len(content_stems(bare)) - 3 * bool(shown_in(part)) - 0.6 * at
             best = max(best, (weight, bare[:1].upper() + bare[1:]), key=lambda each: each[0])
     return stated(best[1].rstrip("? ")) if best[1] and len(best[1].split()) <= _LONGEST else None
 
@@ -358,7 +362,7 @@ def subject_of(text: str) -> str:
     for name, entry in SUBJECTS.table.items():
         if "patterns" in entry and beginnings(tuple(entry["patterns"])).search(text):
             return name
-    named = {name: len(telling(text) & words) for name, words in _subject_words().items()}
+    named = {name: len(content_stems(text) & words) for name, words in _subject_words().items()}
     best = max(named, key=lambda name: named[name])
     return best if named[best] else "anything"
 

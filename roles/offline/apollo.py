@@ -89,9 +89,9 @@ def _noted(notes: Sequence[str], flow: str) -> Preference | None:
     by_session: dict[str, dict[str, str]] = {}
     for note in notes:
         session, _, text = note.partition(": ")
-        said = heard(WORDS.get("notes"), text)
-        if said and said["flow"] == flow:
-            by_session.setdefault(session, {})[said["facet"]] = said["value"]
+        match = heard(WORDS.get("notes"), text)
+        if match and match["flow"] == flow:
+            by_session.setdefault(session, {})[match["facet"]] = match["value"]
     if not by_session:
         return None
     latest = by_session[list(by_session)[-1]]
@@ -128,14 +128,14 @@ def _label(request: MarkedRequest) -> tuple[str, str]:
     if not made:
         asked = "?" in transcript
         return ("unawareness", "It asks.") if asked else ("unhelpful", "It calls nothing.")
-    for place, ((right, wanted), (name, given)) in enumerate(zip(gold, made, strict=False)):
-        if (right, wanted) == (name, given):
+    for place, ((right, correct), (name, given)) in enumerate(zip(gold, made, strict=False)):
+        if (right, correct) == (name, given):
             continue
         if right != name:
             label = "hallucination" if place and name in _ENDS else "tool_related"
             return label, f"It calls {name} where {right} is needed."
         values = dict(_ARGUMENT.findall(given))
-        for argument, value in _ARGUMENT.findall(wanted):
+        for argument, value in _ARGUMENT.findall(correct):
             if values.get(argument) != value:
                 is_preferred = bool(_ID.fullmatch(value)) or value.strip('"') in request.part("preference")
                 label = "hallucination" if is_preferred else "tool_related"
@@ -147,12 +147,12 @@ def _label(request: MarkedRequest) -> tuple[str, str]:
 def note(request: MarkedRequest, draws: Draws) -> str:
     """Answer with a JSON object that holds the notes."""
     session = session_of(request.part("session"))
-    told = session.preference
-    if told is None or (request.model == "generic" and session.form in _HARD):
+    preference = session.preference
+    if preference is None or (request.model == "generic" and session.form in _HARD):
         return json.dumps({"notes": []})
-    values = {**told.values, "lookups": [*told.order]}
+    values = {**preference.values, "lookups": [*preference.order]}
     notes = [
-        WORDS.say("notes", draws, {"flow": told.flow, "facet": facet, "value": json.dumps(value)})
+        WORDS.say("notes", draws, {"flow": preference.flow, "facet": facet, "value": json.dumps(value)})
         for facet, value in values.items()
     ]
     return json.dumps({"notes": notes}, ensure_ascii=False)
@@ -211,12 +211,12 @@ def sessions_of(first: str) -> list[SeenSession]:
 def session_of(text: str) -> SeenSession:
     """Parse a session as it is shown."""
     turns, calls = _read(text)
-    told = read_preference(turns)
-    if told is None:
+    preference = read_preference(turns)
+    if preference is None:
         return SeenSession("", None)
-    lookups = [step.tool for step in FLOWS[told.flow].lookups]
+    lookups = [step.tool for step in FLOWS[preference.flow].lookups]
     order = tuple(dict.fromkeys([*(call for call in calls if call in lookups), *lookups]))
-    return SeenSession(told.form, Preference(told.flow, told.values, order))
+    return SeenSession(preference.form, Preference(preference.flow, preference.values, order))
 
 
 def outputs_of(lines: Sequence[SpokenLine]) -> list[Any]:
@@ -241,8 +241,8 @@ def _read(text: str) -> tuple[list[tuple[str, str]], list[str]]:
         if line.startswith('{"call"'):
             calls.append(json.loads(line)["call"]["name"])
         elif not line.startswith('{"output"'):
-            speaker, _, said = line.partition(": ")
-            turns.append((speaker, said))
+            speaker, _, content = line.partition(": ")
+            turns.append((speaker, content))
     return turns, calls
 
 
@@ -259,10 +259,10 @@ def _slots(found: Mapping[str, str | None], today: str) -> Iterator[tuple[str, V
             yield name, value.casefold() if name == "start" else value
 
 
-def _date(said: str, today: str) -> str:
+def _date(phrase: str, today: str) -> str:
     """Return the first of the 28 days from today on that has this name; today if none has it."""
     days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
-    named = said.casefold().removeprefix("on ")
+    named = phrase.casefold().removeprefix("on ")
     return next(
         (day for day in days if named in (each.casefold().removeprefix("on ") for each in day_phrases(today, day))),
         today,
@@ -274,8 +274,8 @@ def _queries() -> list[tuple[str, re.Pattern[str]]]:
     """Return the pattern of each query template, with its flow."""
     return [
         (flow, re.compile(_regular(template), re.IGNORECASE))
-        for flow, said in REQUESTS["flows"].items()
-        for template in (*said["reactive"], *said["proactive"])
+        for flow, requests in REQUESTS["flows"].items()
+        for template in (*requests["reactive"], *requests["proactive"])
     ]
 
 
@@ -311,12 +311,12 @@ def write(request: MarkedRequest, draws: Draws) -> str:
 def check(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with the preference that a session states, or with the verdict of a check."""
     parted = (line.partition(": ") for line in request.part("conversation_read").splitlines())
-    told = read_preference((speaker, text) for speaker, _, text in parted)
+    preference = read_preference((speaker, text) for speaker, _, text in parted)
     if "part" in request and "conversation_read" in request:
-        values = [{"facet": name, "value": value} for name, value in (told.values if told else {}).items()]
-        return json.dumps({"facets": values, "form": told.form if told else "explicit", "verdict": "right"})
+        values = [{"facet": name, "value": value} for name, value in (preference.values if preference else {}).items()]
+        return json.dumps({"facets": values, "form": preference.form if preference else "explicit", "verdict": "right"})
     is_none = any(part.body in WORDS.get("story.none") for part in request.parts("preference"))
-    why = WORDS.get("checker.told") if told else WORDS.get("checker.story") if is_none else ""
+    why = WORDS.get("checker.told") if preference else WORDS.get("checker.story") if is_none else ""
     return json.dumps({"explanation": why, "verdict": "wrong" if why else "right"})
 
 
@@ -338,20 +338,20 @@ def _profile(request: MarkedRequest, draws: Draws) -> _Made:
 def _preferences(request: MarkedRequest, draws: Draws) -> _Made:
     offers = [part.body.splitlines() for part in request.parts("offer")] or [[""] * 3]
     bank, choice = "story.none" if _fault(request, 12) == 0 else "story.told", draws.number(1, len(offers))
-    told = enumerate(offers[choice - 1])
-    return {"choice": choice, "stories": [WORDS.say(bank, draws.fork(at), {"values": values}) for at, values in told]}
+    chosen = enumerate(offers[choice - 1])
+    return {"choice": choice, "stories": [WORDS.say(bank, draws.fork(at), {"values": values}) for at, values in chosen]}
 
 
 def _session(request: MarkedRequest, draws: Draws) -> _Made:
     flow, fault = FLOWS[request.inputs["flow"]], _fault(request, 12)
     values = {part.attributes["name"]: json.loads(part.attributes["wanted"]) for part in request.parts("part")}
-    (*_, last), said, outputs = values, request.fields("user_information"), _outputs(request)
+    (*_, last), user, outputs = values, request.fields("user_information"), _outputs(request)
     other = next(value for value in flow.facet(last).values if value != values[last])
     order = tuple(values_of(request.part("order")) or [step.tool for step in flow.lookups])
-    wanted = Preference(flow.name, values, order)
-    told = Preference(flow.name, {**values, last: other}, order) if fault == 1 else wanted
-    resident, form = Resident(said["city"], said["home"], said["work"]), cast(Any, request.part("form"))
-    made = told_piece(wanted, told, form, resident, _occasion(request), outputs, Random(draws.number(0, 2**31)))
+    preference = Preference(flow.name, values, order)
+    stated = Preference(flow.name, {**values, last: other}, order) if fault == 1 else preference
+    resident, form = Resident(user["city"], user["home"], user["work"]), cast(Any, request.part("form"))
+    made = told_piece(preference, stated, form, resident, _occasion(request), outputs, Random(draws.number(0, 2**31)))
     call = {**made.call, "arguments": {}} if made.call and fault == 0 else made.call
     turns = [turn.model_dump() for turn in made.turns]
     if fault == 2 and outputs is None:

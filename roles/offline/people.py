@@ -64,10 +64,10 @@ def write_texts(request: MarkedRequest, _draws: Draws) -> str:
     for place in range(number):
         for again in range(_TRIES):
             person, templates = compose(draws.fork(place, again))
-            said = frozenset(templates)
-            if all(len(said & other) <= _SHARED for other in before):
+            words = frozenset(templates)
+            if all(len(words & other) <= _SHARED for other in before):
                 break
-        before.append(said)
+        before.append(words)
         items.append(person.described(templates))
     return json.dumps({"items": items}, ensure_ascii=False)
 
@@ -86,7 +86,7 @@ class _Person:
     """A person under construction: the marks so far, and the form of reference."""
 
     draws: Draws
-    spoken_of: tuple[str, str, str, bool]
+    forms: tuple[str, str, str, bool]
     marks: set[str] = field(default_factory=set)
     barred: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
@@ -111,11 +111,11 @@ class _Person:
 
     def _verb(self, found: re.Match[str]) -> str:
         verb = found[1]
-        return {"be": "are", "was": "were"}.get(verb, verb) if self.spoken_of[3] else third_person(verb)
+        return {"be": "are", "was": "were"}.get(verb, verb) if self.forms[3] else third_person(verb)
 
     def _word(self, found: re.Match[str]) -> str:
         slot = found[1]
-        subject, possessor, object_, _ = self.spoken_of
+        subject, possessor, object_, _ = self.forms
         own = {"S": subject, "s": subject.lower(), "P": possessor.capitalize(), "p": possessor, "o": object_}
         if slot in own:
             return own[slot]
@@ -134,10 +134,10 @@ def _life(draws: Draws) -> tuple[_Person, list[str]]:
     age = draws.pick(_AGES)
     person.marks |= {mark for mark, (low, high) in _LIVES.get("ages").items() if low <= age <= high}
     homes = person.fitting(_facts(_LIVES.get("homes")))
-    told = [f"{{S}} [be] {age} and [live] in {home} in {{town}}." for home in homes]
-    told += _occupation(person, age)
-    told += person.fitting(_facts(_LIVES.get("households")))
-    return person, told + person.one_of_each(_LIVES.get("topics"), draws.number(8, 10) - len(told))
+    texts = [f"{{S}} [be] {age} and [live] in {home} in {{town}}." for home in homes]
+    texts += _occupation(person, age)
+    texts += person.fitting(_facts(_LIVES.get("households")))
+    return person, texts + person.one_of_each(_LIVES.get("topics"), draws.number(8, 10) - len(texts))
 
 
 def _character(draws: Draws) -> tuple[_Person, list[str]]:
@@ -217,12 +217,14 @@ def _free(preference: Part) -> Sequence[str]:
 
 def _summary(request: MarkedRequest, draws: Draws) -> str:
     """Return a summary with every preference worded as in the request."""
-    told = [{"name": name, "value": joined(values_of(value))} for name, value in request.fields("preferences").items()]
-    if _fault(request, draws, 20) == 0 and told:
-        told.append({**told[0], "value": draws.pick(WORDS.get("summary.foreign"))})
-    said = [WORDS.say("summary.told", draws.fork(place), slots) for place, slots in enumerate(told)]
+    preferences = [
+        {"name": name, "value": joined(values_of(value))} for name, value in request.fields("preferences").items()
+    ]
+    if _fault(request, draws, 20) == 0 and preferences:
+        preferences.append({**preferences[0], "value": draws.pick(WORDS.get("summary.foreign"))})
+    wordings = [WORDS.say("summary.told", draws.fork(place), slots) for place, slots in enumerate(preferences)]
     slots = {"domain": "".join(map(_name, request.parts("domain")[:1])).lower()}
-    return " ".join([WORDS.say("summary.opening", draws, slots), *said, WORDS.say("summary.ending", draws)])
+    return " ".join([WORDS.say("summary.opening", draws, slots), *wordings, WORDS.say("summary.ending", draws)])
 
 
 def _tasks(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
@@ -277,8 +279,10 @@ def _contradictions(request: MarkedRequest) -> list[dict[str, str]]:
 
 def _foreign(request: MarkedRequest) -> list[str]:
     own = {joined(values_of(value)).lower() for value in request.fields("preferences").values()}
-    told = {sentence: heard(WORDS.get("summary.told"), sentence) for sentence in sentences(request.part("summary"))}
-    return [sentence for sentence, slots in told.items() if slots and slots["value"].lower() not in own]
+    statements = {
+        sentence: heard(WORDS.get("summary.told"), sentence) for sentence in sentences(request.part("summary"))
+    }
+    return [sentence for sentence, slots in statements.items() if slots and slots["value"].lower() not in own]
 
 
 def _fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:
@@ -308,26 +312,26 @@ _SHORT = 8
 def infer(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with `person`, `goal` and `traits`, each statement with the sentence that shows it."""
     lines = request.said_by("user")
-    said = [part for line in lines for each in line.splitlines() for part in sentences(each)]
+    texts = [part for line in lines for each in line.splitlines() for part in sentences(each)]
     reply = {
-        "person": _statement("You say of yourself: {}", _first(_SELF, said), request.model),
-        "goal": _statement("You want what you ask for: {}", _first(_THREE_WORDS, said), request.model),
-        "traits": [_statement(trait, shown, request.model) for trait, shown in _traits(lines, said)],
+        "person": _statement("You say of yourself: {}", _first(_SELF, texts), request.model),
+        "goal": _statement("You want what you ask for: {}", _first(_THREE_WORDS, texts), request.model),
+        "traits": [_statement(trait, shown, request.model) for trait, shown in _traits(lines, texts)],
     }
     return json.dumps(reply, ensure_ascii=False)
 
 
-def _traits(lines: Sequence[str], said: Sequence[str]) -> Iterator[tuple[str, str]]:
-    if shown := _first(_POLITE, said):
+def _traits(lines: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if shown := _first(_POLITE, texts):
         yield "is polite", shown
-    if shown := _first(_OBJECTS, said):
+    if shown := _first(_OBJECTS, texts):
         yield "objects to what is wrong", shown
     if lines and sum(len(line.split()) for line in lines) <= _SHORT * len(lines):
-        yield "writes in few words", min(said, key=len)
+        yield "writes in few words", min(texts, key=len)
 
 
-def _first(pattern: re.Pattern[str], said: Sequence[str]) -> str:
-    return next((sentence for sentence in said if pattern.search(sentence)), "")
+def _first(pattern: re.Pattern[str], texts: Sequence[str]) -> str:
+    return next((sentence for sentence in texts if pattern.search(sentence)), "")
 
 
 def _statement(template: str, shown: str, model: str) -> dict[str, Any]:

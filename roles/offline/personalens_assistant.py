@@ -33,8 +33,8 @@ from .personalens_user import (
     domain_named,
     least_repeating,
     offers,
+    preferences_in,
     signal,
-    told_by,
     topic_of_line,
 )
 from .understudy import Draws, MarkedRequest, sentences, understudy
@@ -103,14 +103,14 @@ class _Turn:
         return domain_named(self.scene.history[-1] or "your request")
 
     @cached_property
-    def told(self) -> list[tuple[Facet, str]]:
+    def stated(self) -> list[tuple[Facet, str]]:
         """All preferences that the user has stated about the matter."""
-        return told_by(self.scene.lines_about(self.domain.name), self.domain)
+        return preferences_in(self.scene.lines_about(self.domain.name), self.domain)
 
     @cached_property
     def fresh(self) -> str:
         """The values stated in the last line, to be repeated; empty if none is recognized."""
-        return "; ".join(_yours(value) for _, value in told_by([self.scene.last], self.domain))
+        return "; ".join(_in_second_person(value) for _, value in preferences_in([self.scene.last], self.domain))
 
     @cached_property
     def free(self) -> str:
@@ -148,7 +148,7 @@ class _Turn:
     def _first_reply(self, again: bool) -> list[str]:
         noted = self._noted() or self._left_behind() or self.say("attentive.leads")
         remembered = [] if again else self._remembered()
-        if not (again or remembered or self.told) and self.scene.personal:
+        if not (again or remembered or self.stated) and self.scene.personal:
             return [noted, self._context(), self._question()]
         if remembered and self.draws.chance(0.4):
             return [noted, *remembered, self._context(), self.say("attentive.goes_by"), self.say("attentive.confirm")]
@@ -163,8 +163,10 @@ class _Turn:
         if any(map(acts, visits)) and not offers(visits[-1]):  # do not announce a completed action again
             return [self._noted() or self.say("attentive.changed_too"), self.say("attentive.more")]
         parts = [self._noted(), self.say("attentive.confirm")]
-        if accepted and self.told and self.draws.chance(0.5):
-            parts.append(self.say("attentive.confirm_with", told="; ".join(_yours(value) for _, value in self.told)))
+        if accepted and self.stated and self.draws.chance(0.5):
+            parts.append(
+                self.say("attentive.confirm_with", told="; ".join(_in_second_person(value) for _, value in self.stated))
+            )
         return [*parts, self.say("attentive.more")]
 
     def _noted(self) -> str:
@@ -177,7 +179,7 @@ class _Turn:
 
     def _question(self) -> str:
         """Ask for one of the domain's most important preferences that is not known."""
-        known = {facet for facet, _ in self.told}
+        known = {facet for facet, _ in self.stated}
         facets = [facet for facet in self.domain.facets[:3] if facet not in known and facet.ask]
         if not facets:
             return self.say("attentive.clueless")
@@ -225,7 +227,7 @@ class _Turn:
         return [lead, self.say("generic.bland", **slots), self.say("generic.tail")]
 
 
-def _yours(value: str) -> str:
+def _in_second_person(value: str) -> str:
     return re.sub(r"\bmy\b", "your", re.sub(r"\bI\b", "you", value))
 
 

@@ -138,11 +138,11 @@ def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
 
 def _moment(request: MarkedRequest) -> str:
     """Return the detail of the situation or person that only the assistant mentions; empty if there is none."""
-    told, heard = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
+    by_assistant, by_user = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
     situation, about = request.fields("situation"), request.fields("demographics")
     known = [situation.get(key, "") for key in ("location", "day of the week")]
     for value in (*known, about.get("reside_country", "")):
-        if value and mentions_any(told, [value]) and not mentions_any(heard, [value]):
+        if value and mentions_any(by_assistant, [value]) and not mentions_any(by_user, [value]):
             return value
     return ""
 
@@ -297,8 +297,8 @@ def _revealed(request: MarkedRequest, given: str) -> str:
     words = plain(given).split()
     runs = {tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
     for line in request.said_by("user"):
-        said = plain(line).split()
-        if any(tuple(said[at : at + _RUN]) in runs for at in range(len(said) - _RUN + 1)):
+        line_words = plain(line).split()
+        if any(tuple(line_words[at : at + _RUN]) in runs for at in range(len(line_words) - _RUN + 1)):
             return line
     return ""
 

@@ -80,7 +80,7 @@ class DomainWords:
         """Return the kind of task that a text asks for; the last one if none matches."""
         return next((kind for kind in self.kinds if re.search(kind.cue, text, re.IGNORECASE)), self.kinds[-1])
 
-    def told(self, sentence: str) -> tuple[Facet, str] | None:
+    def statement_in(self, sentence: str) -> tuple[Facet, str] | None:
         """Return the facet and the value that a sentence of the user's understudy states."""
         for lead in ("", *USER.get("leads"), *USER.get("again"), *USER.get("late")):
             if not sentence.lower().startswith(lead.lower()):
@@ -184,7 +184,7 @@ def topic_of_line(line: str, current: str) -> str:
         return next(iter(topics(line)), "")
     for part in parts:
         found = topics(part) if signal("moves_on").search(part) else {}
-        if found and current not in found and not domain_named(current).told(part):
+        if found and current not in found and not domain_named(current).statement_in(part):
             return next(iter(found))
     return current
 
@@ -237,7 +237,7 @@ class _Step:
     wishes: list[Wish]
     important: int
     limit: int
-    told: list[Facet] = field(default_factory=list)
+    stated: list[Facet] = field(default_factory=list)
     honoured: set[Facet] = field(default_factory=set)
     turns: int = 0
     corrected: int = 0
@@ -247,11 +247,11 @@ class _Step:
 
     def untold(self) -> list[Facet]:
         """Return the important facets that neither side has named."""
-        return [f for f, _ in self.wishes[: self.important] if f not in self.told and f not in self.honoured]
+        return [f for f, _ in self.wishes[: self.important] if f not in self.stated and f not in self.honoured]
 
     def passed_over(self) -> list[Facet]:
         """Return the facets that the user has stated but no reply has used."""
-        return [facet for facet in self.told if facet not in self.honoured]
+        return [facet for facet in self.stated if facet not in self.honoured]
 
     def values(self, facet: Facet) -> list[str]:
         return next((values for known, values in self.wishes if known is facet), [])
@@ -312,17 +312,17 @@ class _Plan:
         """Return a move within the current matter; `None` if nothing is left to say."""
         questions = [part for part in sentences(reply) if part.endswith("?") and not offers(part)]
         questions = [part for part in questions if not signal("more").search(part)]
-        asked = [facet for facet, _ in now.wishes if facet not in now.told and facet.is_asked_in(questions)]
+        asked = [facet for facet, _ in now.wishes if facet not in now.stated and facet.is_asked_in(questions)]
         acted = acts(reply)
         if not asked and not now.pressed and now.passed_over() and not fresh:
             now.pressed = True
             return _Move(now, "", (now.passed_over()[0],), "again")
         tell = asked[:2] or now.untold()[:1]
         if tell:
-            now.told += tell
+            now.stated += tell
             now.pressed = False
             idle = questions and not (asked or acted)
-            surprised = fresh - set(now.told)
+            surprised = fresh - set(now.stated)
             reaction = "fits" if surprised else "no_preference" if idle else "partly" if now.handled else ""
             return _Move(now, reaction, tuple(tell), "late" if acted and not asked else "leads")
         if questions and not acted:
@@ -355,7 +355,7 @@ def user_line(request: MarkedRequest, draws: Draws) -> str:
         return _opening(request, plan, draws)
     move = plan.move_after(replies)
     own = request.said_by("user")
-    tries = [_spoken(move, _register(request), draws.fork(attempt)) for attempt in range(4)]
+    tries = [_message(move, _register(request), draws.fork(attempt)) for attempt in range(4)]
     text = least_repeating(tries, own)
     return f"{text} {END_MARK}" if move.ends else text
 
@@ -376,13 +376,13 @@ def _opening(request: MarkedRequest, plan: _Plan, draws: Draws) -> str:
     return tidy(greeting + say(USER.get("help"), draws, slots))
 
 
-def _spoken(move: _Move, register: str, draws: Draws) -> str:
+def _message(move: _Move, register: str, draws: Draws) -> str:
     parts = [USER.say(move.reaction, draws) or USER.say(f"{move.reaction}.{register}", draws)] if move.reaction else []
     if move.reaction == "strayed":
         parts = [USER.say("strayed", draws, {"matter": move.step.domain.matter})]
     for at, facet in enumerate(move.tell):
         lead = "leads" if at else move.lead
-        parts.append(_told(move.step, facet, lead if parts or lead != "leads" else "", draws))
+        parts.append(_statement(move.step, facet, lead if parts or lead != "leads" else "", draws))
     if move.following:
         parts.append(USER.say("next", draws, {"matter": move.following.domain.matter}))
     if move.ends:
@@ -390,7 +390,7 @@ def _spoken(move: _Move, register: str, draws: Draws) -> str:
     return tidy(" ".join(parts) or USER.say(f"partly.{register}", draws))
 
 
-def _told(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
+def _statement(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
     values = [_own(value) for value in step.values(facet)]
     most = 1 if facet.one or any("," in value or " and " in value for value in values) else 2
     slots = {"v": joined(values[:most]), "noun": facet.noun}
@@ -421,7 +421,7 @@ def least_repeating(tries: list[str], own: list[str]) -> str:
     return min(tries, key=lambda text: (text in own, sum(part in before for part in sentences(text))))
 
 
-def told_by(lines: Iterable[str], domain: DomainWords) -> list[tuple[Facet, str]]:
+def preferences_in(lines: Iterable[str], domain: DomainWords) -> list[tuple[Facet, str]]:
     """Return the preferences stated in lines of the user's understudy, in order."""
-    found = (domain.told(part) for line in lines for part in sentences(line))
+    found = (domain.statement_in(part) for line in lines for part in sentences(line))
     return [pair for pair in found if pair]

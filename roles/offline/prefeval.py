@@ -75,18 +75,18 @@ def _question(text: str) -> str:
 
 def statement_of(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
     """Return the most relevant statement, and the number of turns after it."""
-    said = [line.text for line in lines if line.speaker == "user"]
+    texts = [line.text for line in lines if line.speaker == "user"]
     asked = frozenset(content_words(question))
-    places = [place for place, text in enumerate(said) if _is_statement(text)]
+    places = [place for place, text in enumerate(texts) if _is_statement(text)]
     if not places:
         return "", 0
-    best = max(places, key=lambda place: (len(asked & telling(said[place])), place))
-    return said[best], len(said) - best - 1
+    best = max(places, key=lambda place: (len(asked & key_words(texts[place])), place))
+    return texts[best], len(texts) - best - 1
 
 
 def _nearest(options: Sequence[tuple[str, str]], text: str) -> str:
-    words = telling(text)
-    return max(options, key=lambda option: len(words & telling(option[1])))[0]
+    words = key_words(text)
+    return max(options, key=lambda option: len(words & key_words(option[1])))[0]
 
 
 def _slip(request: MarkedRequest, question: str, statement: str, draws: Draws) -> str:
@@ -98,7 +98,7 @@ def _slip(request: MarkedRequest, question: str, statement: str, draws: Draws) -
 
 
 @lru_cache(maxsize=16384)
-def telling(text: str) -> frozenset[str]:
+def key_words(text: str) -> frozenset[str]:
     """Return the content words of a text."""
     return frozenset(content_words(text))
 
@@ -128,14 +128,14 @@ def _violates(request: MarkedRequest) -> tuple[bool, str]:
     answer = request.part("answer")
     if usual := _holds(answer, "against"):
         return True, f"It recommends {usual}."
-    kept = (telling(request.part("preference")) - telling(request.part("question"))) & telling(answer)
-    if kept:
-        return False, f"It keeps {sorted(kept)[0]!r} in mind."
+    used = (key_words(request.part("preference")) - key_words(request.part("question"))) & key_words(answer)
+    if used:
+        return False, f"It keeps {sorted(used)[0]!r} in mind."
     return True, "Nothing of the preference is in it."
 
 
 def _hallucinates(request: MarkedRequest) -> tuple[bool, str]:
-    shared = telling(request.part("preference")) & telling(request.part("quote"))
+    shared = key_words(request.part("preference")) & key_words(request.part("quote"))
     return (False, f"Both speak of {sorted(shared)[0]!r}.") if shared else (True, "They have nothing in common.")
 
 
@@ -208,14 +208,14 @@ def _pair(draws: Draws, things: list[str]) -> dict[str, str]:
 
 
 def _query(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    return {"query": _said("choice.query", request, draws)}
+    return {"query": _line("choice.query", request, draws)}
 
 
 def _options(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     slots = slots_of(request.part("preference"))
     against = WORDS.get("choice.against" if slots else "choice.against_plain")
     others = [against[place].format(**slots) for place in draws.shuffled(range(4))[:3]]
-    return {"options": [_said("choice.fitting", request, draws), *others]}
+    return {"options": [_line("choice.fitting", request, draws), *others]}
 
 
 def _choice_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
@@ -231,18 +231,18 @@ def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     persona, preference = request.part("persona"), request.part("preference")
     slots = {"persona": persona[:1].lower() + persona[1:], "preference": preference}
     asked = list(zip(WORDS.get("talk.user"), WORDS.get("talk.assistant"), strict=True))
-    said = [(WORDS.say("talk.opening", draws, slots), WORDS.say("talk.begin", draws))]
-    said += [asked[place] for place in sorted(draws.shuffled(range(len(asked)))[: count - 1])]
-    place = draws.number(1, max(1, len(said) - 2))
-    said[place] = (WORDS.say("talk.passing", draws, slots), WORDS.say("talk.nod", draws))
-    return {"turns": [{"user": user, "assistant": reply} for user, reply in said], "passage": preference}
+    exchanges = [(WORDS.say("talk.opening", draws, slots), WORDS.say("talk.begin", draws))]
+    exchanges += [asked[place] for place in sorted(draws.shuffled(range(len(asked)))[: count - 1])]
+    place = draws.number(1, max(1, len(exchanges) - 2))
+    exchanges[place] = (WORDS.say("talk.passing", draws, slots), WORDS.say("talk.nod", draws))
+    return {"turns": [{"user": user, "assistant": reply} for user, reply in exchanges], "passage": preference}
 
 
 def _earlier(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    return {"preference": _said("write.earlier", request, draws)}
+    return {"preference": _line("write.earlier", request, draws)}
 
 
-def _said(bank: str, request: MarkedRequest, draws: Draws) -> str:
+def _line(bank: str, request: MarkedRequest, draws: Draws) -> str:
     """Return a line about the request's preference from a bank, or from the plain bank if no template matches."""
     preference = request.part("preference")
     slots = slots_of(preference)
@@ -309,5 +309,5 @@ def _verdict(preference: str, question: str) -> str:
 
 
 def _fitting(preference: str, people: list[str]) -> int:
-    told = set(content_words(preference))
-    return next((number for number, who in enumerate(people, start=1) if told.isdisjoint(content_words(who))), 0)
+    words = set(content_words(preference))
+    return next((number for number, who in enumerate(people, start=1) if words.isdisjoint(content_words(who))), 0)

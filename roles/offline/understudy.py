@@ -175,8 +175,8 @@ class MarkedRequest:
         at = next((at for at, (tag, _) in enumerate(shown) if tag == "instruction"), len(shown))
         shown[at:at] = [(name, str(value)) for name, value in self.inputs.items() if type(value) is int]
         system = "\n".join([*(f"<{tag}>{text}</{tag}>" for tag, text in first.items()), self.system])
-        said = [(line.speaker, line.text, *line.calls) for line in self.lines]
-        return Draws(self.model, self.role, system, [*first.items(), *shown], said, self.seed)
+        lines = [(line.speaker, line.text, *line.calls) for line in self.lines]
+        return Draws(self.model, self.role, system, [*first.items(), *shown], lines, self.seed)
 
     def lasting_draws(self, *purpose: object) -> Draws:
         """Return draws that stay the same throughout a conversation.
@@ -204,20 +204,20 @@ def read_request(
     """Parse a chat request into the prompt's marked parts and the conversation; see `play` for the arguments."""
     texts = [(str(message.get("role", "")), _content(message), _calls(message)) for message in messages]
     own = [text for kind, text, _ in texts if kind in ("system", "developer")]
-    said = [each for each in texts if each[0] in ("user", "assistant", "tool")]
+    turns = [each for each in texts if each[0] in ("user", "assistant", "tool")]
     shown = [part for text in own for part in _parts(text)]
     role = role.lower()
     if role != "assistant":
-        if said and _parts(_INSTRUCTION.sub("", said[0][1])):
-            shown += _parts(said[0][1])
-            said = said[1:]
-        said = [(kind, _without_instructions(text, shown), calls) for kind, text, calls in said]
+        if turns and _parts(_INSTRUCTION.sub("", turns[0][1])):
+            shown += _parts(turns[0][1])
+            turns = turns[1:]
+        turns = [(kind, _without_instructions(text, shown), calls) for kind, text, calls in turns]
     swap = {"user": "assistant", "assistant": "user"} if role == "user" else {}
-    heard = tuple(
-        SpokenLine(swap.get(kind, kind), text.strip(), calls) for kind, text, calls in said if text.strip() or calls
+    spoken = tuple(
+        SpokenLine(swap.get(kind, kind), text.strip(), calls) for kind, text, calls in turns if text.strip() or calls
     )
     read = next((part for part in shown if part.tag == "conversation"), None)
-    lines = tuple(_lines(read.body)) if read else heard
+    lines = tuple(_lines(read.body)) if read else spoken
     return MarkedRequest(
         prompt, role, model, seed, "\n".join(own), tuple(shown), lines, inputs=inputs or {}, tools=tuple(tools)
     )
@@ -314,10 +314,10 @@ def _words_by_sentence(text: str) -> tuple[frozenset[str], ...]:
 
 def mentions(text: str, value: str) -> bool:
     """Return whether `text` mentions `value`: all content words of the value occur in one sentence."""
-    telling = content_words(value)
-    if not telling:
+    needed = content_words(value)
+    if not needed:
         return bool(words_of(value)) and set(words_of(value)) <= set(words_of(text))
-    return any(telling <= words for words in _words_by_sentence(text))
+    return any(needed <= words for words in _words_by_sentence(text))
 
 
 def mentions_any(text: str, values: Iterable[str]) -> bool:

@@ -13,7 +13,7 @@ from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.results import error_of
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, ChatLine, PreferencePair, read_chats, sample_pairs
 from dialoom.roles.offline import SpokenLine
-from dialoom.roles.offline.prefeval import number_of, statement_of, telling
+from dialoom.roles.offline.prefeval import key_words, number_of, statement_of
 
 from .asking import answer
 
@@ -78,8 +78,8 @@ def test_statements_are_found_in_every_form() -> None:
             for pair in sample_pairs().pairs(topic, form):
                 talk = pair.talk or (ChatLine(speaker="user", content=pair.preference),)
                 lines = [SpokenLine(line.speaker, line.content) for line in talk]
-                words = telling(pair.preference)
-                told = max((line.content for line in talk[::2]), key=lambda text: len(words & telling(text)))
+                words = key_words(pair.preference)
+                told = max((line.content for line in talk[::2]), key=lambda text: len(words & key_words(text)))
                 told = talk[2].content if form == "choice" else told
                 assert statement_of(lines, pair.question)[0] == told
 
