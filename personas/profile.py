@@ -290,10 +290,10 @@ class DomainSchema(Frozen):
             if key not in by_name:
                 problems.append(f"{type_.name!r} is missing")
                 continue
-            kept, problem = type_.spelt(by_name[key], open_values)
+            spelt, problem = type_.spelt(by_name[key], open_values)
             problems += [problem] if problem else []
-            if kept:
-                found[type_.name] = kept if type_.has_multiple_values else kept[0]
+            if spelt:
+                found[type_.name] = spelt if type_.has_multiple_values else spelt[0]
         if not found and not problems:
             problems.append("no preference has a value")
         return found, "; ".join(problems)

@@ -161,23 +161,23 @@ class PersonaLensRelease:
         return mended
 
     def _affinities(self, path: Path, domain: str, values: Mapping[str, Any]) -> dict[str, Affinity]:
-        kept: dict[str, Affinity] = {}
+        affinities: dict[str, Affinity] = {}
         for name, value in values.items():
             texts = value if isinstance(value, list) else [value]
             if not all(isinstance(text, str) for text in texts):
                 raise DataError(
                     path, f"affinity {name!r} of {domain!r} is {value!r}; it must be a text or a list of texts"
                 )
-            told = [text.strip() for text in texts if text.strip() and not is_withheld(text)]
+            cleaned = [text.strip() for text in texts if text.strip() and not is_withheld(text)]
             withheld = sum(is_withheld(text) for text in texts)
             self.repairs[WITHHELD] += withheld
-            if not told:
+            if not cleaned:
                 self.repairs[EMPTY] += not withheld
                 continue
-            kept[name] = tuple(told) if isinstance(value, list) else told[0]
+            affinities[name] = tuple(cleaned) if isinstance(value, list) else cleaned[0]
             if self.schema is not None:
-                self.repairs[OUTSIDE] += self.schema.outside(domain, name, kept[name])
-        return kept
+                self.repairs[OUTSIDE] += self.schema.outside(domain, name, affinities[name])
+        return affinities
 
     def _is_eligible(self, task: Task, profile: Profile, path: Path) -> bool:
         """Return whether a task has no masked domain (section 2.2 of the paper)."""
@@ -199,8 +199,8 @@ class PersonaLensRelease:
         self._count_untold(situation)
         self.repairs[FREE_SITUATION] += free_form(situation.device, situation.day_of_week, situation.time_of_day)
 
-    def _count_untold(self, told: Demographics | Situation) -> None:
-        self.repairs[UNTOLD] += sum(is_untold(value) for value in told.model_dump().values())
+    def _count_untold(self, record: Demographics | Situation) -> None:
+        self.repairs[UNTOLD] += sum(is_untold(value) for value in record.model_dump().values())
 
     def _known_affinities(self, domain: str, profile: Profile) -> list[str]:
         """Return the names of a domain's affinities in the schema, or in the profile if there is no schema."""

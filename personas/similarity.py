@@ -241,12 +241,12 @@ def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
 
 def count_passing(vectors: Sequence[Vector], threshold: float) -> int:
     """Return how many texts of a pool pass a filter that processes them in the order of the vectors."""
-    kept = VectorIndex()
+    index = VectorIndex()
     for vector in vectors:
-        nearest = kept.nearest(vector)
+        nearest = index.nearest(vector)
         if nearest is None or nearest[1] <= threshold:
-            kept.add(vector)
-    return kept.size
+            index.add(vector)
+    return index.size
 
 
 _SHARE, _FEWEST = 0.95, 20

@@ -43,7 +43,7 @@ from dialoom.personas.apollo.source.scripted import (
     occasion,
     values_text,
 )
-from dialoom.personas.apollo.source.sessions import REQUESTS, flow_tools, spoken
+from dialoom.personas.apollo.source.sessions import REQUESTS, flow_tools, speeches
 
 from .drafts import (
     UNCHECKED,
@@ -321,7 +321,7 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
         pairs, errands = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
         for id_, draft in asked.items():
             each = planned[id_]
-            lines = [f"{speaker}: {text}" for speaker, text in spoken(each.session(draft))]
+            lines = [f"{speaker}: {text}" for speaker, text in speeches(each.session(draft))]
             if isinstance(each, PlannedErrand):
                 errands[id_] = {"lines": lines}
             else:

@@ -75,7 +75,7 @@ class Parameter(NamedTuple):
         given = {"enum": list(self.of) or None, "minimum": self.least, "maximum": self.most, "default": self.default}
         return schema | {key: value for key, value in given.items() if value is not None}
 
-    def wanted(self) -> str:
+    def valid_values(self) -> str:
         """Return the description of valid values."""
         if self.of:
             return f"one of {', '.join(map(str, self.of))}"
@@ -237,11 +237,11 @@ def _reader(tool: Tool, parameter: Parameter) -> tuple[Mapping[Any, Value], Call
     def read(value: Any) -> Value:
         if value is None:
             if parameter.default is None:
-                raise CallError(f"{tool.name} needs {parameter.name}: {parameter.wanted()}")
+                raise CallError(f"{tool.name} needs {parameter.name}: {parameter.valid_values()}")
             return parameter.default
         found = _listed(parameter, value) if parameter.of else _READERS[parameter.kind](value)
         if found is None or not _within(parameter, found):
-            raise CallError(f"{tool.name}: {parameter.name} {shown(value)}: give {parameter.wanted()}")
+            raise CallError(f"{tool.name}: {parameter.name} {shown(value)}: give {parameter.valid_values()}")
         kind = type(value)
         if len(known) < _REMEMBERED and kind in _PLAIN and (kind is not str or len(value) < _SHORT):
             known[value if kind is str else (kind, value)] = found

@@ -48,12 +48,12 @@ def execute(world: World, call: Mapping[str, Any], offered: Collection[str] = TO
 def _answer(world: World, call: ToolCall) -> Output:
     """Return a tool's result as a new object. The world caches some results, because calls are repeated."""
     key = (call.name, *call.arguments.values())
-    said = world.said.get(key)
-    if said is None:
-        said = _ANSWERS.get(call.name, _drawn)(world, call)
-        if len(world.said) < _REMEMBERED:
-            world.said[key] = said
-    return dict(said) if isinstance(said, dict) else said.told()
+    result = world.results.get(key)
+    if result is None:
+        result = _ANSWERS.get(call.name, _drawn)(world, call)
+        if len(world.results) < _REMEMBERED:
+            world.results[key] = result
+    return dict(result) if isinstance(result, dict) else result.as_rows()
 
 
 def _drawn(world: World, call: ToolCall) -> _Said:
@@ -316,10 +316,10 @@ def tool_functions(names: Iterable[str] | None = None, seed: int = 0) -> list[Ca
     Raises:
         ValueError: If a tool is unknown.
     """
-    world, wanted = World(seed), list(TOOLS if names is None else names)
-    if unknown := [name for name in wanted if name not in TOOLS]:
+    world, requested = World(seed), list(TOOLS if names is None else names)
+    if unknown := [name for name in requested if name not in TOOLS]:
         raise ValueError(f"there is no tool {unknown[0]!r}; the tools are {', '.join(TOOLS)}")
-    return [_function(world, TOOLS[name]) for name in wanted]
+    return [_function(world, TOOLS[name]) for name in requested]
 
 
 def _function(world: World, tool: Tool) -> Callable[..., str]:

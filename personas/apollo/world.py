@@ -90,7 +90,7 @@ class TableRows(NamedTuple):
     columns: Sequence[Sequence[Any]]
     places: Sequence[int] | None = None
 
-    def told(self) -> list[Row]:
+    def as_rows(self) -> list[Row]:
         """Return the rows in the form in which a tool returns them."""
         rows: Iterable[tuple[Any, ...]] = zip(*self.columns, strict=True)
         if self.places is not None:
@@ -270,15 +270,15 @@ class RowTable:
         self._shift = draw.below(self._count)
         self._factor = next(f for f in iter(lambda: draw.below(self._count), 0) if math.gcd(f, self._count) == 1)
         self._inverse = pow(self._factor, -1, self._count)
-        self._kept: dict[tuple[int, ...], Sequence[Sequence[Any]]] = {}
+        self._cache: dict[tuple[int, ...], Sequence[Sequence[Any]]] = {}
 
     def at(self, *place: int) -> Sequence[Sequence[Any]]:
         """Return the rows of a place: the values of each of `columns`, and possibly a last one that is not shown."""
-        kept = self._kept.get(place)
-        if kept is None:
+        cached = self._cache.get(place)
+        if cached is None:
             made = self._make(Draw(self._key % place), place)
-            kept = self._kept[place] = (self._row_ids(place, len(made[0]) if made else 0), *made)
-        return kept
+            cached = self._cache[place] = (self._row_ids(place, len(made[0]) if made else 0), *made)
+        return cached
 
     def find(self, row_id: Any) -> tuple[tuple[int, ...], Row]:
         """Return the place and the row of an id.
@@ -329,7 +329,7 @@ class World:
         days: The days of the world, as YYYY-MM-DD.
         flights: The flights by day and two cities. In the same way, `hotels` are by (city, day, nights - 1), `showings`
             by (day, genre, cinema), `beverages` by (city, day) and `tracks` by (genre, mood). All keys are indices.
-        said: The results that the executor has cached.
+        results: The results that the executor has cached.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -341,7 +341,7 @@ class World:
         self._day_numbers = {day: number for number, day in enumerate(self.days)}
         self._city_numbers = {folded(city): number for number, city in enumerate(CITIES)}
         self._places = [{folded(place.name): place for place in self._made_places(city)} for city in CITIES]
-        self.said: dict[tuple[Value, ...], Row | TableRows] = {}
+        self.results: dict[tuple[Value, ...], Row | TableRows] = {}
         cities, days, music = len(CITIES), len(self.days), TOOLS["search_music"].parameters
         self.flights = RowTable(seed, ("flight_id", *CONTENT["flights"]), "FL", (days, cities, cities, 6), _flights)
         self.hotels = RowTable(

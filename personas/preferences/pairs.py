@@ -68,13 +68,13 @@ _LINES_PER_TURN = 2
 
 def row_of(pair: PreferencePair) -> dict[str, Any]:
     """Return the pair as a row of the release's file for its form."""
-    said = [line.content for line in pair.talk]
+    contents = [line.content for line in pair.talk]
     if pair.form == "choice":
-        conversation: dict[str, Any] = dict(zip(CHOICE_TALK, said, strict=True))
+        conversation: dict[str, Any] = dict(zip(CHOICE_TALK, contents, strict=True))
         options = {"options": list(pair.choices), "aligned_op": pair.choices[0]} if pair.choices else {}
-        return {**texts_of(pair), "implicit_query": said[0], **options, "conversation": conversation}
+        return {**texts_of(pair), "implicit_query": contents[0], **options, "conversation": conversation}
     if pair.form == "persona":
-        turns = zip(said[::_LINES_PER_TURN], said[1::_LINES_PER_TURN], strict=True)
+        turns = zip(contents[::_LINES_PER_TURN], contents[1::_LINES_PER_TURN], strict=True)
         conversation = {str(number): {"user": user, "assistant": reply} for number, (user, reply) in enumerate(turns)}
         return {**texts_of(pair), **({"persona": pair.persona} if pair.persona else {}), "conversation": conversation}
     return texts_of(pair)
@@ -250,15 +250,15 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
     if not isinstance(talk, dict) or not talk:
         raise DataError(path, f"{place}: 'conversation' is {talk!r:.60}; it must be an object for the form {form}")
     if form == "choice":
-        said = [(_SPEAKERS[at % 2], text_of(path, place, talk, key)) for at, key in enumerate(CHOICE_TALK)]
+        lines = [(_SPEAKERS[at % 2], text_of(path, place, talk, key)) for at, key in enumerate(CHOICE_TALK)]
     else:
-        said = []
+        lines = []
         for number in range(len(talk)):
             turn = talk.get(str(number))
             if not isinstance(turn, dict):
                 raise DataError(path, f"{place}: 'conversation' has no turn {str(number)!r}; turns count from '0'")
-            said += [(speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in _SPEAKERS]
-    return tuple(ChatLine.model_validate({"speaker": speaker, "content": content}) for speaker, content in said)
+            lines += [(speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in _SPEAKERS]
+    return tuple(ChatLine.model_validate({"speaker": speaker, "content": content}) for speaker, content in lines)
 
 
 def _choices(row: dict[str, Any]) -> tuple[str, ...]:
@@ -501,8 +501,8 @@ def _utterances(path: Path, number: int, row: dict[str, Any]) -> Iterator[ChatLi
     if not isinstance(messages, list) or not messages or len(messages) % 2:
         raise DataError(path, f"chat {number}: 'conversation' is not a list of messages of user and assistant in turn")
     for place, message in enumerate(messages):
-        wanted = _SPEAKERS[place % 2]
-        if not isinstance(message, dict) or message.get("role") != wanted:
+        expected = _SPEAKERS[place % 2]
+        if not isinstance(message, dict) or message.get("role") != expected:
             found = message.get("role") if isinstance(message, dict) else message
-            raise DataError(path, f"chat {number}, message {place}: {found!r:.60}, but the {wanted} must speak here")
-        yield ChatLine(speaker=wanted, content=text_of(path, f"chat {number}, message {place}", message, "content"))
+            raise DataError(path, f"chat {number}, message {place}: {found!r:.60}, but the {expected} must speak here")
+        yield ChatLine(speaker=expected, content=text_of(path, f"chat {number}, message {place}", message, "content"))

@@ -29,9 +29,9 @@ from dialoom.personas.apollo.source.sessions import (
     REQUESTS,
     NextCallError,
     errand_piece,
+    preference_piece,
     read_preference,
     replayed,
-    told_piece,
 )
 
 from .understudy import Draws, MarkedRequest, SpokenLine, ToolTurn, understudy, values_of
@@ -351,7 +351,9 @@ def _session(request: MarkedRequest, draws: Draws) -> _Made:
     preference = Preference(flow.name, values, order)
     stated = Preference(flow.name, {**values, last: other}, order) if fault == 1 else preference
     resident, form = Resident(user["city"], user["home"], user["work"]), cast(Any, request.part("form"))
-    made = told_piece(preference, stated, form, resident, _occasion(request), outputs, Random(draws.number(0, 2**31)))
+    made = preference_piece(
+        preference, stated, form, resident, _occasion(request), outputs, Random(draws.number(0, 2**31))
+    )
     call = {**made.call, "arguments": {}} if made.call and fault == 0 else made.call
     turns = [turn.model_dump() for turn in made.turns]
     if fault == 2 and outputs is None:

@@ -37,7 +37,7 @@ from dialoom.personas.apollo.source.checks import (
 )
 from dialoom.personas.apollo.source.phrases import FacetPhrases, phrases
 from dialoom.personas.apollo.source.scripted import MOST_USERS, drawn_users, pair_labels
-from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, read_preference, spoken
+from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, read_preference, speeches
 
 FOLDER = Path(personas.__file__).parent / "samples" / "apollo"
 SOURCE = read_source(FOLDER)
@@ -145,7 +145,7 @@ def test_preference_session_has_its_calls_after_the_preference() -> None:
         assert not [name for name in names for text in after if name in text], session.id
         assert len(before) == 1 + 2 * len(pair.values)
         assert session.turns[-1].speaker == "user"  # type: ignore[union-attr]
-        told = read_preference(spoken(session))
+        told = read_preference(speeches(session))
         assert told is not None
         assert (told.flow, told.form, told.values) == (pair.flow, pair.form, pair.values)
         assert session.tools[-1] in pair.tools
@@ -265,7 +265,7 @@ def test_unrelated_sessions_use_all_tools_and_are_true() -> None:
         for session in sessions:
             assert 150 <= -(-len("\n".join(session.lines)) // 4) <= 450, session.id
             assert unrelated_refusal(WORLD, session) is None
-            assert not [text for _, text in spoken(session) if re.search(r"[{}\[\]_]", text)], session.id
+            assert not [text for _, text in speeches(session) if re.search(r"[{}\[\]_]", text)], session.id
 
 
 def _told_domains() -> set[str]:

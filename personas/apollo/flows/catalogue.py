@@ -86,7 +86,7 @@ class Bands:
     lookup: str
     column: str
     limits: tuple[str, str]
-    wanted: tuple[str, str, str]
+    values: tuple[str, str, str]
     margin: float
 
 

@@ -131,8 +131,8 @@ def _found_pair(
     draw: random.Random,
     also: Callable[[Slots], str | None],
 ) -> FlowPair:
-    told = find_request(world, preference, resident, draw, days=_TOLD_IN)
-    return FlowPair(*told, *find_request(world, preference, resident, draw, told[0].slots, _ASKED_IN, also))
+    stated = find_request(world, preference, resident, draw, days=_TOLD_IN)
+    return FlowPair(*stated, *find_request(world, preference, resident, draw, stated[0].slots, _ASKED_IN, also))
 
 
 def find_request(
@@ -166,9 +166,9 @@ def find_request(
         if refused is None:
             return request, gold
         refusals[refused] += 1
-    wanted = ", ".join(f"{name} {value}" for name, value in preference.values.items())
+    values = ", ".join(f"{name} {value}" for name, value in preference.values.items())
     most = refusals.most_common(1)[0][0]
-    raise FlowError(f"flow {flow.name} ({wanted}): none of {DRAWS} requests will do, most for this: {most}")
+    raise FlowError(f"flow {flow.name} ({values}): none of {DRAWS} requests will do, most for this: {most}")
 
 
 def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Random, days: range) -> dict[str, Value]:
@@ -222,11 +222,11 @@ def _pick(_: FlowRequest, gold: Gold) -> str | None:
 
 def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
     """Require that each used facet matters: another value leads to other calls."""
-    wanted, flow = request.preference, request.flow
+    preference, flow = request.preference, request.flow
     for name in sorted(gold.used):
         facet = flow.facet(name)
-        others = [{**wanted.values, name: value} for value in (*facet.values, *facet.beyond)]
-        changed = [replace(wanted, values=values) for values in others if flow.consistent(values)]
+        others = [{**preference.values, name: value} for value in (*facet.values, *facet.beyond)]
+        changed = [replace(preference, values=values) for values in others if flow.consistent(values)]
         if all(request.gold(other).same_calls(gold) for other in changed):
             return f"idle facet: no other {name} changes the calls"
     return None
@@ -239,7 +239,7 @@ def _idle_lookup(request: FlowRequest, gold: Gold) -> str | None:
         if not isinstance(part, Above | Among | Bands):
             continue
         others = (
-            request.gold(said={part.lookup: {part.column: value}}) for value in _outcomes(part, request.preference)
+            request.gold(overrides={part.lookup: {part.column: value}}) for value in _outcomes(part, request.preference)
         )
         if all(other.same_calls(gold) for other in others):
             return f"idle lookup: whatever {part.lookup} says, the calls are the same"

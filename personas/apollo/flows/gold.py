@@ -113,18 +113,20 @@ class FlowRequest:
         self,
         preference: Preference | None = None,
         *,
-        said: Mapping[str, Mapping[str, Value]] | None = None,
+        overrides: Mapping[str, Mapping[str, Value]] | None = None,
         blind: bool = False,
     ) -> Gold:
         """Return the expected calls. The calls end early if no row matches the preference, or if a call fails.
 
         Args:
             preference: A preference to use instead of the request's.
-            said: Simulated results: columns that replace the real columns in a tool's output, by tool.
+            overrides: Simulated results: columns that replace the real columns in a tool's output, by tool.
             blind: Whether to pick the first row of a search regardless of the preference.
         """
-        wanted = preference or self.preference
-        return follow(wanted, self.resident, self.slots, partial(execute, self.world), said=said, blind=blind)
+        preferred = preference or self.preference
+        return follow(
+            preferred, self.resident, self.slots, partial(execute, self.world), overrides=overrides, blind=blind
+        )
 
 
 def follow(
@@ -133,7 +135,7 @@ def follow(
     slots: Slots,
     answer: Callable[[Mapping[str, Any]], Output],
     *,
-    said: Mapping[str, Mapping[str, Value]] | None = None,
+    overrides: Mapping[str, Mapping[str, Value]] | None = None,
     blind: bool = False,
 ) -> Gold:
     """Return the expected calls of a preference's flow. The calls end early if a call fails.
@@ -143,10 +145,10 @@ def follow(
         resident: The user.
         slots: The values stated in the request.
         answer: A function that returns a tool's result for a call.
-        said: As for `FlowRequest.gold`.
+        overrides: As for `FlowRequest.gold`.
         blind: As for `FlowRequest.gold`.
     """
-    making = _Run(preference, resident, slots, answer, said or {}, blind)
+    making = _Run(preference, resident, slots, answer, overrides or {}, blind)
     making.go(FLOWS[preference.flow])
     used, gaps = frozenset(making.used), tuple(making.gaps)
     return Gold(tuple(making.calls), tuple(making.outputs.values()), used, making.picked_from, gaps)
@@ -162,7 +164,7 @@ class _Run:
     resident: Resident
     slots: Slots
     answer: Callable[[Mapping[str, Any]], Output]
-    said: Mapping[str, Mapping[str, Value]]
+    overrides: Mapping[str, Mapping[str, Value]]
     blind: bool
     calls: list[GoldCall] = field(default_factory=list)
     outputs: dict[str, Any] = field(default_factory=dict)
@@ -196,17 +198,19 @@ class _Run:
         return self._is_above(found, test.limit, test.margin)
 
     def _is_above(self, number: float, limit: str, margin: float) -> bool:
-        wanted = float(self.preference.values[limit])
-        self.gaps.append((round(abs(number - wanted), 1), margin))
+        limit_value = float(self.preference.values[limit])
+        self.gaps.append((round(abs(number - limit_value), 1), margin))
         self.used.add(limit)
-        return number > wanted
+        return number > limit_value
 
     def _call(self, step: FlowStep) -> None:
         made = {name: self._value(expression) for name, expression in step.arguments.items()}
         arguments = {name: value for name, (value, _) in made.items()}
         call = GoldCall(step.tool, arguments, {name: provenance for name, (_, provenance) in made.items()})
         output = self.answer(call.call())
-        self.outputs[step.tool] = {**output, **self.said.get(step.tool, {})} if isinstance(output, dict) else output
+        self.outputs[step.tool] = (
+            {**output, **self.overrides.get(step.tool, {})} if isinstance(output, dict) else output
+        )
         self.calls.append(call)
         if "error" in output:
             raise _EndsHereError
@@ -240,13 +244,13 @@ class _Run:
         low, high = bands.limits
         band = self._is_above(number, low, bands.margin) + self._is_above(number, high, bands.margin)
         self.used -= {high} if band == 0 else {low} if band == 2 else set()
-        return self._pref(bands.wanted[band])
+        return self._pref(bands.values[band])
 
     def _picked(self, pick: Pick) -> Value:
         rows = [_spelled_out(row, pick.column) for row in self.outputs[pick.search]]
         facet = next(name for name in pick.by if name in self.preference.values)
-        wanted = self._pref(facet)
-        matches = [row for row in rows if self.blind or of_row(row, facet) == wanted]
+        value = self._pref(facet)
+        matches = [row for row in rows if self.blind or of_row(row, facet) == value]
         self.picked_from = (len(rows), len(matches))
         if not matches:
             raise _EndsHereError

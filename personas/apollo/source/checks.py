@@ -26,8 +26,8 @@ from ..scores import compare
 from ..world import World
 from .drafts import PreferencesDraft, UserDraft
 from .history import TOOLS_OFFERED
-from .phrases import capital, filled, phrases, telling_words
-from .sessions import NUMBERS, REQUESTS, SIZE, day_of_month, place_words, read_preference, slots_of, spoken
+from .phrases import capital, filled, phrases, telltale_words
+from .sessions import NUMBERS, REQUESTS, SIZE, day_of_month, place_words, read_preference, slots_of, speeches
 from .source import (
     META,
     PAIRS,
@@ -74,11 +74,11 @@ def missing_slot(pair: ApolloPair) -> str | None:
     """Return a message about the first slot that the query does not state clearly; None if all are stated."""
     for name, value in pair.slots.items():
         if name == "date":
-            found = _days_said(pair.query.casefold(), pair.today) == {value}
+            found = _mentioned_days(pair.query.casefold(), pair.today) == {value}
         elif name == "start":
             found = stems(pair.query) & stems("home work") == stems(str(value))
         else:
-            found = _tells(pair.query, name, value)
+            found = _states(pair.query, name, value)
         if not found:
             return f"{name} {value!r} cannot be found in the query {pair.query!r}"
     return None
@@ -91,20 +91,20 @@ def untold_slot(text: str, slots: Mapping[str, Value]) -> str | None:
     """
     for name, value in slots.items():
         dated = day_phrases("", str(value)) if name == "date" else ()
-        if not (any(says(text.casefold(), phrase) for phrase in dated) if dated else _tells(text, name, value)):
+        if not (any(says(text.casefold(), phrase) for phrase in dated) if dated else _states(text, name, value)):
             return f"the user never says {name} {(dated or [str(value)])[0]!r}"
     return None
 
 
-def _tells(text: str, name: str, value: Value) -> bool:
+def _states(text: str, name: str, value: Value) -> bool:
     """Return whether a text states a slot's value, other than a day."""
     if name == "start":
         return stems(str(value)) <= stems(text)
-    said = [f"{number} night" for number in (value, NUMBERS.get(int(value)))] if name == "nights" else [str(value)]
-    return name == "today" or any(each.casefold() in text.casefold() for each in said)
+    forms = [f"{number} night" for number in (value, NUMBERS.get(int(value)))] if name == "nights" else [str(value)]
+    return name == "today" or any(each.casefold() in text.casefold() for each in forms)
 
 
-def _days_said(query: str, today: str) -> set[str]:
+def _mentioned_days(query: str, today: str) -> set[str]:
     """Return the days within four weeks from today that a query mentions."""
     days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
     return {day for day in days if any(says(query, phrase) for phrase in day_phrases(today, day))}
@@ -130,10 +130,10 @@ def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
     for name in names:
         facet = phrases()[flow][name]
         for value in FLOWS[flow].facet(name).values:
-            said = [words[found] for found in sorted(words.keys() & facet.words[value])]
-            said += [each for each in facet.names[value] if each in folded and says(folded, each)]
-            if said:
-                return f"{said[0]!r} says something about {name}"
+            revealed = [words[found] for found in sorted(words.keys() & facet.words[value])]
+            revealed += [each for each in facet.names[value] if each in folded and says(folded, each)]
+            if revealed:
+                return f"{revealed[0]!r} says something about {name}"
     return None
 
 
@@ -161,10 +161,10 @@ def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: Apol
 
 def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
     """Return the problem of an unrelated session if it states a preference or has a wrong call, or None."""
-    told = read_preference(spoken(session))
-    if told is not None:
-        values = ", ".join(f"{name} {value}" for name, value in told.values.items())
-        return f"told twice: it tells a preference for {told.flow} too ({values})"
+    stated = read_preference(speeches(session))
+    if stated is not None:
+        values = ", ".join(f"{name} {value}" for name, value in stated.values.items())
+        return f"told twice: it tells a preference for {stated.flow} too ({values})"
     return untrue_call(world, session)
 
 
@@ -172,9 +172,9 @@ def untrue_call(world: World, session: ApolloSession) -> str | None:
     """Return a message about the first call of a session whose recorded result is wrong, or None."""
     for turn in session.turns:
         if isinstance(turn, PastCall):
-            said = execute(world, turn.call())
-            if said != turn.output or "error" in said:
-                return f"wrong past call: {turn.name} answers {said}"
+            result = execute(world, turn.call())
+            if result != turn.output or "error" in result:
+                return f"wrong past call: {turn.name} answers {result}"
     return None
 
 
@@ -203,11 +203,11 @@ def session_refusal(
     world: World, user: ApolloUser, preference: Preference, form: PreferenceForm, session: ApolloSession
 ) -> str | None:
     """Return the first failed check of a session that should state a preference in a form, with the reason, or None."""
-    told = read_preference(spoken(session))
-    wanted = (preference.flow, form, dict(preference.values))
-    if told is not None and (told.flow, told.form, dict(told.values)) != wanted:
-        values = ", ".join(f"{name} {value}" for name, value in told.values.items())
-        return f"told otherwise: the session tells {told.flow} as {told.form}: {values}"
+    stated = read_preference(speeches(session))
+    expected = (preference.flow, form, dict(preference.values))
+    if stated is not None and (stated.flow, stated.form, dict(stated.values)) != expected:
+        values = ", ".join(f"{name} {value}" for name, value in stated.values.items())
+        return f"told otherwise: the session tells {stated.flow} as {stated.form}: {values}"
     untrue = untrue_call(world, session)
     if untrue is not None:
         return untrue
@@ -230,9 +230,9 @@ have room for further sessions.
 
 def profile_refusal(draft: UserDraft) -> str | None:
     """Return the problem of a profile, or None. Agents see profiles, so profiles must not reveal a preference."""
-    telling = telling_words()
+    telltale = telltale_words()
     for word in words_of(f"{draft.name} {draft.gender} {draft.persona}"):
-        if stem(word) in telling:
+        if stem(word) in telltale:
             return f"leak: {word!r} may say something about what the user prefers"
     return None
 
@@ -259,7 +259,7 @@ def wording_refusal(
     return (
         _shapeless(session)
         or _too_long(session, range(_LONGEST_SESSION + 1))
-        or _untold(session, slots)
+        or _unstated(session, slots)
         or _voiced(preference, session)
         or (_named(preference, session) if form == "facts" else None)
     )
@@ -298,14 +298,14 @@ def _too_long(session: ApolloSession, size: range) -> str | None:
     return f"length: with its calls it comes to {tokens} tokens; {size[0]} to {size[-1]} will do"
 
 
-def _untold(session: ApolloSession, slots: Mapping[str, Value]) -> str | None:
+def _unstated(session: ApolloSession, slots: Mapping[str, Value]) -> str | None:
     """Return a message about a slot that the first call needs but the user has not stated before, or None."""
-    said: list[str] = []
+    texts: list[str] = []
     for turn in session.turns:
         if isinstance(turn, PastCall):
             break
-        said += [turn.text] if turn.speaker == "user" else []
-    untold = untold_slot(" ".join(said), slots)
+        texts += [turn.text] if turn.speaker == "user" else []
+    untold = untold_slot(" ".join(texts), slots)
     return f"untold: {untold} before the first call" if untold else None
 
 
@@ -318,8 +318,8 @@ def _voiced(preference: Preference, session: ApolloSession) -> str | None:
                 value = preference.values.get(name)
                 if value is None or facet.plain:
                     continue
-                is_listed = all(_is_said(text, called) for called in facet.labels.values())
-                if _is_said(text, facet.names[value]) and not is_listed:
+                is_listed = all(_is_mentioned(text, called) for called in facet.labels.values())
+                if _is_mentioned(text, facet.names[value]) and not is_listed:
                     return f"voiced: the assistant says {turn.text!r}, which gives {name} away: {value}"
     return None
 
@@ -330,12 +330,12 @@ def _named(preference: Preference, session: ApolloSession) -> str | None:
     for name, value in preference.values.items():
         facet = phrases()[preference.flow][name]
         is_proper = str(value)[0].isupper() and value not in (True, False)
-        if not facet.plain and not is_proper and _is_said(text.casefold(), facet.names[value]):
+        if not facet.plain and not is_proper and _is_mentioned(text.casefold(), facet.names[value]):
             return f"named: the user says what {name} is ({value}); it should follow from facts alone"
     return None
 
 
-def _is_said(text: str, names: Sequence[str]) -> bool:
+def _is_mentioned(text: str, names: Sequence[str]) -> bool:
     return any(says(text, name) for name in names)
 
 

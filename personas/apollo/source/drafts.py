@@ -77,8 +77,8 @@ class UserDraft(ApolloDraft):
 
     def person(self) -> ApolloUser:
         """Return the user without the draft's own fields."""
-        mine = self.model_dump(include={"id", "name", "gender", "age", "persona", "city", "home", "work"})
-        return ApolloUser(**mine, interests={})
+        data = self.model_dump(include={"id", "name", "gender", "age", "persona", "city", "home", "work"})
+        return ApolloUser(**data, interests={})
 
 
 class RequestSlots(Record):

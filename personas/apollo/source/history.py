@@ -110,19 +110,19 @@ def history(
     if (length is None) == (sessions is None):
         raise HistoryError("a history has either a length or a number of sessions: give one of them")
     user = source.users[pair.user]
-    told = [*(_earlier(source, pair) if evolving else ()), pair]
-    telling = [source.sessions[each.session] for each in told]
-    order = _unrelated(source, told)
+    pairs = [*(_earlier(source, pair) if evolving else ()), pair]
+    stating = [source.sessions[each.session] for each in pairs]
+    order = _unrelated(source, pairs)
     if sessions is not None:
-        chosen = order[: sessions - len(telling)]
-        if sessions < len(telling) or len(chosen) + len(telling) < sessions:
+        chosen = order[: sessions - len(stating)]
+        if sessions < len(stating) or len(chosen) + len(stating) < sessions:
             raise HistoryError(
-                f"sessions {sessions}: pair {pair.id} has {len(telling)} that state preferences and {len(order)} "
+                f"sessions {sessions}: pair {pair.id} has {len(stating)} that state preferences and {len(order)} "
                 "unrelated ones"
             )
     else:
-        chosen = _filled(user, pair, telling, order, length or 0, counter)
-    arranged, places = _arranged(pair, telling, chosen, place)
+        chosen = _filled(user, pair, stating, order, length or 0, counter)
+    arranged, places = _arranged(pair, stating, chosen, place)
     tokens = counter(first_message(user, pair, arranged))
     if length is not None and not LEAST_FILLED * length <= tokens <= length:
         raise HistoryError(
@@ -130,7 +130,7 @@ def history(
             f"{len(order)} unrelated sessions; it should fill at least nine tenths"
         )
     tools, borrowed = _tools(source, pair, counter)
-    stale = tuple(tuple(pair.request(source.world, user, each.preference).gold().plain()) for each in told[:-1])
+    stale = tuple(tuple(pair.request(source.world, user, each.preference).gold().plain()) for each in pairs[:-1])
     return ApolloHistory(tuple(arranged), tools, places[-1], tuple(places[:-1]), stale, tokens, borrowed)
 
 
@@ -155,13 +155,13 @@ def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
     raise HistoryError(f"evolving: user {pair.user} has no other preference for {pair.flow} that changes {pair.id}")
 
 
-def _unrelated(source: ApolloSource, told: Sequence[ApolloPair]) -> list[ApolloSession]:
+def _unrelated(source: ApolloSource, pairs: Sequence[ApolloPair]) -> list[ApolloSession]:
     """Return the user's unrelated sessions in the pair's order.
 
     Sessions that contain a word of the preference, or repeat a question of an earlier session, are left out.
     """
-    pair = told[-1]
-    words = frozenset[str]().union(*(preference_words(each.flow, each.values) for each in told))
+    pair = pairs[-1]
+    words = frozenset[str]().union(*(preference_words(each.flow, each.values) for each in pairs))
     order = [session for session in source.unrelated[pair.user] if not words & session.stems]
     _draw(pair, "order").shuffle(order)
     asked, anew = set[str](), list[ApolloSession]()
@@ -175,7 +175,7 @@ def _unrelated(source: ApolloSource, told: Sequence[ApolloPair]) -> list[ApolloS
 def _filled(
     user: ApolloUser,
     pair: ApolloPair,
-    telling: Sequence[ApolloSession],
+    stating: Sequence[ApolloSession],
     order: Sequence[ApolloSession],
     length: int,
     counter: TokenCounter,
@@ -186,7 +186,7 @@ def _filled(
     """
     left = list(order)
     chosen: list[ApolloSession] = []
-    used = counter(first_message(user, pair, telling))
+    used = counter(first_message(user, pair, stating))
     for limit in (*range(min(STEP, length), length, STEP), length):
         for session in list(left):
             tokens = counter("\n".join(session_lines(session, 99)) + "\n")
@@ -194,27 +194,27 @@ def _filled(
                 used += tokens
                 chosen.append(session)
                 left.remove(session)
-    while chosen and counter(first_message(user, pair, [*telling, *chosen])) > length:
+    while chosen and counter(first_message(user, pair, [*stating, *chosen])) > length:
         chosen.pop()
     taken = {session.id for session in chosen}
     return [session for session in order if session.id in taken]
 
 
 def _arranged(
-    pair: ApolloPair, telling: Sequence[ApolloSession], chosen: Sequence[ApolloSession], place: int | None
+    pair: ApolloPair, stating: Sequence[ApolloSession], chosen: Sequence[ApolloSession], place: int | None
 ) -> tuple[list[ApolloSession], list[int]]:
     """Return all sessions in order, and the positions of those that state preferences.
 
     The positions are drawn from the pair's random stream, unless `place` is given.
     """
     draw, count = _draw(pair, "place"), len(chosen) + 1
-    before = [int(share * count) for share in sorted(draw.random() for _ in telling)]
+    before = [int(share * count) for share in sorted(draw.random() for _ in stating)]
     if place is not None:
-        if len(telling) > 1 or not 1 <= place <= count:
+        if len(stating) > 1 or not 1 <= place <= count:
             raise HistoryError(f"place {place}: give one from 1 to {count}, or none if preferences evolve")
         before = [place - 1]
     arranged = list(chosen)
-    for number, (session, unrelated) in enumerate(zip(telling, before, strict=True)):
+    for number, (session, unrelated) in enumerate(zip(stating, before, strict=True)):
         arranged.insert(unrelated + number, session)
     return arranged, [unrelated + number + 1 for number, unrelated in enumerate(before)]
 
@@ -225,11 +225,11 @@ def _tools(source: ApolloSource, pair: ApolloPair, counter: TokenCounter) -> tup
     They are the flow's tools, others that occur in the shortest history, and, if these are too few, borrowed ones:
     tools of the user's other sessions.
     """
-    user, telling, order = source.users[pair.user], [source.sessions[pair.session]], _unrelated(source, [pair])
-    shown = _filled(user, pair, telling, order, SHORTEST, counter)
+    user, stating, order = source.users[pair.user], [source.sessions[pair.session]], _unrelated(source, [pair])
+    shown = _filled(user, pair, stating, order, SHORTEST, counter)
     draw = _draw(pair, "tools")
     missing = TOOLS_OFFERED - len(pair.tools)
-    seen = _others(pair, [*telling, *shown])
+    seen = _others(pair, [*stating, *shown])
     drawn = draw.sample(seen, min(missing, len(seen)))
     borrowed = [tool for tool in _others(pair, order) if tool not in drawn][: missing - len(drawn)]
     tools = [*pair.tools, *drawn, *borrowed]

@@ -79,19 +79,19 @@ class FacetPhrases:
 
     def __init__(self, flow: str, facet: str) -> None:
         self.flow, self.facet = flow, facet
-        said = CONTENT["facets"][f"{flow}.{facet}"]
-        table = CONTENT["values"][said["values"]]
-        self.asks: Sequence[str] = said["ask"]
-        self.plain: bool = said.get("plain", False)
-        self._said: Mapping[str, Any] = said
+        phrasing = CONTENT["facets"][f"{flow}.{facet}"]
+        table = CONTENT["values"][phrasing["values"]]
+        self.asks: Sequence[str] = phrasing["ask"]
+        self.plain: bool = phrasing.get("plain", False)
+        self._phrasing: Mapping[str, Any] = phrasing
         self._values: Mapping[Value, Mapping[str, Any]] = {
             value: table[str(value).lower() if isinstance(value, bool) else str(value)]
             for value in FLOWS[flow].facet(facet).values
         }
 
-    def form(self, wanted: PreferenceForm) -> PreferenceForm:
+    def form(self, preferred: PreferenceForm) -> PreferenceForm:
         """Return the form in which the facet is stated. A plain facet uses only `explicit` and `choice`."""
-        return "explicit" if self.plain and wanted != "choice" else wanted
+        return "explicit" if self.plain and preferred != "choice" else preferred
 
     def exchange(self, value: Value, form: PreferenceForm, draw: random.Random, used: set[str]) -> tuple[str, str]:
         """Return a question and an answer that states the value. Unused phrases are preferred."""
@@ -142,7 +142,7 @@ class FacetPhrases:
     @cached_property
     def words(self) -> Mapping[Value, frozenset[str]]:
         """The stems of the words that reveal each value."""
-        return {value: stems(" ".join(said.get("words", ()))) for value, said in self._values.items()}
+        return {value: stems(" ".join(data.get("words", ()))) for value, data in self._values.items()}
 
     @cached_property
     def labels(self) -> Mapping[Value, Sequence[str]]:
@@ -152,10 +152,10 @@ class FacetPhrases:
     @cached_property
     def names(self) -> Mapping[Value, Sequence[str]]:
         """The names of each value."""
-        return {value: tuple(name.casefold() for name in said["names"]) for value, said in self._values.items()}
+        return {value: tuple(name.casefold() for name in data["names"]) for value, data in self._values.items()}
 
     def _frames(self, form: PreferenceForm) -> Sequence[str]:
-        frames: Sequence[str] = self._said.get(form, _FRAMES[form])
+        frames: Sequence[str] = self._phrasing.get(form, _FRAMES[form])
         return frames
 
     def _frame(self, form: PreferenceForm, draw: random.Random, used: set[str]) -> str:
@@ -194,7 +194,7 @@ def preference_words(flow: str, values: Mapping[str, Value]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def telling_words() -> frozenset[str]:
+def telltale_words() -> frozenset[str]:
     """Return the stems of the words that reveal any value of any facet."""
     facets = [facet for each in phrases().values() for facet in each.values()]
     return frozenset[str]().union(*(words for facet in facets for words in facet.words.values()))

@@ -13,8 +13,8 @@ from dialoom.personas.apollo.flows import FLOWS, Flow, FlowError, FlowPair, Resi
 from dialoom.personas.apollo.world import CITIES, World
 
 from .checks import day_phrases, leaking_place, pair_refusal, query_text, unrelated_refusal
-from .phrases import content, phrases, telling_words
-from .sessions import REQUESTS, SIZE, errand_scripts, errand_turns, flow_tools, told_turns, unrelated_sessions
+from .phrases import content, phrases, telltale_words
+from .sessions import REQUESTS, SIZE, errand_scripts, errand_turns, flow_tools, preference_turns, unrelated_sessions
 from .source import (
     FORMS,
     ApolloPair,
@@ -46,8 +46,8 @@ def drawn_resident(world: World, seed: int, number: int) -> Resident:
     """Draw a user's city, home and work."""
     draw = random.Random(f"users {seed} {number}")
     city = draw.randrange(len(CITIES))
-    telling = telling_words()
-    places = [place.name for place in world.places(city) if place.is_address and not telling & stems(place.name)]
+    telltale = telltale_words()
+    places = [place.name for place in world.places(city) if place.is_address and not telltale & stems(place.name)]
     return Resident(CITIES[city], *draw.sample(places, 2))
 
 
@@ -110,7 +110,7 @@ def _user_pairs(
     for set_, found in enumerate(sets, start=1):
         for number, one in enumerate(found, start=1):
             form, kind = labels.pop()
-            yield _told_and_asked(world, user, one, f"{user.id}-{flow.name}-{set_}-{number}", form, kind, draw)
+            yield _worded_pair(world, user, one, f"{user.id}-{flow.name}-{set_}-{number}", form, kind, draw)
 
 
 def pair_labels(count: int, turn: int, draw: random.Random) -> list[tuple[PreferenceForm, QueryKind]]:
@@ -127,7 +127,7 @@ def pair_labels(count: int, turn: int, draw: random.Random) -> list[tuple[Prefer
     return labels
 
 
-def _told_and_asked(
+def _worded_pair(
     world: World,
     user: ApolloUser,
     found: FlowPair,
@@ -137,15 +137,15 @@ def _told_and_asked(
     draw: random.Random,
 ) -> tuple[ApolloPair, ApolloSession]:
     """Return a pair and its session, worded so that they pass the checks."""
-    told, told_gold, asked, gold = found
+    request, told_gold, asked, gold = found
     refused = None
     for _ in range(_TRIES):
-        turns = told_turns(told, told_gold, form, draw)
+        turns = preference_turns(request, told_gold, form, draw)
         session = ApolloSession(
             id=f"s-{name}",
             user=user.id,
             kind="preference",
-            topic=f"{told.flow.domain}/{told_gold.calls[0].name}",
+            topic=f"{request.flow.domain}/{told_gold.calls[0].name}",
             turns=tuple(turns),
         )
         pair = ApolloPair(
@@ -222,7 +222,7 @@ def example_session(world_seed: int, flow: str, form: PreferenceForm) -> tuple[s
             break
         except FlowError:
             continue
-    return _lines(told_turns(request, gold, form, random.Random(f"example {flow} {form}")))
+    return _lines(preference_turns(request, gold, form, random.Random(f"example {flow} {form}")))
 
 
 @lru_cache(maxsize=256)

@@ -56,19 +56,19 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
                     turns=tuple(turns),
                 )
                 size = -(-len("\n".join(session.lines)) // 4)
-                if size in SIZE and used.isdisjoint(session.asked) and not _told_twice(session):
+                if size in SIZE and used.isdisjoint(session.asked) and not _has_repeated_results(session):
                     break
             used |= session.asked
             sessions.append(session)
     return sessions
 
 
-def _told_twice(session: ApolloSession) -> bool:
+def _has_repeated_results(session: ApolloSession) -> bool:
     """Return whether a tool's two results begin with the same text, although their requests differ."""
     outputs = [turn.output for turn in session.turns if isinstance(turn, PastCall)]
     firsts = [next(iter((each[0] if isinstance(each, list) else each).values())) for each in outputs if each]
-    told = [first for first in firsts if isinstance(first, str)]
-    return len(told) > len(set(told))
+    texts = [first for first in firsts if isinstance(first, str)]
+    return len(texts) > len(set(texts))
 
 
 def interests_shown(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
@@ -129,8 +129,8 @@ def errand_turns(
 
 def _speech(line: str, words: Mapping[str, Any], draw: random.Random) -> Speech:
     mark, _, text = line.partition(" ")
-    said = _ONE_OF_MANY.sub(r"1 \1", filled(text, words, draw))
-    return Speech(speaker="user" if mark == "U" else "assistant", text=capital(said))
+    spoken_text = _ONE_OF_MANY.sub(r"1 \1", filled(text, words, draw))
+    return Speech(speaker="user" if mark == "U" else "assistant", text=capital(spoken_text))
 
 
 def _value(
@@ -153,8 +153,8 @@ def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[
     for row, found in zip(("", "_b", "_c"), rows, strict=False):
         for column, value in found.items():
             words[f"{column}_out{row}" if column in arguments else f"{column}{row}"] = value
-    for name, said in _CONTENT["words"].items():
-        words[f"{name}_words"] = said.get(str(words.get(name)), words.get(name, ""))
+    for name, forms in _CONTENT["words"].items():
+        words[f"{name}_words"] = forms.get(str(words.get(name)), words.get(name, ""))
     return {_numbered(name, call): as_said(value) for name, value in words.items()}
 
 
@@ -182,7 +182,9 @@ class ToldPreference:
     values: Mapping[str, Value]
 
 
-def told_turns(request: FlowRequest, gold: Gold, form: PreferenceForm, draw: random.Random) -> list[PastCall | Speech]:
+def preference_turns(
+    request: FlowRequest, gold: Gold, form: PreferenceForm, draw: random.Random
+) -> list[PastCall | Speech]:
     """Return a session about a request: the request, the preferences, the calls, and the closing.
 
     The assistant makes no call before the user has stated the whole preference, and does not repeat any of it.
@@ -197,8 +199,8 @@ def opening_turns(
     preference: Preference, slots: Mapping[str, Value], form: PreferenceForm, draw: random.Random
 ) -> list[Speech]:
     """Return the turns before the first call: the request, then the preference facet by facet."""
-    said, flow = REQUESTS["flows"][preference.flow], preference.flow
-    turns = [_user(filled(draw.choice(said["openings"]), _slots(slots), draw))]
+    phrasing, flow = REQUESTS["flows"][preference.flow], preference.flow
+    turns = [_user(filled(draw.choice(phrasing["openings"]), _slots(slots), draw))]
     used: set[str] = set()
     for number, (name, facet) in enumerate(phrases()[flow].items()):
         if name in preference.values:
@@ -222,8 +224,8 @@ def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
     Args:
         turns: The speaker (`user` or `assistant`) and text of each turn, in order, without calls.
     """
-    said = list(turns)
-    answers = [(asked, text) for (asker, asked), (_, text) in pairwise(said) if asker == "assistant"]
+    lines = list(turns)
+    answers = [(asked, text) for (asker, asked), (_, text) in pairwise(lines) if asker == "assistant"]
     for flow, facets in phrases().items():
         found = {
             name: read for asked, text in answers for name, facet in facets.items() if (read := facet.read(asked, text))
@@ -236,7 +238,7 @@ def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
     return None
 
 
-def spoken(session: ApolloSession) -> list[tuple[str, str]]:
+def speeches(session: ApolloSession) -> list[tuple[str, str]]:
     """Return the speaker and the text of each spoken turn of a session."""
     return [(turn.speaker, turn.text) for turn in session.turns if isinstance(turn, Speech)]
 
@@ -247,7 +249,7 @@ def slots_of(flow: Flow, session: ApolloSession, user: ApolloUser) -> dict[str, 
     for turn in session.turns:
         for step in _steps(flow):
             if isinstance(turn, PastCall) and turn.name == step.tool:
-                slots |= _said(step, turn.arguments, user)
+                slots |= _request_slots(step, turn.arguments, user)
     return slots
 
 
@@ -261,7 +263,7 @@ def flow_tools(flow: Flow) -> tuple[str, ...]:
     return tuple(dict.fromkeys(step.tool for step in _steps(flow)))
 
 
-def _said(step: FlowStep, arguments: Mapping[str, Value], user: ApolloUser) -> dict[str, Value]:
+def _request_slots(step: FlowStep, arguments: Mapping[str, Value], user: ApolloUser) -> dict[str, Value]:
     slots: dict[str, Value] = {}
     for name, expression in step.arguments.items():
         if isinstance(expression, Query) and name in arguments:
@@ -313,9 +315,9 @@ class NextCallError(Exception):
         self.call = {"name": call["name"], "arguments": dict(call["arguments"])}
 
 
-def told_piece(
-    wanted: Preference,
-    told: Preference,
+def preference_piece(
+    preference: Preference,
+    stated: Preference,
     form: PreferenceForm,
     resident: Resident,
     slots: Slots,
@@ -325,17 +327,17 @@ def told_piece(
     """Return the next piece of a session that states a preference.
 
     Args:
-        wanted: The preference that the calls follow.
-        told: The preference that the session states, which is normally the same.
+        preference: The preference that the calls follow.
+        stated: The preference that the session states, which is normally the same.
         form: The form in which it is stated.
         resident: The user's city and addresses.
         slots: The request's slots.
         outputs: The tools' results so far; None at the beginning.
         draw: The random stream for words.
     """
-    turns = opening_turns(told, slots, form, draw) if outputs is None else []
+    turns = opening_turns(stated, slots, form, draw) if outputs is None else []
     try:
-        made = follow(wanted, resident, slots, replayed(outputs or ()))
+        made = follow(preference, resident, slots, replayed(outputs or ()))
     except NextCallError as next_:
         return SessionPiece(turns, next_.call)
     return SessionPiece(closing_turns(made.calls[-1].name, made.outputs[-1], draw), None)
