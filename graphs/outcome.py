@@ -212,6 +212,9 @@ TRIAL = "~"
 A number is omitted if it is 1. No scenario's id contains the separator.
 """
 
+TRIAL_OF = "trial_of"
+"""The facet of an imported conversation that names the scenario of which it is one of several trials."""
+
 USER_MODEL = "user_model"
 """The facet that states the user model in runs that play each scenario with several user models."""
 
@@ -284,7 +287,12 @@ class Episode:
 
     @property
     def repeated(self) -> str | None:
-        """The scenario's id if it is played several times, in trials or with several user models; otherwise `None`."""
+        """The scenario's id if it is played several times, in trials or with several user models; otherwise `None`.
+
+        For an imported conversation, it is the id of the scenario in the run that it comes from.
+        """
+        if TRIAL_OF in self.facets:
+            return str(self.facets[TRIAL_OF])
         return None if self.trial is None and USER_MODEL not in self.facets else self.scenario
 
     def unit(self, facet: str | None) -> Hashable:
@@ -301,3 +309,8 @@ class Episode:
             value: Hashable = self.facets.get(facet)
             return value
         return self.repeated
+
+    def cluster(self, facet: str | None) -> Hashable:
+        """Return the unit, and for an episode that is a separate unit, the id of its scenario."""
+        unit = self.unit(facet)
+        return self.scenario if unit is None else unit

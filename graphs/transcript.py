@@ -18,16 +18,26 @@ from .gate.talk import Facts
 from .judge import Graph
 from .outcome import Line, Outcome
 from .recipe import RecipeError
+from .reporting.table import Facet
 from .simulation import SimulatedTalk, Simulation, SimulationOptions, simulation
 from .stage import Scene, Stage, Update, node
 from .study import USER, Study
-from .transcript_rows import LABEL, RECORDED, Reader, RecordedTalk, files_of, recorded_talk, recorded_talks, rows_of
+from .transcript_rows import (
+    LABEL,
+    LONGEST_FACET,
+    RECORDED,
+    Reader,
+    RecordedTalk,
+    files_of,
+    recorded_talk,
+    recorded_talks,
+    rows_of,
+)
 
 TRANSCRIPT = "transcript"
 """The recipe's name."""
 
 _LONGEST_LABEL = 40
-_LONGEST_FACET = 60
 
 
 class Transcript(SimulatedTalk):
@@ -54,9 +64,15 @@ class Transcript(SimulatedTalk):
         return (self.name or next((line.content for line in self.lines if line.role == USER), ""))[:_LONGEST_LABEL]
 
     def facets(self) -> dict[str, Any]:
-        """Return the short values of the conversation's row."""
-        found = {**self.columns, **self.task, **self.person}
+        """Return the short values of the conversation's row, with the user's identity as `person` if it is known."""
+        found = {"person": self._identity(), **self.columns, **self.task, **self.person}
         return {name: value for name, value in found.items() if _is_short(value)}
+
+    def _identity(self) -> Any:
+        """Return the id, the name or the short description by which the user is recognised in several conversations."""
+        if self.person == self.columns:  # the row states no person
+            return self.columns.get("user_id")
+        return next((self.person[key] for key in ("id", "name", "description") if key in self.person), None)
 
     def described(self) -> dict[str, Any]:
         """Return all values of the conversation's row."""
@@ -70,7 +86,7 @@ class Transcript(SimulatedTalk):
 
 
 def _is_short(value: object) -> bool:
-    return isinstance(value, str | int | float) and len(str(value)) <= _LONGEST_FACET
+    return isinstance(value, str | int | float) and len(str(value)) <= LONGEST_FACET
 
 
 class Transcripts(Simulation):
@@ -82,7 +98,7 @@ class Transcripts(Simulation):
 
     name = TRANSCRIPT
     scenario_type: ClassVar[type[SimulatedTalk]] = Transcript
-    facets = ()
+    facets = (Facet("person", unit="users"),)
 
     def scenarios(
         self, options: SimulationOptions, draw: Random, note: Callable[[str], None]

@@ -16,7 +16,7 @@ from dialoom.personas.rows import parquet_rows
 from dialoom.prompts import FunctionCall
 from dialoom.text import well_formed_value
 
-from .outcome import Line
+from .outcome import TRIAL_OF, Line
 
 RECORDED = "recorded"
 """The ending of a conversation whose file does not state one. It is also the name of the node that adds recorded lines.
@@ -32,6 +32,9 @@ _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts
 
 LABEL = "label:"
 """The prefix of the keys, and of the columns in labels files, that hold people's labels. Judges must not see these."""
+
+LONGEST_FACET = 60
+"""Maximum number of characters of a value by which imported conversations are grouped."""
 
 _RELEASE = ("user_id", "task_id")
 """The keys that identify a dialogue of PersonaLens' release."""
@@ -178,6 +181,8 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
     described = row["scenario"] if isinstance(row.get("scenario"), dict) else {}
     about = {name: value for name, value in row.items() if name not in _READ | _OWN and not name.startswith(LABEL)}
     columns = {**about, **described}
+    if row.get("trial") and row.get("id"):
+        columns[TRIAL_OF] = str(row["id"])[-LONGEST_FACET:]
     return RecordedTalk(
         name=str(row.get("id") or " ".join(str(row[name]) for name in _RELEASE if row.get(name) is not None)),
         person=_columns(row.get("person"), "description", columns),

@@ -17,7 +17,7 @@ from .command_list import CommandList, PanelCommand
 from .completion import judgings, tables, words_so_far
 from .datasets_command import describe, push
 from .doctor_command import doctor
-from .errors import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING, OF_REQUIRING
+from .errors import EXIT_USAGE, OF_DOCTOR, OF_IMPORTING, OF_LOOKING, OF_PLAYING, OF_REQUIRING
 from .export_command import register as register_export
 from .flags import WHERE, DifferentUsersFlag, TrustFlag, unread
 from .new_command import register as register_new
@@ -76,7 +76,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
 def _add(app: typer.Typer, command: Callable[..., None], is_wanted: bool) -> None:
     """Add a command. Its parameters, which are slow to build, are added only if the arguments begin with its name."""
     name = command.__name__.rstrip("_")  # `import` is a keyword of Python
-    known = {doctor: OF_DOCTOR, require: OF_REQUIRING}
+    known = {doctor: OF_DOCTOR, require: OF_REQUIRING, import_: OF_IMPORTING}
     epilog = known.get(command, OF_PLAYING if command in _CALLING else OF_LOOKING)
     if not is_wanted:
         app.command(name, help=command.__doc__, epilog=epilog)(unread)

@@ -11,6 +11,7 @@ OF_PLAYING = (
     "Exit codes: 0 all done, 1 some scenarios or checks failed, 2 bad usage or data, 3 stopped early and resumable."
 )
 OF_LOOKING = "Exit codes: 0 done, 2 bad usage, configuration or data."
+OF_IMPORTING = "Exit codes: 0 done, 1 a check failed with an error, 2 bad usage or data, 130 stopped."
 OF_REQUIRING = "Exit codes: 0 every requirement is met, 1 one is not, 2 bad usage, configuration or data."
 OF_DOCTOR = "Exit codes: 0 all checks passed, 1 a check failed, 2 bad usage."
 OF_POOLS = "Exit codes: 0 done, 1 the writer failed, 2 bad usage or data, 3 stopped early and resumable."

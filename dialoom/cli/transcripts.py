@@ -147,3 +147,7 @@ def import_file(
     if not found.is_complete:
         say("stopped; run the same command again to add the rest")
         raise typer.Exit(EXIT_INTERRUPTED)
+    if errors := found.run.check_errors():
+        for each in errors:
+            say(f"failed check: {each}")
+        raise typer.Exit(EXIT_SOME_FAILED)

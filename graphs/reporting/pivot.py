@@ -13,7 +13,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
-from dialoom.graphs.outcome import USER_MODEL, Episode, Judgement, Status
+from dialoom.graphs.outcome import TRIAL_OF, USER_MODEL, Episode, Judgement, Status
 
 from .statistics import TRIALS_COUNT_ONCE, Estimate, Tally, intervals, paired_difference
 from .table import EMPTY, MISSING, Cell, Counted, Facet, FacetColumn, Table, missing_notes
@@ -414,7 +414,7 @@ def default_tables(
         person = episode.unit(unit)
         whole.add(episode, person)
         for name in episode.facets:
-            if name in too_many or name == USER_MODEL:  # there is a separate table of user models
+            if name in too_many or name in (USER_MODEL, TRIAL_OF):  # there is a separate table of user models
                 continue
             of_facet = groups.setdefault(name, {})
             values = Facet(name).values(episode)

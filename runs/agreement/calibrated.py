@@ -161,7 +161,7 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
     labels = read_labels(beside if path is None else path)
     scales, unit = Scales(WithJudging.of(run.recipe).scales, given), WithFacets.of(run.recipe).unit_facet
     matched = LabelledItems(run, labels, reported.set_name, where)
-    found = [(item, row, episode.scenario if unit is None else episode.unit(unit)) for episode, item, row in matched]
+    found = [(item, row, episode.cluster(unit)) for episode, item, row in matched]
     labelled = {item.group for item, row, _ in found if row is not None and any(row.cells)}
     groups: dict[Group, dict[str, _Item]] = defaultdict(dict)
     for item, row, of in found:

@@ -148,8 +148,7 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
             verdicts = {what for what, values in scores.items() if all(isinstance(each, bool) for each in values)}
-            person = episode.scenario if unit is None else str(episode.facets[unit])
-            found[episode.id] = _Scored(episode.facets, person, means, verdicts)
+            found[episode.id] = _Scored(episode.facets, str(episode.cluster(unit)), means, verdicts)
     return found
 
 

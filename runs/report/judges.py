@@ -118,7 +118,7 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
             values = (score, second, second - score, score == second)
             pairs[what, judgement.metric][float(score), float(second)] += 1
             for tally, value in zip(tallies[what], values, strict=True):
-                tally.add(value, one.scenario if person is None else one.facets[person], one.repeated)
+                tally.add(value, one.cluster(person), one.repeated)
     for (what, metric), counts in pairs.items():
         estimates = [tally.estimate() for tally in tallies[what]]
         kappa = _kappa(counts, WithJudging.of(run.recipe).scales.get(metric))

@@ -99,7 +99,7 @@ def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
 
     The result is `None` if there are fewer than two judges, or if a set already has the panel's name.
     """
-    judges = [group[0] for group in judges_of(sets)]
+    judges = [group[0] for group in judges_of(sets) if group[0].models]  # without models, only checks scored the set
     if len(judges) < 2 or any(each.name == PANEL for each in sets):
         return None
     roles = dict.fromkeys(role for judge in judges for role in judge.models)

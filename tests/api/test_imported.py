@@ -110,3 +110,46 @@ def test_imported_run_is_held_to_requirements(folder: Path) -> None:
     with pytest.raises(AssertionError, match="the worst conversation, c1-") as raised:
         expected.at_least(0.9)
     assert "assistant: No." in str(raised.value)
+
+
+def test_trials_and_people_of_an_exported_run_are_the_units_of_the_imported_one(
+    dialoom: Command, tmp_path: Path
+) -> None:
+    """Also people given in other forms; and conversations without a person count separately."""
+    dialoom("new", "study", "shop")
+    dialoom("run", "shop/study.toml", "--trials", 2, "-o", "played.db")
+    dialoom("export", "played.db", "--format", "dialogues", "-o", "played.jsonl")
+    dialoom("import", "played.jsonl", "-o", "imported.db", "--judges", "shop/study.toml")
+    dialoom("judge", "imported.db", "--judges", "shop/study.toml", "--model", "offline/placeholder", "--name", "again")
+    for path, judging in (("played.db", "run"), ("imported.db", "again")):
+        dialoom("report", path, "--judging", judging, "-o", f"of-{path}")
+    played, imported = (
+        {
+            row["conversations"]: row
+            for row in csv.DictReader((tmp_path / f"of-{name}.db" / "scores.csv").open(encoding="utf-8-sig"))
+        }
+        for name in ("played", "imported")
+    )
+    bounds = ("gave_number % low", "gave_number % high")
+    assert [played["16"][each] for each in bounds] == [imported["16"][each] for each in bounds]
+    assert imported["16"]["tone low"] == "", "four people are too few for an interval"
+
+    talk = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Good day."}]
+    people: list[dict[str, object]] = [
+        {"user_id": 7},
+        {"person": {"name": "Ann", "age": 3}},
+        {"person": "a nurse"},
+        {"goal": "nothing"},
+    ]
+    rows = [{**each, "id": f"{place} {again}", "messages": talk} for place, each in enumerate(people) for again in "ab"]
+    (tmp_path / "talks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    run = api.import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / "talks.db").run
+    units = Counter(each.cluster("person") for each in run.episodes())
+    assert [units.pop(each) for each in (7, "Ann", "a nurse")] == [2, 2, 2] and [*units.values()] == [1, 1]
+
+
+def test_import_reports_checks_that_fail(dialoom: Command, folder: Path) -> None:
+    (folder / "checks.py").write_text("def odd(conversation):\n    return conversation.nothing\n")
+    (folder / "checked.toml").write_text(STUDY + '[[check]]\nmetric = "odd"\npython = "checks.py:odd"\n')
+    told = dialoom("import", "talks.jsonl", "-o", "checked.db", "--judges", "checked.toml", code=1).stdout
+    assert "failed check: odd in 12 conversations" in told
