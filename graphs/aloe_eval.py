@@ -310,19 +310,19 @@ class _Model:
 
     @property
     def improvement(self) -> list[Cell]:
-        """The cells of the average level, IR, N-IR and R²."""
+        """The cells with the average level, IR, N-IR and R²."""
         found = self.alignment
         return [found.average, found.rate, found.normalized_rate, found.r_squared] if found else [None] * 4
 
     @property
     def judgements(self) -> list[Cell]:
-        """The cells of the number of judgements by status, and of the number of missing judgements."""
+        """The cells with the number of judgements by status, and the number of missing judgements."""
         counts = [*(self.statuses[status] for status in _STATUSES), self.rounds * self.unsampled]
         return [*counts, self.rounds * self.dialogues - sum(counts)]
 
     @property
     def sizes(self) -> list[Cell]:
-        """The cells of the number of dialogues, of failed ones, and of the mean sizes of the others."""
+        """The cells with the numbers of dialogues and of failed dialogues, and the mean sizes of finished dialogues."""
         done = self.dialogues - self.failed
         tokens = None if self.tokens is None or not self.replies else self.tokens / self.replies
         return [self.dialogues, self.failed, self.replies / done if done else None, tokens]

@@ -1,6 +1,6 @@
 """The interface between a system and the code that runs, stores and shows it.
 
-It also has types of options, and the reviewer.
+It also defines types of options, and a recipe that reviews conversations.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ class Recipe(ABC):
 
     A recipe is an instance of a subclass, in a folder of `graphs/` or in any file of the user. It is found by an entry
     point (`dialoom.recipes`) or as `path/to/file.py:NAME`. `dialoom.graphs.capabilities` has optional capabilities.
-    This module has functions of a recipe and an outcome.
 
     Example:
         >>> class Pool(dialoom.Recipe):
@@ -137,7 +136,7 @@ def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool 
 
 
 def is_to_judge(recipe: Recipe, scenario: Any, outcome: Outcome) -> bool:
-    """Return whether a judge has something to judge in an outcome. Samples are drawn only from such outcomes."""
+    """Return whether any judge has something to judge in an outcome. Only such outcomes are drawn for judging."""
     bare = outcome.model_copy(update={"judgements": ()})
     return not recipe.judges or any(judge.open_cases(scenario, bare) for judge in recipe.judges if not judge.after)
 
@@ -241,7 +240,7 @@ class Review(Recipe):
         ]
 
     def _case(self, scenario: Any, outcome: Outcome, kind: str) -> Iterator[Case]:
-        """Yield a case with the conversation and its user's instructions; nothing if there is no conversation."""
+        """Yield a case with the conversation and the user's instructions; nothing if there is no conversation."""
         if outcome.messages:
             history = [{"speaker": line.role, "content": line.spoken} for line in outcome.messages]
             about = dict(WithGate.of(self._recipe).played_by(scenario))

@@ -1,6 +1,6 @@
 """Scenarios: frozen units of work with ids that are derived from their content.
 
-It also has the type of values that many scenarios share.
+It also defines the type of values that many scenarios share.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Scenario(BaseModel):
         return {name: value for name, value in values.items() if isinstance(value, str | int | float)}
 
     def described(self) -> dict[str, Any]:
-        """Return a description for exports and for readers of a dialogue, with the facets and longer texts."""
+        """Return a description for exports and for readers of a dialogue: the facets and longer texts."""
         return self.facets()
 
     def portrait(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Simulated users: the recipe of a study, whether the study is a file or is given as Python values."""
+"""Simulated users: the recipe that plays a study, which is read from a file or given as Python values."""
 
 from __future__ import annotations
 
@@ -56,11 +56,13 @@ _MOST_NAMED = 3
 """Maximum number of people that a note names."""
 _LONGEST_LABEL = 40
 _LONGEST_FACET = 80
-"""Maximum number of characters of a facet's value. Longer values are descriptions rather than groups."""
+"""Maximum number of characters of a facet's value. Longer values describe a single person or task, and are not useful
+as groups.
+"""
 
 
 class SimulatedTalk(TraitedScenario):
-    """A scenario of a study: a person, and usually a task.
+    """A scenario of a study: a conversation with a person, who usually has a task.
 
     Attributes:
         name: The person's name, which is unique.
@@ -80,7 +82,7 @@ class SimulatedTalk(TraitedScenario):
     def facets(self) -> dict[str, Any]:
         """Return the person's name, and the short columns of both rows.
 
-        A column of the task that the person also has is renamed to `task_COLUMN`.
+        If both rows have a column of the same name, the task's column is renamed to `task_COLUMN`.
         """
         person = {key: value for key, value in self.person.items() if str(value) != self.name and key != PORTRAIT}
         task = {f"task_{name}" if name in self.person else name: value for name, value in self.task.items()}
@@ -92,7 +94,7 @@ class SimulatedTalk(TraitedScenario):
         return {"person": self.name, **short, **self.trait_facets()}
 
     def described(self) -> dict[str, Any]:
-        """Return the facets, and all columns of the task that the person does not have."""
+        """Return the facets, and all columns of the task's row that the person's row does not have."""
         return {**self.facets(), **{name: value for name, value in self.task.items() if name not in self.person}}
 
     def portrait(self) -> Mapping[str, Any]:
@@ -250,7 +252,7 @@ class Simulation(DialogueRecipe, WithLabels):
         return opened
 
     def judged_about(self, scenario: SimulatedTalk, judgement: Judgement) -> Mapping[str, Any]:
-        """Return the columns of both rows, each once, which annotators see besides the conversation."""
+        """Return the columns of the person's and the task's row, which annotators see besides the conversation."""
         return {"person": {"name": scenario.name, **scenario.portrait()}, "task": scenario.task}
 
     def facts(self, scenario: SimulatedTalk) -> Facts:

@@ -1,4 +1,4 @@
-"""The context that a node gets besides the state: the scenario, the roles to ask, and random streams of its own."""
+"""The context that a node gets in addition to the state: the scenario, the roles to ask, and private random streams."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _digest(*parts: object) -> int:
 
 
 class LineGate(Protocol):
-    """The part of the gate that a node uses before it adds a line."""
+    """The part of the gate that a node uses to check a line before adding it."""
 
     def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> Sequence[DialogueFault]:
         """Return the faults of a line that follows the given history."""
@@ -57,8 +57,8 @@ class Asking:
     async def together(self) -> AsyncIterator[None]:
         """Count a request while it is in flight. If it fails, raise the error once no other request is in flight.
 
-        An error ends the graph run and would cancel concurrent requests. These have been sent and perhaps paid for, but
-        would be missing from the ledger, or be added to it only after the scenario's results were handed over.
+        An error ends the graph run and would cancel concurrent requests. Such requests have been sent, and perhaps paid
+        for, but would be missing from the ledger, or be added to it only after the scenario's results were handed over.
         """
         self._count += 1
         is_counted = True
@@ -88,17 +88,17 @@ class Stage:
     Attributes:
         thread: The thread id of the checkpoints: the scenario's id, or another id when the scenario is judged again.
         seed: The run's seed.
-        sample: The sample's number: 0, or another number for a fork or a deliberate re-sample, which then gets new
+        sample: The sample's number. It is 0, except on a fork or in a deliberate re-sample, so that these get new
             replies instead of those in the ledger.
-        step: The superstep, where it differs from LangGraph's count. LangGraph's count also grows when the state is
-            edited, which would change the places of all later calls.
+        step: The superstep, if it differs from LangGraph's count. That count also grows when the state is edited, which
+            would change the places of all later calls.
         tell: A function that passes nodes' messages to the run's observer.
         gate: The gate that checks lines before they are added; `None` if lines are not checked.
         retries: Maximum number of new requests for a line in which the gate finds a fault.
         judged: The finished outcome that is judged; `None` while a scenario is played.
         asking: The requests that are under way.
-        session: The information about the conversation for players who take part in one.
-        is_fork: Whether a step is played on a branch of the step debugger rather than for the scenario itself.
+        session: The conversation that a call belongs to, for players that keep a memory of their own; otherwise `None`.
+        is_fork: Whether the graph runs on a branch of the step debugger rather than for the scenario itself.
     """
 
     scenario: Scenario

@@ -232,7 +232,7 @@ class CheckTable(_Table):
 
 
 class Variety(_Table):
-    """Settings for the required variety of one task's openings.
+    """Settings that keep the openings of the same task from repeating each other.
 
     Attributes:
         redraws: Maximum number of times that a conversation is played again because its opening nearly repeats an
@@ -392,7 +392,7 @@ def _value_at(value: Any, loc: Sequence[str | int]) -> Any:
 
 
 def _model_at(loc: Sequence[str | int]) -> type[BaseModel]:
-    """Return the model class of the table at a location in a study."""
+    """Return the Pydantic model class of the table at a location in a study."""
     model: Any = Study
     for part in loc:
         if isinstance(part, int):
@@ -501,4 +501,4 @@ def shown(path: Path) -> Path:
 
 
 class StudyError(DialoomError):
-    """A study whose parts cannot be used together. The message states the part and the correct form."""
+    """A study with a part that cannot be used. The message states the part and the correct form."""

@@ -45,7 +45,7 @@ class Reference:
 def references(study: Study) -> dict[str, list[Reference]]:
     """Return the references to columns of `person` and of `task` in a study's templates.
 
-    Templates that cannot be parsed are skipped here. The error is raised when prompts are made from them.
+    Templates that cannot be parsed are skipped, because the error is raised when prompts are made from them.
     """
     texts = {
         "[user] brief": study.user.brief,
@@ -74,7 +74,7 @@ def references(study: Study) -> dict[str, list[Reference]]:
 
 
 def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | nodes.Getitem, bool]]:
-    """Yield the parts of values that a template uses, inner parts first, and whether each is used unconditionally."""
+    """Yield each part of a value that a template uses, inner parts first, and whether its use is unconditional."""
     guarded: list[nodes.Node | None] = []
     match node:
         case nodes.If():
@@ -94,7 +94,10 @@ def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | no
 
 
 def _path(node: nodes.Node) -> list[str]:
-    """Return the path of a used value: the variable and its attributes. It begins with `""` if a part is computed."""
+    """Return the path of a value in a template: the variable and its attributes.
+
+    It begins with `""` if a part is computed.
+    """
     if isinstance(node, nodes.Name):
         return [node.name]
     part = node.attr if isinstance(node, nodes.Getattr) else getattr(getattr(node, "arg", None), "value", None)
@@ -111,7 +114,7 @@ class Source:
         table: `people` or `tasks`.
         spec: The study's declaration of them.
         folder: The folder to which a relative path refers.
-        text: The name of the column that holds the text, for rows that are only a text.
+        text: The name of the column that holds the text, for rows that are strings.
         given: Rows that were given as Python values; `None` to use the study's rows.
         named: The columns to which templates refer.
     """

@@ -29,7 +29,7 @@ _SPEAKERS = {"system": "system", "assistant": "gpt", TOOL: "observation"}
 
 
 class SystemOptions(ExportOptions):
-    """The option for the system message in rows for trainers."""
+    """The options of formats for trainers: the system message of each row."""
 
     system: str | None = Field(
         None,
@@ -38,7 +38,7 @@ class SystemOptions(ExportOptions):
     )
 
     def applied(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """Return messages with the system message that the options choose."""
+        """Return messages with the system message that the options state."""
         if self.system is None:
             return [*messages]
         rest = [message for message in messages if message["role"] != "system"]
@@ -76,7 +76,7 @@ def exporters(recipe: Recipe) -> dict[str, Exporter]:
 
 
 class _Rows:
-    """A maker of rows from a recipe's conversations."""
+    """A converter of a recipe's conversations into rows."""
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
@@ -183,7 +183,7 @@ def _trl(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def _sharegpt(messages: Sequence[ChatMessage]) -> Iterator[dict[str, str]]:
-    """Yield messages in ShareGPT's form. The calls of a message form one item, and their results another."""
+    """Yield messages in ShareGPT's form. All calls of a message form one item, and all their results form another."""
     for role, group in groupby(messages, key=lambda message: message["role"]):
         speaker = _SPEAKERS.get(role, "human")
         if role == TOOL:

@@ -78,7 +78,7 @@ It returns the same traits for all scenarios of a person.
 
 
 def traits_of(spec: str, draw: Random, note: Callable[[str], None]) -> Traits:
-    """Return a function that returns a person's traits.
+    """Return a function that maps a person's name and columns to the person's traits.
 
     Args:
         spec: A file or folder of real conversations, from which each person draws a conversation and takes its user's
@@ -122,9 +122,9 @@ def _manners(path: Path) -> list[dict[str, float]]:
 
 
 def _levels(values: Sequence[float]) -> Callable[[float], str]:
-    """Return a function that returns the third of the values to which a value belongs, as a range.
+    """Return a function that maps a value to the third of the given values that contains it, written as a range.
 
-    The thirds are the lowest, the middle and the highest values.
+    The three thirds contain the lowest, the middle and the highest values.
     """
     ordered = sorted(values)
     cuts = sorted({ordered[len(ordered) * part // _LEVELS] for part in range(1, _LEVELS)} if ordered else ())
@@ -140,7 +140,7 @@ def _levels(values: Sequence[float]) -> Callable[[float], str]:
 
 
 def _columns(name: str, row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the manner that the columns of a person's row state."""
+    """Return the manner that is given in the columns of a person's row."""
     found = {}
     for each in MEASURED:
         if (value := row.get(each, "")) == "":

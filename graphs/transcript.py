@@ -1,4 +1,4 @@
-"""Transcripts: conversations that were recorded elsewhere, as a recipe that replays them and can continue them."""
+"""Transcripts: a recipe for conversations that were recorded elsewhere, which replays and can continue them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Transcript(SimulatedTalk):
         return {**self.columns, **self.task, **self.person, **({"name": self.name} if self.name else {})}
 
     def id_of(self, values: Mapping[str, Any]) -> str:
-        """Return the id. It has 16 digits of the hash, because files of a million conversations need more than 10."""
+        """Return the id. It has 16 digits of the hash, because 10 may coincide among a million conversations."""
         digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()[:16]
         label = re.sub(r"[^0-9A-Za-z]+", "-", self.label).strip("-")
         return f"{label or 'talk'}-{digest}"
@@ -117,7 +117,7 @@ class Transcripts(Simulation):
     def graph(self, options: Any) -> Graph:
         """Return the graph: it replays recorded lines in order or, on a fork, lets the roles speak in turn.
 
-        The graph has no judges.
+        The graph has no nodes of judges.
         """
         from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 

@@ -1,4 +1,4 @@
-"""People, goals and traits of recorded users. A model infers them and quotes the user for each (docs/seeding.md)."""
+"""People, goals and traits of recorded users. A model infers them and quotes the user as evidence (docs/seeding.md)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from .transcript_rows import RecordedTalk, files_of, recorded_talks
 PROMPT = "transcript_people/infer"
 PARTS = ("person", "goal", "traits")
 INFERRED, NOT_SHOWN, UNPARSED = "inferred", "not shown", "unparsed"
-"""The results of a statement. `not shown`: the conversation does not show it. `unparsed`: the reply is invalid, or its
-evidence is not a quote.
+"""Results of a statement. `not shown`: the conversation does not show it. `unparsed`: the reply is invalid, or the
+evidence is not a quote of the user.
 """
 
 _MOST_SHOWN = 20
@@ -152,7 +152,7 @@ class TranscriptPeople(GenerationRecipe):
         return {"found": {}}
 
     def outcome(self, scenario: RecordedUser, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the statements with their evidence and results, the user's first line, and the counted manner."""
+        """Return the statements with their evidence and results, and the user's first line and measured manner."""
         found: Mapping[str, Sequence[Mapping[str, Any]]] = state.get("found") or {}
         results = Counter(each["result"] for part in found.values() for each in part)
         said = scenario.said

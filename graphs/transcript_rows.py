@@ -28,7 +28,7 @@ CONTENTS = ("content", "value", "text", "utterance")
 NAMES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chosen": "assistant", "model": "assistant"}
 _READ = frozenset({*CONVERSATIONS, "id", "tools", "ended_by", "person", "task", "scenario"})
 _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts", "details", "languages", "trial"})
-"""Keys of dialoom's exports that describe how a conversation was made and scored, rather than its content."""
+"""Keys of dialoom's exports that state how a conversation was generated and scored, rather than what it contains."""
 
 LABEL = "label:"
 """The prefix of the keys, and of the columns in labels files, that hold people's labels. Judges must not see these."""
@@ -44,7 +44,7 @@ Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
 
 
 def raw_rows(path: Path) -> Iterator[Place]:
-    """Yield the rows of a JSON Lines, JSON or Parquet file. For a row that is not valid, yield an error.
+    """Yield the rows of a JSON Lines, JSON or Parquet file. In place of an invalid row, yield an error.
 
     Raises:
         DataError: If the file cannot be read, or the whole file is not valid JSON or Parquet.
@@ -89,7 +89,7 @@ def _listed(path: Path) -> list[Mapping[str, Any]]:
 def round_lines(both: Mapping[str, Any]) -> list[Line]:
     """Return the lines of a round in ALOE's format.
 
-    If there are several replies, the one from which the conversation continued is used.
+    If a round has several replies, the one from which the conversation continued is used.
     """
     reply = both.get("assistant")
     if isinstance(reply, dict):
@@ -197,7 +197,7 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
 def _columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that rubrics use as `person` or `task`.
 
-    They are the value that the row has under this name (an object or a text) or, if it has none, all other columns.
+    These are the value under this name in the row (an object or a text) or, if there is none, all other columns.
     """
     if isinstance(given, Mapping):
         return dict(given)

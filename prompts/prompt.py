@@ -18,8 +18,8 @@ A prompt file has YAML front matter and a body that marker lines divide into sec
 Each section is a separate Jinja2 template, so no input can start a new section. Sections keep their order: text that
 is constant within a scenario comes first, the conversation next, the current instruction last.
 
-Nor can an input open or close a tag of the prompt. In messages and all other inputs, the `<` of a tag that the prompt
-itself uses is replaced by `&lt;`. Any other `<` is kept.
+An input cannot open or close a tag of the prompt, either. In messages and all other inputs, the `<` of a tag that the
+prompt itself uses is replaced by `&lt;`. Any other `<` is kept.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _QUOTED = re.compile(r"\{[{%][^}]*\bhistory\b")
 
 
 class Section(Frozen):
-    """A part of a prompt's body: the kind of message that it becomes, and its template text."""
+    """A section of a prompt's body: the kind of message that it becomes, and its template."""
 
     kind: Literal["system", "history", "user", "assistant"]
     text: str
@@ -119,7 +119,7 @@ def _any_of(tags: frozenset[str]) -> re.Pattern[str]:
 
 
 class _Missing(StrictUndefined):
-    """A name that a value does not have. The error message lists the names that it has."""
+    """An undefined name in a template. If a mapping lacks the name, the error message lists the mapping's names."""
 
     @property
     def _undefined_message(self) -> str:
@@ -200,7 +200,7 @@ class Prompt(BaseModel):
     def rendered(self, inputs: Mapping[str, Any]) -> tuple[list[ChatMessage], range]:
         """Return the chat messages of this prompt, and the positions of the conversation's messages among them.
 
-        There are no such positions if the prompt becomes a single message.
+        The range of positions is empty if the prompt becomes a single message.
 
         Args:
             inputs: A value for each declared input; `history`, if declared, is a sequence of `Utterance`.
@@ -243,7 +243,7 @@ class Prompt(BaseModel):
 
     @cached_property
     def _told(self) -> frozenset[str]:
-        """The inputs that are rendered into the prompt's own text, next to its tags."""
+        """The names of the inputs that are rendered into the prompt's own text, next to its tags."""
         text = "".join(section.text for section in self.sections)
         flat = {"history"} if self.front.history == "text" else set()
         return frozenset(name for name in self.front.inputs if name in text) | flat
@@ -321,7 +321,7 @@ class Prompt(BaseModel):
 def _parsed(source: str, place: str) -> Prompt:
     """Parse a prompt.
 
-    The result is cached with its templates, because a process opens many runs with the same prompts.
+    The parsed prompt is cached with its templates, because a process opens many runs with the same prompts.
     """
     match = _FRONT_MATTER.match(source)
     if match is None:
@@ -380,7 +380,7 @@ _PLACEHOLDER = re.compile(r"%[A-Z]+%")
 
 
 def shared_text(name: str, sets: Iterable[str] = ()) -> str:
-    """Return a text from which prompts are made in code. If several sets have the text, that of the last one is used.
+    """Return a text from which prompts are made in code. If several sets contain it, that of the last set is used.
 
     Args:
         name: The name of the text's file in `dialogue/`, without the suffix.

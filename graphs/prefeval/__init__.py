@@ -146,7 +146,7 @@ async def criticise(state: ItemState, scene: Scene) -> Update:
 
 
 async def revise(state: ItemState, scene: Scene) -> Update:
-    """Request the answer after the critique. If there is no critique, the answer is empty."""
+    """Request the answer that follows the critique. If there is no critique, the answer is empty."""
     if not state["critique"]:
         return {"answer": ""}
     inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
@@ -202,7 +202,7 @@ def _second_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
 async def _said(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
     """Return the assistant's reply.
 
-    The reply is an empty text if the model's reply was empty twice. This counts as a result, not as a failure.
+    If the model's reply is empty twice, an empty text is returned. It counts as a result, not as a failure.
     """
     try:
         return str(await scene.ask(prompt, **inputs))
@@ -321,9 +321,10 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
                 yield Judgement(metric=RIGHT, target=ASSISTANT, score=error is None, explanation=error or "")
 
     def talks(self, scenario: PrefEvalScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Yield the model's own replies to preferences, and the answer, which follows the bare question.
+        """Yield the model's own replies to preferences, and its answer to the question.
 
-        The rest of the conversation comes from data files. The text that the method adds to the question is left out.
+        The rest of the conversation is not checked, because it comes from data files. The text that the method adds to
+        the question is left out.
         """
         facts = self.facts(scenario)
         own = list(_own_exchanges(outcome))

@@ -68,7 +68,7 @@ def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str
     """Return the folders of a method and a topic, and the file's name.
 
     The release has no files for positions other than the start, for further preferences, or for the conflict setting.
-    For these, the name of the method's folder states the position, the number of preferences, or the arm.
+    For such items, the name of the method's folder states the position, the number of preferences, or the arm.
     """
     task = _METHODS[scenario.method].format(k=scenario.retrieved)
     if scenario.extras and not scenario.arm:
@@ -198,8 +198,8 @@ def training_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield rows in TRL's prompt-completion form. The answers were given with a reminder, which the rows leave out.
 
-    The rows also leave out the reminder's word limit. In the run, the question follows an explicit preference directly.
-    In the rows, unrelated turns can be between the two (section 3.7 of the paper).
+    The rows also leave out the reminder's word limit. In the run, the question directly follows an explicit preference.
+    In the rows, unrelated turns can come between the preference and the question (section 3.7 of the paper).
     """
     between = options.turns()
     pair, details = scenario.pair, episode.outcome.details

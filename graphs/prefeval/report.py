@@ -39,27 +39,27 @@ _TOLD = ("model", "method")
 _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
 """The facets of settings for which `is_plain` is true."""
 _ACCURACY = (
-    "Accuracy: share of answers without an error, or of right choices; unparsed answers count as not right. "
-    "Averages are unweighted means over the topics. In brackets: 95 % intervals; for one topic Wilson's, for averages "
-    f"bootstrapped over the pairs of each topic (none for fewer than {FEWEST}, or where no topic has both right and "
-    "wrong ones). A dash: no finished items, or an average in which a topic is missing."
+    "Accuracy: share of answers without an error, or of right choices; unparsed answers count as wrong. Averages are "
+    "unweighted means over the topics. In brackets: 95 % intervals. For a single topic they are Wilson's; for averages "
+    f"they are bootstrapped over the pairs of each topic (none for fewer than {FEWEST} pairs, or if no topic has both "
+    "right and wrong answers). A dash: there are no finished items, or the average lacks a topic."
 )
-_TURNS = "Turns: the unrelated turns, and the turns of the preference and the question."
+_TURNS = "Turns: the number of unrelated turns, plus the turns of the preference and the question."
 _ERRORS = (
     "An answer has at most one error: unaware (goes against the preference and names none), hallucination (goes "
     "against it and names another one), inconsistency (names it and goes against it), unhelpful. Unparsed: a checker's "
     "reply could not be parsed."
 )
 _ITEMS = (
-    "Too long: failed because the request exceeded the model's context window. Tokens: the mean number before the "
-    "question, without a model's own replies to preferences."
+    "Too long: items that failed because the request exceeded the model's context window. Tokens: the mean number of "
+    "tokens before the question, without a model's own replies to preferences."
 )
 _CELLS = (
-    "r: Pearson's correlation over settings (model, method, length and any other varied axis), each the mean over the "
-    "topics."
+    "r: Pearson's correlation of the accuracies of both tasks over the settings (model, method, length and any other "
+    "varied axis). Each accuracy is the mean over the topics."
 )
-_BEFORE = "Stated before: no preference (alone), one of another topic (agreeing), or a contradictory one (conflicting)."
-_FOUND = "Found: a message in which the user states the preference is among the k retrieved ones."
+_BEFORE = "Stated before: no preference (alone), one on another topic (agreeing), or a contradictory one (conflicting)."
+_FOUND = "Found: the k retrieved messages include one in which the user states the preference."
 
 _ACCURACY_AXIS = "accuracy, mean over topics"
 _TURNS_AXIS = "turns: the unrelated ones, the preference's and the question's"
@@ -102,7 +102,7 @@ def compared(runs: Runs) -> list[Table]:
 
 
 def _varied(results: ItemResults, settings: Sequence[Setting], axis: str, usual: int) -> list[Setting]:
-    """Return the settings that differ only in this axis; if there are none, those with an unusual value on the axis."""
+    """Return the settings that differ only in this axis; if there are none, those with a value above `usual`."""
     if not results.total(*settings).n:
         return []
     return along(settings, axis) or [setting for setting in settings if getattr(setting, axis) > usual]
@@ -152,7 +152,7 @@ def _across(
     notes: Sequence[str] = (),
     held: Mapping[str, str] | None = None,
 ) -> Table:
-    """Return a table of averages with one axis as columns and all other axes as rows. Facets in `held` are constant."""
+    """Return a table of averages with one axis as columns and all others as rows. `held` states the constant facets."""
 
     def at(group: Sequence[Setting], value: object) -> Cell:
         return next((results.average(each) for each in group if getattr(each, axis) == value), None)
@@ -273,7 +273,7 @@ def charts(runs: Runs) -> list[Chart]:
 
 
 def _lengths(results: ItemResults) -> Iterable[Chart]:
-    """Yield figures 3 and 10: accuracy of zero-shot by turns and by tokens, with one line per model."""
+    """Yield figures 3 and 10 of the paper: accuracy of zero-shot by turns and by tokens, with one line per model."""
     settings = [each for each in results.settings if each.is_plain and each.method == "zero-shot"]
     for suffix, told, panel in _panels(settings, ("task", "form")):
         by_turns = [setting for setting in panel if setting.length.unit == "turns"]
@@ -284,7 +284,7 @@ def _lengths(results: ItemResults) -> Iterable[Chart]:
 
 
 def _variants(results: ItemResults) -> Iterable[Chart]:
-    """Yield figures 4 and 6 (accuracy by turns, a line per method), and figure 5 (with reminder, a line per form)."""
+    """Yield the paper's figures 4 and 6 (accuracy by turns, a line per method) and 5 (reminder, a line per form)."""
     every = _by_turns(results)
     reminded = [setting for setting in every if setting.method == "reminder"]
     for name, title, settings, axes in (
@@ -297,7 +297,7 @@ def _variants(results: ItemResults) -> Iterable[Chart]:
 
 
 def _shares(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 7: each error's share of the answers, by method."""
+    """Yield figure 7 of the paper: each error's share of the answers, by method."""
     settings = _free(results)
     nearest = min((setting.length for setting in settings), key=lambda each: abs(each.amount - PIE_TURNS), default=None)
     for suffix, told, panel in _panels([each for each in settings if each.length == nearest], ("model", "form")):
@@ -312,7 +312,7 @@ def _shares(results: ItemResults) -> Iterable[Chart]:
 
 
 def _numbers(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 13: the number of errors of each type, by turns."""
+    """Yield figure 13 of the paper: the number of errors of each type, by turns."""
     for suffix, told, panel in _panels(_free(results), ("model", "form", "method", "retrieved")):
         chart = Chart(f"error-numbers{suffix}", f"Errors by turns{told}", _TURNS_AXIS, "number of answers")
         totals = [results.total(setting) for setting in panel]
@@ -329,14 +329,14 @@ def _series_of(values: Mapping[str, Sequence[float]], x: Sequence[float]) -> lis
 
 
 def _preferences(results: ItemResults) -> Iterable[Chart]:
-    """Return figures 8 and 24: accuracy by the number of preferences."""
+    """Return figures 8 and 24 of the paper: accuracy by the number of preferences."""
     settings = [setting for setting in results.settings if not setting.arm]
     title = "Accuracy by the number of preferences"
     return _over(results, settings, "preferences", lambda each: each.preferences, "preferences", title, "preferences")
 
 
 def _conflict(results: ItemResults) -> Iterable[Chart]:
-    """Return figures 9 and 25: accuracy in each arm, as bars."""
+    """Return figures 9 and 25 of the paper: accuracy in each arm of the conflict setting, as bars."""
     settings = results.some(lambda setting: bool(setting.arm))
     arms = results.values("arm", settings)
     title = "Accuracy by the preference stated before"
@@ -347,7 +347,7 @@ def _conflict(results: ItemResults) -> Iterable[Chart]:
 
 
 def _positions(results: ItemResults) -> Iterable[Chart]:
-    """Return figure 23: accuracy by the turn that states the preference."""
+    """Return figure 23 of the paper: accuracy by the turn that states the preference."""
     settings = [setting for setting in _by_turns(results, plain=False) if setting.preferences == 1 and not setting.arm]
 
     def own_turn(setting: Setting) -> float:
@@ -358,12 +358,14 @@ def _positions(results: ItemResults) -> Iterable[Chart]:
 
 
 def _scatter(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 11: accuracy in both tasks, with one point per setting."""
+    """Yield figure 11 of the paper: accuracy in both tasks, with one point per setting."""
     for cells in results.both_tasks():
         if (r := pearson(cells)) is None:
             continue
         form = cells[0].setting.form
-        chart = Chart(f"tasks-{form}", f"Both tasks, {form} preferences", "accuracy of choices", "", kind="points")
+        chart = Chart(
+            f"tasks-{form}", f"Accuracy in both tasks, {form} preferences", "accuracy of choices", "", kind="points"
+        )
         chart.y_label = "accuracy of free answers"
         by_model: dict[str, list[BothTasks]] = {}
         for cell in cells:
@@ -371,12 +373,12 @@ def _scatter(results: ItemResults) -> Iterable[Chart]:
         for model, some in by_model.items():
             x, y = [cell.classification for cell in some], [cell.generation for cell in some]
             chart.series.append(Series(model, x, y))
-        chart.notes.append(f"Pearson's r = {r:.2f} over {len(cells)} cells, each the mean over topics.")
+        chart.notes.append(f"Pearson's r = {r:.2f} over {len(cells)} settings; each accuracy is a mean over topics.")
         yield chart
 
 
 def _retrieved(results: ItemResults) -> Iterable[Chart]:
-    """Return figure 12: accuracy and hit rate by the number of retrieved messages."""
+    """Return figure 12 of the paper: accuracy and hit rate by the number of retrieved messages."""
     settings = along([setting for setting in results.settings if setting.retrieved], "retrieved")
     chart = _chart("retrieval", "Accuracy by the number of retrieved messages", "messages retrieved (k)")
     chart.y_label = "share, mean over topics"
@@ -390,7 +392,10 @@ def _retrieved(results: ItemResults) -> Iterable[Chart]:
 
 
 def _panels(settings: Sequence[Setting], axes: Sequence[str]) -> Iterable[tuple[str, str, list[Setting]]]:
-    """Yield the settings for each value of these axes, with suffixes for names and titles if the axes vary."""
+    """Yield the settings for each combination of values of these axes.
+
+    A suffix for the names of charts and one for their titles come first. Both are empty if no axis varies.
+    """
     told = [axis for axis in varying(settings) if axis in axes]
     for panel in grouped(settings, by=axes):
         parts = [*filter(None, map(panel[0].told, told))]
@@ -418,7 +423,7 @@ def _over(
 
 
 def _lines(results: ItemResults, settings: Sequence[Setting], axis: str, place: Place) -> list[Series]:
-    """Return a line along an axis for each group that has several values of the axis and any accuracy."""
+    """Return a line along an axis for each group of settings with several values of the axis and an accuracy."""
     made = []
     for group, label in _groups(along(settings, axis), axis):
         ordered = sorted(group, key=place)

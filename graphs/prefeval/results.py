@@ -33,7 +33,7 @@ ERROR_TYPES = (UNAWARE, HALLUCINATION, INCONSISTENCY, UNHELPFUL)
 WRONG = "wrong"
 """The error of a wrong choice among options."""
 UNPARSED = "unparsed"
-"""The error if a checker's verdict is missing. The answer does not count as right, and has no known error type."""
+"""The error if a checker's verdict is missing. The answer then counts as wrong, but its error type is unknown."""
 UNJUDGED = "unjudged"
 """The error if no checker was asked."""
 
@@ -131,7 +131,7 @@ def error_type(
 
 @cache
 def counted_by_error() -> Mapping[str, Counted]:
-    """Return selections of the items whose free answers count as right, and of those with each error type."""
+    """Return selections of items by result: those whose free answers count as right, and those with each error type."""
 
     def has(found: str, verdicts: Mapping[str, bool | None]) -> bool:
         return (error_type(**verdicts) or RIGHT) == found
@@ -154,7 +154,7 @@ def error_of(judgements: Iterable[Judgement]) -> str | None:
 def _cases(_: PrefEvalScenario, outcome: Outcome, metric: str) -> Iterator[Case]:
     """Yield a case with a checker's inputs about a free answer. If the answer is empty, there is nothing to judge."""
     seen = seen_by(metric, outcome)
-    yield Case(None, seen, missing="" if seen.get("answer", "-") else "the assistant answered nothing")
+    yield Case(None, seen, missing="" if seen.get("answer", "-") else "the assistant gave no answer")
 
 
 def _choice(item: Conversation) -> tuple[bool, str] | None:
@@ -287,8 +287,8 @@ def grouped(settings: Iterable[Setting], by: Iterable[str] = (), but: Iterable[s
 class Count(Counter[str]):
     """Counts for a setting: `items`, their `tokens`, `failed` (of which `too_long`), and `done` (of which `right`).
 
-    It also counts each kind of error, `empty` answers, choices with `no_letter`, items that `looked` for messages, and
-    `hits`.
+    It also counts each kind of error, `empty` answers, choices with `no_letter`, items that retrieve messages
+    (`looked`), and those that find the preference (`hits`).
     """
 
     @property

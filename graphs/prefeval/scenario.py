@@ -76,7 +76,7 @@ class PrefEvalOptions(RecipeOptions):
         "0.5 with conflict. Repeatable.",
     )
     extra: FilledAxis[FromZero] = Field(
-        (0,), description="Number of further preferences of other topics, spread over the turns. Repeatable."
+        (0,), description="Number of further preferences on other topics, spread over the turns. Repeatable."
     )
     conflict: bool = Field(
         False, description="Play three arms: the preference alone, after an agreeing one, and after a conflicting one."
@@ -127,7 +127,7 @@ class PrefEvalScenario(Scenario):
         token_limit: The requested length in tokens; 0 if the length was given in turns.
         counter: The name of the token counter.
         position: The share of the distractors that come before the preference.
-        extras: Explicit preferences of other topics, spread evenly; in the conflict setting, the other preference,
+        extras: Explicit preferences on other topics, spread evenly; in the conflict setting, the other preference,
             which comes first.
         arm: The arm of the conflict setting; empty for items outside this setting.
         retrieved: The number of messages that rag retrieves; 0 for other methods.
@@ -232,7 +232,7 @@ def folded(
 
 
 def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
-    """Return the lines that state a preference: its fixed dialogue, or its sentence and the model's reply, if any."""
+    """Return the lines that state a preference: its fixed dialogue, or its sentence and any reply to it."""
     if pair.talk:
         return [Line(role=line.speaker, content=line.content) for line in pair.talk]
     said = [Line(role="user", content=pair.preference)]
@@ -254,9 +254,9 @@ def utterances(lines: list[Line]) -> list[Utterance]:
 def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
     """Yield preferences and ranges of unrelated turns, in order.
 
-    Further preference j of m comes after round(j n / (m + 1)) turns. If it is at the position of the item's own
-    preference, it comes after it. In the conflict setting, however, the other preference is at the start of the
-    conversation and always comes first, so that the item's own preference is the later and valid one.
+    Further preference j of m comes after round(j n / (m + 1)) turns. If a further preference is at the position of the
+    item's own preference, it comes after the item's own. In the conflict setting, however, the other preference is at
+    the start of the conversation and always comes first, so that the item's own preference is the later and valid one.
     """
     n, extras = scenario.turns, scenario.extras
     own = (round(position * n), scenario.pair)
@@ -385,7 +385,7 @@ class _Others:
         self._source = source
 
     def drawn(self, pair: PreferencePair, count: int, draw: random.Random, setting: str) -> tuple[PreferencePair, ...]:
-        """Return `count` preferences of other topics. A larger count begins with the same preferences."""
+        """Return `count` preferences on other topics. A larger count adds preferences after the same ones."""
         if not count:
             return ()
         others = [each for topic, pairs in self._by_topic.items() if topic != pair.topic for each in pairs]
@@ -412,7 +412,7 @@ class _Others:
 
 
 def _stripped(pair: PreferencePair, task: Task) -> PreferencePair:
-    """Return the pair without fields that its task does not use, so that equal items have equal ids."""
+    """Return the pair without the fields that the task does not use, so that equal items have equal ids."""
     unused = {"conflicting": "", **({} if task == "classification" else {"options": ()})}
     return pair.model_copy(update=unused)
 
@@ -468,7 +468,7 @@ class Distractors:
 
         Args:
             most: The token limit.
-            taken: The number of tokens of other content.
+            taken: The number of tokens of the content that is needed besides these turns.
             what: A description of this content, for error messages.
 
         Raises:

@@ -1,6 +1,6 @@
 """Generation of new pairs for PrefEval, exported as files that PrefEval reads (see `docs/prefeval-pairs.md`).
 
-A graph writes and filters a topic's pairs; exports and tables present them.
+The recipe's graph writes and filters a topic's pairs; its exports and tables present them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def drafts_in(episode: Episode) -> list[Draft]:
 
 
 def written_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Iterator[Talk]:
-    """Yield a pair's texts, then its dialogues. All are texts that a model has written and nobody speaks.
+    """Yield a pair's separate texts, then its dialogues. A model wrote all of them; no roles spoke the dialogues.
 
     Args:
         draft: The pair.
@@ -189,13 +189,13 @@ def _stages(reached: int) -> Pivot:
 
 
 def _place(draft: Draft) -> int:
-    """Return the index of the column of the stage that dropped a draft. Drafts dropped by people have index 0."""
+    """Return the index, among the stages' columns, of the stage that dropped a draft; 0 if a person dropped it."""
     stage = _STAGE_OF.get(draft.dropped, "written")
     return [*_COLUMNS].index(stage if stage in _COLUMNS else "forms")
 
 
 class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
-    """New pairs of preference and question for prefeval, written, filtered and put into every form."""
+    """New pairs of a preference and a question for prefeval, written, filtered and put into every form."""
 
     name = "prefeval-pairs"
     roles = {
@@ -304,7 +304,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         return Outline([Span(title, "heading")], [_outlined(draft) for draft in (*left, *dropped)])
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return tables of the pairs left after each stage by topic, and of the reasons why others were dropped."""
+        """Return a table of the pairs left after each stage, by topic, and one of the reasons for dropping pairs."""
         done = (episode for episode in episodes if episode.state == "done")
         first = next(done, None)
         if first is None:

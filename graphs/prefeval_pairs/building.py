@@ -1,6 +1,6 @@
 """The nodes that write pairs call by call, filter and select them, and write every form (PrefEval, section A.13).
 
-Pairs that a person has selected are not filtered. Results that a draft already has are not requested again.
+Pairs that a person has selected are not filtered. A result that a draft already has is not requested again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PairsState(TypedDict, total=False):
 
     Attributes:
         written: The drafts as written or given.
-        calls: The result of each call for new pairs: the number of `pairs`, and of `unparsed` replies.
+        calls: For each call for new pairs, the number of `pairs` in the reply and of `unparsed` replies (0 or 1).
     """
 
     written: Annotated[list[dict[str, Any]], joined]
@@ -106,7 +106,7 @@ async def check(state: PairsState, scene: Scene) -> Update:
 
 
 async def answer(state: PairsState, scene: Scene) -> Update:
-    """Measure the violation rate: the share of models' answers without the preference that contradict it."""
+    """Measure the violation rate: the share of answers by models unaware of the preference that contradict it."""
     scenario: PairsScenario = scene.scenario
     judged = still_in(state, lambda draft: not draft.chosen)
     asked = {at: draft for at, draft in judged.items() if draft.violation_rate is None}

@@ -112,7 +112,7 @@ class PairsScenario(EmbeddedScenario):
         rated: The rater's examples.
         personas: The personas that may state a preference.
 
-    All other attributes have the meaning of the options of the same name.
+    All other attributes have the same meaning as the options with the same names.
     """
 
     topic: PairTopic

@@ -18,14 +18,14 @@ from dialoom.graphs.outcome import USER, Outcome
 from dialoom.graphs.reporting.table import Table
 
 SAMPLE_WORDS = 7_012
-"""Number of words in a sample, split at white space. It is the size of the smallest corpus in the comparison of LAPS.
+"""Number of words in a sample, split on whitespace: the size of the smallest corpus in the LAPS paper's comparison.
 """
 
 SAMPLES, SEED = 100, 42
-"""Number of samples for each metric, and the seed of the samples."""
+"""Number of samples for each metric, and the seed with which they are drawn."""
 
 MOST_COMPARED = 2_000
-"""Maximum number of texts that Self-BLEU compares. If there are more, a sample is drawn."""
+"""Maximum number of texts that Self-BLEU compares. If there are more texts, a sample is drawn."""
 
 _ORDERS = (1, 2, 3, 4)
 _ROOM = 2**62
@@ -40,7 +40,7 @@ class LexicalDiversity:
 
     Attributes:
         texts: Number of texts.
-        words: Number of words, split at white space (`published`) or as runs of letters and digits (`varied`).
+        words: Number of words: split on whitespace (`published`), or sequences of letters and digits (`varied`).
         dist_1: Share of distinct words among all words, 0 to 1. This and the next three figures are `None` if there is
             nothing to measure.
         dist_2: Share of distinct pairs of words among all pairs.
@@ -189,8 +189,8 @@ def _coded(grams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64
 def _brevity(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return BLEU's brevity penalty.
 
-    It is below 1 if the other text with the nearest length is longer. If two texts are equally near, the shorter one
-    counts.
+    The penalty is below 1 if, of the other texts, the one whose length is nearest is longer. If two lengths are equally
+    near, the shorter text counts.
     """
     counted = Counter(lengths.tolist())
     known = np.array(sorted(counted))
@@ -239,7 +239,7 @@ class Opening:
 
     Attributes:
         position: The scenario's position in the plan.
-        task: The task, as a text.
+        task: The task, as text.
         text: The message.
         times: The number of times that the conversation has been played again.
     """

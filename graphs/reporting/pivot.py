@@ -36,8 +36,7 @@ class Column:
             outcomes.
         show: `estimate`: the mean with its 95 % interval and n. `mean`: the mean alone. `count`: the number of true
             values.
-        counted: The scenarios that contribute, for the drill-down from a figure; `None` if this is decided by a
-            function.
+        counted: The scenarios that contribute, for the drill-down from a figure; `None` if a function selects them.
         scale: The lowest and the highest possible value.
         parts: For a ratio: a function that returns a scenario's parts of both sums. If the first part is unknown
             (`None`), the ratio is undefined.
@@ -228,7 +227,7 @@ def tabulate(
 
 
 class _Filled:
-    """A pivot with the tallies of its cells."""
+    """A pivot, with a tally for each cell of its table."""
 
     def __init__(self, pivot: Pivot, unit: str | None) -> None:
         self._pivot = pivot
@@ -309,7 +308,7 @@ class _Filled:
 
 
 class _Cell:
-    """The tally of one column in one row."""
+    """A tally of the values of one column in one row."""
 
     def __init__(self, judged: bool) -> None:
         self.tally = Tally(judged=judged)
@@ -380,11 +379,13 @@ class _Cell:
 MOST_VALUES = 12
 """Maximum number of values of a facet with a default table.
 
-With more, the values identify scenarios rather than groups.
+If there are more values, they identify scenarios rather than groups.
 """
 
 MOST_NUMBERS = 5
-"""The same maximum for a facet of numbers, such as an age. Tables by many single numbers are seldom useful."""
+"""The same maximum for a facet of numbers, such as an age. Tables with a row for each of many numbers are seldom
+useful.
+"""
 
 _NUMBER = re.compile(r"-?\d+([.,]\d+)?")
 _SILENT = "No score at all: {metrics}. A check scores no conversation for which it returns None."
@@ -461,7 +462,7 @@ def _rank(value: str) -> tuple[bool, float, str]:
 
 
 class _Group:
-    """All metrics of some scenarios."""
+    """A group of scenarios, with tallies of all their metrics."""
 
     def __init__(self, unjudged: Collection[str]) -> None:
         self._unjudged = unjudged

@@ -36,7 +36,7 @@ _BRACKETS = "In brackets: 95 % intervals."
 
 
 def is_about_intervals(note: str) -> bool:
-    """Return whether a note of a table only explains intervals, without a statement about the figures."""
+    """Return whether a note of a table only explains intervals and states nothing else about the figures."""
     return note == TRIALS_COUNT_ONCE or note.startswith(_BRACKETS)
 
 
@@ -136,11 +136,11 @@ class Tally:
         """Return the mean with its interval; `None` without observations.
 
         For verdicts, the interval is Wilson's score interval (E. B. Wilson, JASA 22, 1927), whose width is above 0 even
-        for shares of 0 and 1. In its computation, all trials of one scenario count once, because they are not
-        independent. For scores, the interval is the percentile bootstrap of their mean: people are resampled, and all
-        scores of a person stay together. People with the same number and sum of scores are of the same kind, and a
-        multinomial distribution gives how often each kind occurs in a resample. The generator's seed is fixed, so that
-        equal scores give equal intervals.
+        for shares of 0 and 1. In the computation of this interval, all trials of a scenario count once, because they
+        are not independent. For scores, the interval is the percentile bootstrap of their mean: people are resampled,
+        and all scores of a person stay together. People with the same number and sum of scores are of the same kind,
+        and a multinomial distribution gives how often each kind occurs in a resample. The generator's seed is fixed, so
+        that equal scores give equal intervals.
         """
         if not self.n:
             return None
@@ -272,7 +272,7 @@ def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float 
 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
-    """Return the means of resamples of people, who are given as counts by the number and the sum of their scores."""
+    """Return the means of resamples of people, who are given as counts, by the number and the sum of their scores."""
     import numpy as np  # slow to import, and not needed to read a run
 
     sorts = sorted(people)

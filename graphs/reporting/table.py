@@ -22,7 +22,7 @@ EMPTY = "(empty)"
 """The text that is shown for an empty value of a facet."""
 
 CONSTANT = "†"
-"""The mark of a figure whose scores are all equal."""
+"""The mark of a figure for which a judge gave only equal scores."""
 
 DOUBTFUL = "‡"
 """The mark of a figure whose judge fails a health check. A note of the table gives the reasons."""
@@ -49,7 +49,7 @@ class FacetColumn:
 
     Attributes:
         name: The facet.
-        values: The facet's values by the column's texts, if the two differ.
+        values: A mapping from the column's texts to the facet's values, if they differ.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Counted:
         metric: The scenarios have a score of this metric or, if `status` is set, a judgement with that status.
         target: The role whose messages were judged.
         status: The scenarios have a judgement with this status, such as `unparsed`, instead of a score.
-        by_turn: Whether the judgement is of a turn or of the whole outcome; `None` for both.
+        by_turn: Whether the judgement is of a turn rather than of the whole outcome; `None` for either.
         state: The state of the scenarios: `done` or `failed`.
         ended_by: The reason why the scenarios ended.
         is_judged: Whether the scenarios have any judgement.
@@ -194,7 +194,7 @@ class Table:
     judged: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def shown(self, row: Sequence[Cell]) -> Iterator[tuple[Cell, str]]:
-        """Yield the cells of a row as they are shown, each with a title that ends in `%` if the cell is a fraction."""
+        """Yield the cells of a row as shown, each with its column's title. Titles of fractions end in `%`."""
         shares = next((self.shares[cell] for cell in row if isinstance(cell, str) and cell in self.shares), ())
         for cell, column in zip(row, self.columns, strict=True):
             is_named = isinstance(cell, str) and cell in self.shares
@@ -258,7 +258,7 @@ def _group(row: Sequence[Cell]) -> tuple[str, ...]:
 Style = Literal["plain", "heading", "user", "assistant", "note", "new"]
 
 Kind = Literal["line", "step", "option", "branch"]
-"""The kind of a part of an outline. It decides how the part is drawn in a tree.
+"""The kind of a nested outline, which decides how the outline is drawn in a tree.
 
 Steps follow each other. The options of a step are drawn side by side within it. At a fork, the branches are drawn side
 by side after the step.
@@ -275,7 +275,7 @@ class Span:
 
 @dataclass(slots=True)
 class Outline:
-    """A line and its nested lines.
+    """A line of text with the outlines nested below it.
 
     Attributes:
         spans: The pieces of the line.
@@ -305,7 +305,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """A straight line y = intercept + slope * x, with a label."""
+    """A straight line y = intercept + slope * x, and its label."""
 
     intercept: float
     slope: float
@@ -448,10 +448,10 @@ class Facet:
         splits: Whether exports may be split into train and test by this facet, so that all scenarios of a value are on
             one side.
         unit: The plural name of its values, e.g. `people`, if they are the units of confidence intervals.
-        tells_length: Whether it is a number that grows with the length of the conversation. Workers then start with the
-            longest conversations.
+        tells_length: Whether the facet is a number that grows with the length of the conversation. If so, workers start
+            with the longest conversations.
         in_sequence: Whether scenarios with the same value, such as a person's conversations, are played one after
-            another in plan order. A player that keeps state may then remember earlier conversations.
+            another in plan order, so that a player that keeps state may remember earlier conversations.
     """
 
     name: str
