@@ -1,4 +1,8 @@
-"""Access control: only browsers admitted by the printed token, the studio's own host names, and its own pages."""
+"""Access control: which requests the studio accepts.
+
+A request is accepted only if its browser was admitted by the printed token, it is sent to one of the studio's own host
+names, and it comes from one of the studio's own pages or opens a page by its address or a link.
+"""
 
 from __future__ import annotations
 
@@ -87,8 +91,7 @@ class AccessControl:
         application: The application behind it (ASGI).
         keys: The token and the cookie of admitted browsers.
         port: The port that the studio listens on.
-        names: The studio's host names besides those of loopback; if `is_remote`, any numeric address is accepted as
-            well.
+        names: The studio's host names besides those of loopback; if `is_remote`, every IP address is accepted as well.
         is_remote: Whether other machines may connect.
     """
 
@@ -110,7 +113,7 @@ class AccessControl:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         is_read = scope["type"] == "http" and scope["method"] in READING
         if not self._is_own_host(headers.get("host", "")):
-            await _refuse(scope, send, 421, "Misdirected", "The studio does not answer under this host name.")
+            await _refuse(scope, send, 421, "Misdirected", "The studio does not accept requests for this host name.")
         elif not self._is_own_page(headers, is_read):
             await _refuse(
                 scope,
@@ -122,7 +125,7 @@ class AccessControl:
         elif scope["type"] == "http" and scope["method"] == "GET" and (token := _token(scope)) is not None:
             await self._exchange(scope, send, token, headers)
         elif not self._is_let_in(headers):
-            await _refuse(scope, send, 403, "Access needed", _STRANGER.format(path=_path(scope)))
+            await _refuse(scope, send, 403, "Access denied", _STRANGER.format(path=_path(scope)))
         else:
             await self._application(scope, receive, _with_headers(send))
 

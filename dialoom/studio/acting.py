@@ -24,7 +24,7 @@ Action = Callable[[Stepper, Callable[[Stop], None]], Awaitable[Stepper]]
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A position: a branch and the number of a checkpoint; `None` means the branch's current checkpoint."""
+    """A position: a branch and a checkpoint's number; `None` as number means the branch's current checkpoint."""
 
     branch: str = "main"
     number: int | None = None

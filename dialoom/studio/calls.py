@@ -17,11 +17,11 @@ from .parts import element, folded, on_opening, text, verbatim
 from .wording import many
 
 _SAME = 4
-"""A first request with more messages than this is shortened to the first message and the last two."""
+"""A first request with more messages than this is shortened to the first two messages and the last two."""
 
 
 def figures(call: Mapping[str, Any]) -> str:
-    """Return the figures of a call: tokens, tokens from the provider's cache and of reasoning, cost, time, attempts."""
+    """Return a call's figures: its tokens, those among them that are cached or reasoning, cost, time and attempts."""
     tokens = ["?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens")]
     parts = ["tokens unknown" if tokens == ["?", "?"] else f"{' + '.join(tokens)} tokens"]
     parts += [f"{call[f'{kind}_tokens']:,} {kind}" for kind in ("cached", "reasoning") if call[f"{kind}_tokens"]]
@@ -47,7 +47,7 @@ def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[s
         text("div", " · ".join(parts), "quiet small")
         text("div", figures(call), "quiet small number")
         request(shown)
-        text("div", "answered", "label")
+        text("div", "reply", "label")
         reply(call)
 
     on_opening(part, fill)

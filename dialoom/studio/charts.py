@@ -206,7 +206,7 @@ def height_of(rows: int) -> int:
 
 
 def counts_of(tables: Sequence[Table]) -> Counts:
-    """Return the number of values behind each mean, unless equal means have different numbers."""
+    """Return the number of values of each mean, by the mean; equal means with different numbers are left out."""
     found: dict[float, set[int]] = {}
     for table in tables:
         for row in table.rows:
@@ -224,5 +224,5 @@ def _value(y: float | None, low: float | None, high: float | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape a text so that nothing in it is a placeholder or a style of the library."""
+    """Replace the characters of a text that the library would read as a placeholder or a style."""
     return text.replace("{", "(").replace("}", ")").replace("|", "/")

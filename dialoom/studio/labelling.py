@@ -91,7 +91,7 @@ def go_on(view: View, after: int | None) -> None:
     """Add a link to the next conversation to label."""
     with element("div", "row-of"):
         if after is None:
-            text("span", "You have labelled all that follow in this list.", "quiet small")
+            text("span", "You have labelled all later conversations in this list.", "quiet small")
         else:
             link(
                 "Next to label →",
@@ -241,8 +241,8 @@ class JudgementBox:
         """Add the annotator's labels of judgements that belong only to an earlier conversation."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
-            summary = f"{many(count, 'label')} of yours for judgements that only an earlier conversation has"
-            text("p", f"{summary}: not counted while this conversation is the outcome.", "quiet small")
+            labels_left = f"{many(count, 'label')} that you gave to judgements of an earlier conversation only"
+            text("p", f"Not counted while this conversation is the outcome: {labels_left}.", "quiet small")
 
     def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
         judgement = item.judgement
@@ -366,7 +366,7 @@ def lacks_its_judgements(view: View) -> bool:
     with element("div", "problem stack", role="alert"):
         text("div", f"{view.run.name} has no judgements named {requested!r:.80}.")
         with element("div", "row-of"):
-            text("span", "The existing sets are:" if known else "The run has no judgements:")
+            text("span", "The existing sets are:" if known else "The run has no judgements yet:")
             for name in known:
                 link(name, view.here({**view.query, "judging": name, "page": None}), "chip")
             link(

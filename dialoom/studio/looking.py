@@ -38,7 +38,7 @@ class Looked:
         stop: The current stop; `None` if nothing was played yet.
         line: The numbers of this branch's checkpoints, from its beginning to its end.
         outcome_branch: The branch that the scenario's outcome comes from; `None` if it has none yet.
-        asked: The requests of the next step, or why they are unknown.
+        asked: The requests of the next step, or the reason why they are unknown.
         parsed: Parsed structured replies, by the calls' rows.
         recorded: The recorded replies of the next step, if it was played, by `NextRequest.name`.
         outcome: The conversation's outcome at this place.

@@ -106,4 +106,4 @@ def _ensure_library() -> None:
     try:
         import_module("nicegui")
     except ModuleNotFoundError as error:
-        raise RunError(f'the studio is an extra ({error.name} is missing): pip install "dialoom[studio]"') from error
+        raise RunError(f'the studio needs {error.name}, but it is missing: pip install "dialoom[studio]"') from error

@@ -265,7 +265,7 @@ def _judged(
 
 
 _ROW, _COLUMN, _MARGIN = 28, 16, 11
-"""Sizes in pixels."""
+"""Sizes of the drawn tree in pixels: the height of a row, the width of a column, and the margin."""
 
 _SHOW_HERE = """
 const list = document.querySelector(".history"), here = list?.querySelector("[aria-current]");

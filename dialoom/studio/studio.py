@@ -18,7 +18,8 @@ from .watching import Reports, Watch
 _WAITED = 1.0
 """Maximum seconds that a page waits for the health of a run's judges; if it takes longer, a later page shows it."""
 _LOOKED_AT = 25
-"""The number of scenarios read to find differing facets: once from the beginning and once from the whole plan."""
+"""To find the facets that differ, this many scenarios are read from the beginning of the plan, and as many spread
+evenly over the whole plan."""
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ _SHARE = 10
 _WINDOW = 60.0
 """Seconds over which rates are computed."""
 _SOON = 3.0
-"""Seconds before the first rate is shown."""
+"""Seconds of watching after which the first rate is shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ _PLAYED = f"state != '{_PENDING}'"
 def counted(
     table: Table, row: Sequence[object], column: str, choices: Choices, label: str = "", where: str = ""
 ) -> Mapping[str, str] | None:
-    """Return the query that selects the conversations behind a figure; `None` if they are not known.
+    """Return the query that selects the conversations from which a figure was computed; `None` if it is not known.
 
     Args:
         table: A table of the report.

@@ -69,7 +69,7 @@ def test_request_shows_what_is_new_in_it(made_once: MadeOnce, serve: Serve, brow
     expect(new.last).to_have_text(run.conversation(1).messages[2].line.content)
     expect(fourth.get_by_text(re.compile("messages? unchanged"))).to_be_visible()
     side = page.locator("aside")
-    side.get_by_text("assistant, at first").click()
+    side.get_by_text("First request to assistant").click()
     expect(side.locator(".asked").first).to_contain_text("system")
 
 

@@ -232,7 +232,7 @@ def _about(shown: Conversation) -> None:
 
 
 def _in_a_line(value: Any) -> Any:
-    """Join several short texts into one, without their names."""
+    """Join the values of a mapping, if all are strings, into one string without their keys."""
     if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
         return ", ".join(dict.fromkeys(each for each in value.values() if each))
     return value
@@ -254,7 +254,7 @@ def _shown_to(view: View, shown: Conversation) -> None:
     with element("section", "card"):
         text("h2", "Initial prompts")
         for role, call in first.items():
-            call_fold(view.run.run, f"{role}, at first", call, None)
+            call_fold(view.run.run, f"First request to {role}", call, None)
 
 
 def _calls(view: View, shown: Conversation) -> None:

@@ -174,8 +174,8 @@ class StepPage:
 
     def _not_begun(self, seen: Looked) -> None:
         with card("No steps yet"):
-            explanation = "“Begin” does not call a model. For an imported conversation, its lines become the steps."
-            text("p", f"The file has no step of this conversation. {explanation}", "quiet")
+            explanation = "“Begin” calls no model; the lines of an imported conversation become its steps."
+            text("p", f"The file contains no steps of this conversation yet. {explanation}", "quiet")
             if not seen.closed:
                 button("Begin", lambda: self.act(acting.begin, Spot()), "button primary")
 
@@ -207,7 +207,7 @@ class StepPage:
                         ui.link(f"Compare {self.place.branch} with this branch", target).classes("small")
 
     def _moves(self, seen: Looked) -> None:
-        """Add the buttons for back and forward, which play nothing, and the buttons for next, to the end and until."""
+        """Add the buttons that go back and forward without playing, and those that play the next step or to the end."""
         with element("div", "row-of moves", role="toolbar", aria_label="Moves"):
             for words, number in (("← Back", seen.neighbour(-1)), ("Forward →", seen.neighbour(1))):
                 if number is None:
