@@ -5,7 +5,7 @@
     print(run.report())
 
 The five folders beside this package at the repository's root (`runs`, `graphs`, `roles`, `prompts`, `personas`) are
-linked into it, so they are imported, installed and documented under one name: `dialoom.runs`, `dialoom.graphs`, ...
+linked into it, so they are imported, installed and documented as parts of it: `dialoom.runs`, `dialoom.graphs`, ...
 Names are imported when they are first used, so `import dialoom` is fast.
 """
 

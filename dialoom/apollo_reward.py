@@ -1,4 +1,4 @@
-"""APOLLO's reward for trainers: the accuracy of a model's calls, unweighted (the paper's section 5).
+"""APOLLO's reward for trainers: the unweighted accuracy of a model's calls (section 5 of the paper).
 
 The module needs only the standard library and works as `dialoom.apollo_reward` and as a single file. TRL is given the
 function `reward`; verl is given the path of this file and the name `compute_score`. Calls are matched as in dialoom's

@@ -208,7 +208,7 @@ class ServedContext(StageRequest):
         return self._made
 
     async def stage(self, step: int) -> Stage:
-        """Return the stage for a node. A run that continues a thread takes omitted values from its first context.
+        """Return the stage for a node. In a continued thread, omitted values are those of the thread's first context.
 
         Steps are counted without the node `begin`, so that calls have the same places and seeds as in a run's file.
         """
@@ -224,7 +224,7 @@ class ServedContext(StageRequest):
             self._begun_at = begun.value["step"]
             return type(self)(**{**begun.value["said"], **self.model_dump(exclude_unset=True)})
         if "scenario" not in self.model_fields_set:
-            raise RequestError("the beginning of this thread is not known; state its scenario in the context")
+            raise RequestError("the beginning of this thread is not stored; state the scenario in the context")
         return self
 
     def _memory(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The Jinja2 sandbox for expressions and prompts from users and strangers. This module is below all layers.
 
-Jinja2's own sandbox keeps a template away from Python's internals, but not from `"a" * 10**9`. Here time and memory are
-bounded by the length of the template and the size of its values: operators work on numbers of limited size, no filter
+Jinja2's own sandbox prevents access to Python's internals, but not a result such as `"a" * 10**9`. Here time and memory
+are bounded by the length of the template and its values: operators work on numbers of limited size, no filter
 or method repeats or pads a string, and assignments, macros and ranges, which could multiply the output, are not
 available. Constants are computed while the template is rendered, where these limits apply, and never while it is
 compiled.

@@ -126,7 +126,7 @@ def _awaited(work: Future[Result], control: Control) -> Result:
         except DialoomError as error:  # for example, stopped before anything was saved
             if interrupt is not None:
                 raise interrupt from error
-            # The message is complete; the frames of threads and the event loop, and the cause, would only distract.
+            # The message suffices, so a traceback through threads and the event loop, and the cause, are left out.
             raise error.with_traceback(None) from None
         if interrupt is not None:
             raise interrupt

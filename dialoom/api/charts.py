@@ -75,7 +75,7 @@ def chart(
 
 
 def _estimates(frame: pandas.DataFrame, names: Sequence[str], groups: Sequence[str]) -> _Found:
-    """Return the mean of each column by group, in the order of the rows."""
+    """Return the estimated mean of each column for each group, with groups in the order of the frame's rows."""
     if missing := [each for each in (*names, *groups) if each not in frame.columns]:
         raise RunError(f"the frame has no column {missing[0]!r}; it has {', '.join(map(str, frame.columns))}")
     units: list[Hashable] = [*frame["id"]] if "id" in frame.columns else [None] * len(frame)
@@ -96,7 +96,7 @@ def _estimates(frame: pandas.DataFrame, names: Sequence[str], groups: Sequence[s
 
 
 def _estimate(cells: Sequence[tuple[float, Hashable]]) -> Estimate | None:
-    """Return the mean of values, each paired with its unit; if all values are 0 or 1, they count as verdicts."""
+    """Return the estimated mean of values, each paired with its unit; if all are 0 or 1, they count as verdicts."""
     tally = Tally()
     are_verdicts = all(value in (0, 1) for value, _ in cells)
     for value, unit in cells:
@@ -112,7 +112,7 @@ def _bars(found: _Found, names: Sequence[str], groups: Sequence[str], title: str
 
 
 def _lines(found: _Found, names: Sequence[str], over: str, title: str) -> Chart:
-    """Return a chart with a line for each column and group. The last part of an estimate's key is its x value."""
+    """Return a chart with a line for each column and group. The last part of each key in `found` is the x value."""
     lines: dict[str, dict[float, Estimate | None]] = defaultdict(dict)
     for (*key, place), by_name in found.items():
         if not isinstance(place, int | float) and not hasattr(place, "__float__"):

@@ -53,7 +53,7 @@ async def areplay(
         trust: Whether to trust the code and the addresses that the case refers to.
 
     Returns:
-        The result. `is_same` tells whether the conversation took the recorded path or, with live roles, whether the
+        The result. `is_same` tells whether the conversation had the recorded steps or, with live roles, whether the
         judgements are the recorded ones.
 
     Raises:
@@ -132,7 +132,7 @@ def require_of_replay(
     if played.outcome is None:
         raise RunError(f"the case could not be played to its end: {'; '.join(played.departures)}")
     if not played.live:
-        raise RunError("requirements apply to roles that reply again, but no role did", setting="live")
+        raise RunError("requirements need a role that replies again; name at least one in 'live'", setting="live")
     parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
     return check_outcome(_episode(played), played.recipe, played.bindings.by_role, parsed, is_confident, allow)
 
@@ -144,7 +144,7 @@ def _episode(played: ReplayResult) -> Episode:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An expectation of scores; see `expect`.
+    """An expectation about the scores of a run or a replay; see `expect`.
 
     Example:
         >>> scored = dialoom.expect(dialoom.open_run("run.db"), allow=["offline"]).metric("task_completion")
@@ -169,11 +169,11 @@ class Expectation:
     is_confident: bool = False
 
     def metric(self, name: str) -> Expectation:
-        """Return an expectation of one metric, such as `resolved` or `tone (assistant)`."""
+        """Return an expectation about one metric, such as `resolved` or `tone (assistant)`."""
         return changed(self, name=name)
 
     def pass_k(self, k: int) -> Expectation:
-        """Return an expectation of pass^k: the probability that k trials of a scenario all succeed."""
+        """Return an expectation about pass^k: the probability that k trials of a scenario all succeed."""
         return changed(self, k=k)
 
     def confident(self) -> Expectation:
@@ -181,7 +181,7 @@ class Expectation:
         return changed(self, is_confident=True)
 
     def at_least(self, bound: float) -> Expectation:
-        """Expect that the mean (of verdicts, the share of true ones, 0 to 1) is at least `bound`.
+        """Check that the mean is at least `bound`. The mean of verdicts is the share that is true, from 0 to 1.
 
         Raises:
             AssertionError: If the expectation is not met; the message contains the value, the reason and the worst
@@ -191,11 +191,11 @@ class Expectation:
         return self._expected(">=", bound)
 
     def at_most(self, bound: float) -> Expectation:
-        """Expect that the mean is at most `bound`; the same errors are raised as by `at_least`."""
+        """Check that the mean is at most `bound`; the same errors are raised as by `at_least`."""
         return self._expected("<=", bound)
 
     def not_worse_than(self, baseline: RunReader | PathLike) -> Expectation:
-        """Expect that the metric (every metric, if none is given) is not significantly lower than in another run.
+        """Check that the metric (every metric, if none is given) is not significantly lower than in another run.
 
         Raises:
             AssertionError, RunError: In the same cases as `at_least`. Apart from the role under evaluation, the two
@@ -241,7 +241,7 @@ def expect(
     judging: str | None = None,
     where: str | None = None,
 ) -> Expectation:
-    """Return an expectation of a run's or a replay's scores, for tests; `AssertionError` is raised if it is not met.
+    """Return an expectation about a run's or a replay's scores, for tests; its checks raise `AssertionError`.
 
     Example:
         >>> expected = dialoom.expect(dialoom.open_run("run.db"), allow=["offline"])

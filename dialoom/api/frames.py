@@ -161,7 +161,7 @@ def _offline(run: RunFile, judging: str | None) -> str | None:
 
 
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe's own values as columns. A name that is taken is prefixed by its kind, as in `facet.number`."""
+    """Return a recipe's values by column. If a name is taken, the kind is put in front of it, as in `facet.number`."""
     return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
 
 

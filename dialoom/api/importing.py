@@ -82,14 +82,14 @@ async def aimport_transcripts(
             PersonaLens release, inspect_ai logs; see `docs/transcripts.md`.
         path: The run's file; if it exists, the conversations that it does not have yet are added.
         study: A study. Its judges and checks can score the conversations, and its user can continue them.
-        reader: A reader for a format of your own: a function from a path to numbered rows, or
+        reader: A reader for a format of your own: a function that takes a path and returns numbered rows, or
             `path/to/file.py:function`.
         broken: `refuse` imports nothing if a row is broken; `skip` leaves broken rows out. No row is repaired.
         **settings: Who plays the roles when a conversation is continued, as for `play`.
 
     Raises:
         DataError: If a row is broken, or the file cannot be read.
-        RunError: If `path` holds another run, or another setting is wrong.
+        RunError: If `path` holds a run of another recipe, or a setting is wrong.
         StoppedError: If the import was stopped while the rows were checked; nothing is imported.
     """
     if broken not in ("refuse", "skip"):

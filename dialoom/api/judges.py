@@ -28,7 +28,7 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
 
     Args:
         run: The run.
-        sample: The maximum number of scenarios, among those that the recipe's judging applies to; `None` for no limit.
+        sample: The maximum number of scenarios, drawn from those that the recipe can judge; `None` for no limit.
         where: Only scenarios that match this expression.
 
     Raises:
@@ -37,7 +37,7 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
     if sample is None and where is None:
         return None
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
-        raise RunError(f"sample must be a whole number from 1, got {sample!r}", setting="sample")
+        raise RunError(f"sample must be a whole number of at least 1, got {sample!r}", setting="sample")
     recipe, seed = run.recipe, run.config.seed
     found = [
         each.id
@@ -170,7 +170,7 @@ def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[
         RunError: If a name is given for several judges, two sets would have the same name, or `repeat` is less than 1.
     """
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
-        raise RunError(f"repeat must be a whole number from 1, got {repeat!r}", setting="repeat")
+        raise RunError(f"repeat must be a whole number of at least 1, got {repeat!r}", setting="repeat")
     if name is not None and len(bound) > 1:
         raise RunError(
             f"name {name!r}: the sets of several judges are named after their models; a name can be given for a "
@@ -192,7 +192,7 @@ def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[
 
 
 def together(before: Ended | None, now: Ended) -> Ended:
-    """Merge the results of judging into several sets of judgements."""
+    """Return the result of the latest work, with the scenario counts of the earlier work, if any, added to it."""
     if before is None:
         return now
     return replace(now, done=before.done + now.done, failed=before.failed + now.failed, judging=before.judging)

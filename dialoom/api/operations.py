@@ -51,7 +51,7 @@ from .tasks import (
 
 
 class Run(RunReader):
-    """A handle of a run: it reads the file at any time, as `RunReader` does, and resumes, judges and steps through it.
+    """A handle of a run: it reads the run's file as `RunReader` does, and can resume, judge and step through the run.
 
     Example:
         >>> run = dialoom.open_run("run.db")
@@ -313,7 +313,7 @@ async def ajudge(
         sample: The maximum number of scenarios to judge, drawn with the run's seed from those that the judge is asked
             about (some recipes ask about failures only). A larger number in a later call adds scenarios.
         where: Only scenarios that match this expression are judged.
-        judges: A study's file; its judges and checks score the imported conversations from now on.
+        judges: A study's file; its judges and checks score the imported conversations, also in later calls.
         recipe: The recipe, if the run was made with a recipe object.
         retry_failed: Whether failed judgings are tried again.
         **settings: The judge of each role (`models`), sampling settings, and how calls are made, as for `play`; see
@@ -411,7 +411,7 @@ async def aretry(
         scenarios: Scenarios to play again from their beginning, with new replies: ids, beginnings of ids, or places in
             the plan (from 1).
         unparsed: Whether to request new replies for judgements whose replies could not be parsed.
-        judging: The set of the unparsed judgements; by default the run's own.
+        judging: The set whose unparsed judgements are repeated; by default the run's own set.
         recipe: The recipe, if the run was made with a recipe object.
         models: Functions and graphs given as Python objects, by role.
         **calls: How calls are made; see `CallSettings`.
@@ -562,10 +562,10 @@ def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None
 
 
 def _made_folder(recipe: RecipeLike, options: Mapping[str, Any] | BaseModel | None, folder: Path) -> str:
-    """Return the folder format for which these options generate data, if any.
+    """Return the name of the folder format in which the recipe, with these options, writes the data that it generates.
 
     Raises:
-        RunError: If there is no such recipe, it has no such options, or it generates no folder.
+        RunError: If there is no such recipe, an option is wrong, or the recipe generates no data for a folder.
         OutputError: If the path exists already.
     """
     _, found = find_recipe(recipe)

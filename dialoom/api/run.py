@@ -687,15 +687,17 @@ class RunReader:
                 as `sys.stdout`, for JSON lines. An existing path is replaced when the new one is complete.
             judging: The set of judgements; by default the oldest.
             encoding: How rows are written.
-            test_share: The share of people (or of what else the recipe splits by) whose rows become a test split.
+            test_share: The share of people (or of the other units by which the recipe splits) whose rows become a test
+                split.
             options: The options of the format.
             where: Only scenarios that match this expression; see `episodes`.
             include: Additional columns of each row, besides those of its format and the scenario's `id`: `facets`,
                 `scores`.
             only: `sound`: only dialogues in which the gate found no fault; `faulty`: only dialogues with faults.
             without: Kinds of faults; dialogues with such a fault are left out.
-            license: The license in the data's card, as an identifier of the Hugging Face hub; by default `unknown`.
-            card: Whether the data's card contains statistics of the written rows; see `describe`.
+            license: The license that the dataset card states, as an identifier of the Hugging Face hub; by default
+                `unknown`.
+            card: Whether the dataset card contains statistics of the written rows; see `describe`.
 
         Returns:
             The number of rows (or files) written, by part: `all`, or `train` and `test`.

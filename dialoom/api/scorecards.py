@@ -55,7 +55,7 @@ class _Part:
         label: The assistant's model.
         path: The run's file.
         new: The run's settings, resolved.
-        settings: The same settings as `play` takes them.
+        settings: The same settings, in the form that `play` accepts.
     """
 
     system: SuiteSystem

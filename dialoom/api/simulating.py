@@ -71,9 +71,10 @@ async def asimulate(
         ... )
 
     Args:
-        people: Rows: mappings, texts (used as `description`), a pandas frame, a `datasets.Dataset`, or a file's path.
-        tasks: Rows in the same forms (a text is used as `goal`). Without tasks, each person has one conversation.
-        assistant: The assistant to test: a LiteLLM name, an async function from chat messages to text, a graph, ...
+        people: Rows: mappings, strings (used as `description`), a pandas frame, a `datasets.Dataset`, or a file's path.
+        tasks: Rows in the same forms (a string is used as `goal`). Without tasks, each person has one conversation.
+        assistant: The assistant to test: a LiteLLM name, an async function that gets chat messages and returns text,
+            a graph, ...
         path: The run's file.
         user: The model of the user; by default an offline model. With several, in a list, each conversation is played
             with each of them.

@@ -162,7 +162,7 @@ async def _ensure_players(task: OpenRun) -> None:
 
 
 async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
-    """Play conversations of a study again if their openings nearly repeat that of an earlier one with the same task.
+    """Play a study's conversations again whose openings nearly repeat the opening of an earlier one of the same task.
 
     This is done only if the study requests it. It begins when no scenario is pending, and each round is one
     transaction. Therefore, neither the order of completion nor interruptions affect which conversations are played
@@ -176,7 +176,10 @@ async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
         again = await asyncio.to_thread(lambda: repeated(_openings(store, recipe), variety.redraws, variety.similarity))
         if not again:
             break
-        note = f"played again, as their openings nearly repeated an earlier one of the same task: {len(again):,}"
+        note = (
+            "conversations played again, because their openings nearly repeated that of an earlier conversation with "
+            f"the same task: {len(again):,}"
+        )
         store.retries.scenarios(again, note)
         task.tell(Notice(note))
         task.tell(Started(store.path, "playing", len(again)))
@@ -229,7 +232,7 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
 
 
 def retry_failures(task: OpenRun, judging: str | None = None) -> None:
-    """Make failed scenarios pending again; those with too long a request only if context windows were given."""
+    """Make failed scenarios pending again; those whose request was too long, only if context windows were given."""
     again, left = task.store.retries.failed(judging, too_long=task.is_wider)
     task.tell(Retrying(failed=again, too_long=left, judging=judging))
 
@@ -254,7 +257,7 @@ async def judged_anew(
     calls: CallSettings,
     only: Collection[int] | None = None,
 ) -> Ended:
-    """Judge a run's scenarios into a set of judgements, with checked judges of its recipe or of a review.
+    """Judge a run's scenarios with the judges of its recipe or of a review, and store the judgements in one set.
 
     With `is_again`, failed judgings of the set are tried again; with `only`, only the scenarios at these positions are
     judged.
@@ -319,7 +322,7 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
         task = replace(task, recipe=recipe)
     if WithJudging.of(recipe).judging() is None:
         raise RunError(
-            f"recipe {recipe.name!r} has no separate judging, so its judgements cannot be repeated alone",
+            f"recipe {recipe.name!r} judges only while it plays, so its judgements cannot be repeated alone",
             advice=Advice("retry_scenario", "play a scenario again instead", {"path": store.path}),
         )
     models = {role: chosen.models[role] for role in WithJudging.of(recipe).judging_roles()}
@@ -531,7 +534,7 @@ def judging_graph(recipe: Recipe) -> Graph:
     """
     graph = WithJudging.of(recipe).judging()
     if graph is None:
-        raise RunError(f"recipe {recipe.name!r} has no separate judging")
+        raise RunError(f"recipe {recipe.name!r} cannot judge finished conversations")
     return graph
 
 

@@ -175,8 +175,8 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
             for key, label in labels.items():
                 item = whole.get(key, key)
                 if item not in keys or (labels is not given and len(keys) > 1):
-                    problem = f"{LABEL}{name}: {given!r:.60} does not state its item: give an object with"
-                    raise DataError(source, f"{problem} {' or '.join([*whole, *keys])}", row.line)
+                    problem = f"{LABEL}{name}: {given!r:.60} does not state which judgement it labels; give an object"
+                    raise DataError(source, f"{problem} with keys from: {', '.join([*whole, *keys])}", row.line)
                 cells[item][name] = "" if label is None else str(label)
         found += [
             LabelRow(f"{row.id}/{key}", "", row.line, tuple(by_name.get(name, "") for name in annotators))

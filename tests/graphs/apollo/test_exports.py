@@ -279,7 +279,7 @@ def test_larger_sample_of_failures_extends_a_smaller_one(tmp_path: Path) -> None
     assert seen[2:] == [FLIGHT.id]
     for wrong, message in (
         ({"where": "flow == 'music'"}, "no scenarios to judge where"),
-        ({"sample": 0}, "sample must be a whole number from 1, got 0"),
+        ({"sample": 0}, "sample must be a whole number of at least 1, got 0"),
     ):
         with pytest.raises(dialoom.DialoomError, match=message):
             run.judge(judge, name="none", **wrong)
