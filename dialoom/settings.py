@@ -184,7 +184,7 @@ def _failures(given: Any) -> Any:
     except ValueError:
         is_valid = False
     if not is_valid or isinstance(given, bool):
-        raise ValueError("a number of scenarios from 1, or a percentage from 0% to below 100% such as 5%")
+        raise ValueError("a number of scenarios of at least 1, or a percentage from 0% to below 100% such as 5%")
     return text
 
 
@@ -323,7 +323,7 @@ SessionForm: TypeAlias = Literal["user", "metadata", "headers"]
 """Where a request to a model identifies the session: in `user` (the person's id), in `metadata`, or in headers."""
 
 Synchronous: TypeAlias = Literal["normal", "full"]
-"""What a commit survives: a crash (`normal`), or also a power cut (`full`)."""
+"""The failures that a commit survives: process crashes (`normal`), or also power cuts (`full`)."""
 
 _File: TypeAlias = Annotated[Path | None, BeforeValidator(_path)]
 _Bounds: TypeAlias = Annotated[Budget | None, Strict(False)]
@@ -540,8 +540,8 @@ class ProcessSettings(LimitSettings, total=False):
         As(Annotated[str, BeforeValidator(_failures)]),
         Field(
             default=None,
-            description="Stop after this number of failed scenarios, or at this percentage of at least 20 finished "
-            "ones.",
+            description="Stop after this number of failed scenarios, or when more than this percentage of the finished "
+            "scenarios (at least 20) has failed.",
         ),
         Flag("Limits", "N|P%"),
     ]
@@ -565,7 +565,7 @@ class ProcessSettings(LimitSettings, total=False):
         Synchronous,
         Field(
             default="normal",
-            description="What a commit survives: a crash ('normal'), or also a power cut ('full').",
+            description="The failures that a commit survives: process crashes ('normal'), or also power cuts ('full').",
         ),
         Flag("Advanced", "normal|full"),
     ]

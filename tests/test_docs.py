@@ -160,7 +160,7 @@ def test_commands_of_the_first_dataset_are_played_offline(
         if line.startswith("new study"):
             study = tmp_path / "shop" / "study.toml"
             study.write_text(re.sub(r"^rows = .*$", 'file = "../tasks.csv"', study.read_text(), flags=re.MULTILINE))
-    assert "nothing was sent; --yes sends it to me/shop-dialogues" in done.stdout
+    assert "nothing was sent; --yes sends them to me/shop-dialogues" in done.stdout
     assert len(open_run("shop.db")) == 20
     assert len(text.split()) <= 900
 

@@ -58,13 +58,13 @@ def agree(
         typer.Option(
             "--judging",
             metavar="NAME",
-            help="A set of judgements; by default the run's own.",
+            help="The set of judgements to use; by default the run's own.",
             autocompletion=judgings,
         ),
     ] = None,
     where: Annotated[str | None, WHERE] = None,
     disagreements: Annotated[
-        bool, typer.Option("--disagreements", help="List the judgements whose score and labels differ instead.")
+        bool, typer.Option("--disagreements", help="Instead of kappas, list judgements with a differing label.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     is_trusted: TrustFlag = False,

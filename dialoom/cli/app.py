@@ -39,7 +39,7 @@ JudgingName = Annotated[
     typer.Option(
         "--judging",
         metavar="NAME",
-        help="A set of judgements; by default the run's own.",
+        help="The set of judgements to use; by default the run's own.",
         autocompletion=judgings,
     ),
 ]
@@ -55,7 +55,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
     """
     app = typer.Typer(
         name="dialoom",
-        help="Language models that talk to each other in roles: every step kept, every run resumable.",
+        help="Let language models in roles talk to each other. Every step is stored, and every run can be resumed.",
         epilog=OF_PLAYING,
         cls=CommandList,
         no_args_is_help=True,
@@ -90,7 +90,7 @@ def _add(app: typer.Typer, command: Callable[..., None], is_wanted: bool) -> Non
 
 
 def main() -> None:
-    """Run the command line; a user's error prints one line and exits with 2."""
+    """Run the command line; print an error that the user can correct as one line, and exit with 2."""
     arguments = sys.argv[1:]
     completed = words_so_far()
     try:
@@ -151,10 +151,10 @@ def resume(
 def retry(
     run: Run,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Failed scenarios, from their last step. The default.")
+        bool, typer.Option("--failed", help="Retry failed scenarios, from their last step. The default.")
     ] = False,
     unparsed: Annotated[
-        bool, typer.Option("--unparsed", help="Judgements whose replies could not be parsed: request new replies.")
+        bool, typer.Option("--unparsed", help="Request new replies for judgements whose replies could not be parsed.")
     ] = False,
     scenario: Annotated[
         list[str] | None,
@@ -165,7 +165,7 @@ def retry(
         typer.Option(
             "--judging",
             metavar="NAME",
-            help="The set of the unparsed judgements; by default the run's own.",
+            help="The set whose unparsed judgements are repeated; by default the run's own.",
             autocompletion=judgings,
         ),
     ] = None,
@@ -220,7 +220,7 @@ def show(
     ] = None,
     labelled_by: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="List only scenarios that this person has labelled completely; see agree."),
+        typer.Option(metavar="NAME", help="List only scenarios that this person has labelled completely."),
     ] = None,
     unlabelled_by: Annotated[
         str | None,
@@ -284,8 +284,8 @@ def judge(
         typer.Option(
             "--try",
             metavar="FILE",
-            help="Try the judge on labelled conversations, in this file or run: its health and its agreement with "
-            "people.",
+            help="Let the judge score the labelled conversations of this file or run, and print its health and its "
+            "agreement with people.",
             show_default=False,
         ),
     ] = None,
@@ -331,7 +331,7 @@ def review(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed reviews.")] = False,
     **given: Unpack[JudgeCommand],
 ) -> None:
-    """Find faults in a run's dialogues: by the current rules and, with a model, those that rules cannot detect."""
+    """Find faults in a run's dialogues by the current rules; a model, if given, looks for faults that rules miss."""
     from .playing import review_run
 
     raise typer.Exit(review_run(run, name, retry_failed, given))
@@ -356,7 +356,7 @@ def import_(
         Path | None,
         typer.Option(
             metavar="STUDY.toml",
-            help="A study whose judges, checks and simulated user the run gets.",
+            help="A study; the run uses its judges, checks and simulated user.",
             show_default=False,
         ),
     ] = None,
@@ -430,7 +430,7 @@ def report(
     ] = False,
     calibrated: Annotated[
         bool,
-        typer.Option("--calibrated", help="Also print scores calibrated with people's labels of a sample; see agree."),
+        typer.Option("--calibrated", help="Also print scores calibrated with people's labels (see 'dialoom agree')."),
     ] = False,
     labels: Annotated[
         list[Path] | None,

@@ -16,7 +16,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Play": {
         "run": "Make a run: plan it, play every scenario, record every step.",
         "resume": "Continue a run where it stopped.",
-        "retry": "Repeat what failed or was unparsed, or one scenario.",
+        "retry": "Repeat failed scenarios, unparsed judgements, or chosen scenarios.",
         "import": "Make a run from conversations recorded elsewhere.",
         "scorecard": "Run all benchmarks for one assistant or several, on one page.",
     },

@@ -1,4 +1,4 @@
-"""Shell completion: the words of the line, and values from a run's file. No code that a file refers to is executed."""
+"""Shell completion from the words of the line and a run's file. No code that the file refers to is executed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: 
 
 
 def _column(query: str, incomplete: str) -> list[str]:
-    """Read a column without the store, because importing the store would delay completion noticeably."""
+    """Read a column of the run's file with SQL alone, because importing the store would delay completion noticeably."""
     path = _run()
     if path is None:
         return []

@@ -37,7 +37,7 @@ def describe(
             "-o",
             "--out",
             metavar="DIR",
-            help="Write tables, charts and an HTML page into this folder instead.",
+            help="Write tables, charts and an HTML page into this folder, instead of printing the tables.",
         ),
     ] = None,
     card: Annotated[
@@ -52,7 +52,7 @@ def describe(
     ] = None,
     alike: Annotated[
         float | None,
-        typer.Option(metavar="COSINE", help="Minimum similarity of such texts, from 0 to 1. [default: 0.9]"),
+        typer.Option(metavar="COSINE", help="Minimum similarity for --embedder, from 0 to 1. [default: 0.9]"),
     ] = None,
     where: Annotated[str | None, WHERE] = None,
     trust: TrustFlag = False,
@@ -85,7 +85,7 @@ def push(
     yes: Annotated[bool, typer.Option("--yes", help="Upload the files; without it, they are only listed.")] = False,
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public instead of private.")] = False,
     endpoint: Annotated[
-        str | None, typer.Option(metavar="URL", help="The hub. [default: HF_ENDPOINT, or Hugging Face's]")
+        str | None, typer.Option(metavar="URL", help="The hub's address. [default: HF_ENDPOINT, or Hugging Face's]")
     ] = None,
 ) -> None:
     """Upload an exported folder to a dataset hub: only its card and the files that the card lists."""
@@ -98,6 +98,6 @@ def push(
     summary = f"{counted(len(done.files), 'files')}, {done.bytes:,} bytes, licence {done.licence}"
     if done.url is None:
         seen = "public" if public else "private"
-        say(f"{summary}: nothing was sent; --yes sends it to {repository} ({seen}, if it is created)")
+        say(f"{summary}: nothing was sent; --yes sends them to {repository} ({seen}, if it is new)")
     else:
         say(f"{summary}: sent to {done.url}")

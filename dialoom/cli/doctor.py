@@ -168,7 +168,7 @@ def examine(
 
 
 async def _largest(name: str) -> Mapping[str, int]:
-    """Return the tokens of the largest request to each role of a recipe with its default options."""
+    """Return the number of tokens of the largest request to each role of a recipe with its default options."""
     _, recipe = find_recipe(name)
     options = parsed_options(recipe, None)
     usual = WithRoles.of(recipe).roles_used(options)
@@ -238,7 +238,7 @@ def _keys() -> Check:
 async def _model(
     model: str, players: PlayerSettings, limits: Limits, largest: Mapping[str, int], is_strict: bool
 ) -> list[Check]:
-    """Check a model with a greeting and, if it answers, two requests for an object: by prompt, and by schema alone."""
+    """Check a model with a greeting and, if it answers, two requests for JSON: by prompt, and by schema alone."""
     try:
         binding = bind({_ROLE: 0.0}, model, **players).by_role[_ROLE]
         if (what := missing_key(binding)) is not None:  # checked first, because it does not need the import of LiteLLM

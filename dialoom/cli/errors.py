@@ -5,14 +5,15 @@ from __future__ import annotations
 from dialoom.errors import Advice, DialoomError
 
 EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
-"""All done; some scenarios or checks failed; wrong usage or data; stopped early, resumable; nothing to resume."""
+"""In this order: all is done; some scenarios or checks failed; wrong usage or data; stopped early and resumable;
+interrupted before there was anything to resume."""
 
 OF_PLAYING = (
     "Exit codes: 0 all done, 1 some scenarios or checks failed, 2 bad usage or data, 3 stopped early and resumable."
 )
 OF_LOOKING = "Exit codes: 0 done, 2 bad usage, configuration or data."
 OF_IMPORTING = "Exit codes: 0 done, 1 a check failed with an error, 2 bad usage or data, 130 stopped."
-OF_REQUIRING = "Exit codes: 0 every requirement is met, 1 one is not, 2 bad usage, configuration or data."
+OF_REQUIRING = "Exit codes: 0 every requirement is met, 1 a requirement is not met, 2 bad usage, configuration or data."
 OF_DOCTOR = "Exit codes: 0 all checks passed, 1 a check failed, 2 bad usage."
 OF_POOLS = "Exit codes: 0 done, 1 the writer failed, 2 bad usage or data, 3 stopped early and resumable."
 OF_STEPPING = (
@@ -20,8 +21,8 @@ OF_STEPPING = (
     "data, or a line that cannot be carried out, 3 stopped early (budget, Ctrl-C). Played steps are kept."
 )
 OF_REPLAYING = (
-    "Exit codes: 0 the same path, or with --live the same judgements or all requirements met; 1 otherwise; 2 not a "
-    "case, or bad usage."
+    "Exit codes: 0 the steps are as recorded (with --live: the judgements are as recorded, or all requirements are "
+    "met), 1 otherwise, 2 the file is not a case, or bad usage."
 )
 
 

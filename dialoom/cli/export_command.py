@@ -97,7 +97,9 @@ def _export(
     ] = None,
     judging: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A set of judgements; by default the run's own.", autocompletion=judgings),
+        typer.Option(
+            metavar="NAME", help="The set of judgements to use; by default the run's own.", autocompletion=judgings
+        ),
     ] = None,
     license: Annotated[
         str | None,
@@ -161,7 +163,7 @@ def _export(
     if test_share is not None and len(counts) > 1:
         say(_realised(counts, test_share, facet or ""), err=is_piped)
     for id_, branch in branches:
-        say(f"{id_}: from the branch {branch.name!r}, made in the step debugger", err=is_piped)
+        say(f"{id_}: taken from the branch {branch.name!r}, which was made in the step debugger", err=is_piped)
 
 
 def _realised(counts: Mapping[str, int], share: float, facet: str) -> str:

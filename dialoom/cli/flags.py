@@ -42,8 +42,8 @@ DifferentUsersFlag = Annotated[
     bool,
     typer.Option(
         "--allow-different-users",
-        help="Compute differences even if user model, user prompt or source of personas differ, which the table's "
-        "title then states.",
+        help="Compute differences even between runs whose user model, user prompt or source of personas differs; the "
+        "table's title then states it.",
     ),
 ]
 

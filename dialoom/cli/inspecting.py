@@ -271,7 +271,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
         health,
     )
     if episode.state == "pending":
-        begun = "not finished yet; shown is its current state" if episode.outcome.messages else "not begun yet"
+        begun = "not finished yet; its current state is shown" if episode.outcome.messages else "not begun yet"
         say(f"\n{scenario.id} is {begun}; continue with: dialoom resume {path}")
 
 
@@ -344,7 +344,7 @@ def _print_episode(
 
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
-    """Yield a line for each prompt's common calls, of which a scenario may have dozens."""
+    """Yield one line for all shared calls with the same prompt, because a scenario may have dozens of such calls."""
     alike: dict[tuple[str, str], list[int]] = {}
     for call in common:
         alike.setdefault((call.role, call.prompt), []).append(call.scenarios)

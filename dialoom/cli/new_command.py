@@ -66,7 +66,10 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 
 def recipe(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Lower-case words with hyphens, e.g. web-shop.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME", help="The recipe's name: lower-case words with hyphens, e.g. web-shop.", show_default=False
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="The folder. [default: NAME]", show_default=False)
@@ -98,7 +101,7 @@ def _study_command() -> Callable[..., None]:
             typer.Option(
                 "--from",
                 metavar="FILE",
-                help="Your people: CSV, JSON Lines, JSON, Parquet or YAML. The study uses its columns.",
+                help="A file of your people: CSV, JSON Lines, JSON, Parquet or YAML. The study uses its columns.",
                 show_default=False,
             ),
         ] = None,

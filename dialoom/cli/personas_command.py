@@ -64,7 +64,8 @@ def _build_command() -> Callable[..., None]:
                 "-o",
                 "--out",
                 metavar="POOL",
-                help="The pool, a JSONL file. Its run is stored beside it (.run.db); the same command continues it.",
+                help="The pool, a JSONL file. The run that makes it is stored beside it (.run.db); the same command "
+                "continues this run.",
             ),
         ],
         **given: Unpack[RunCommand],
@@ -113,7 +114,9 @@ def check(
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="profile.jsonl or personality.jsonl of the release.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="profile.jsonl or personality.jsonl of ALOE's release.", show_default=False
+        ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="POOL", help="The pool, a JSONL file.")],
 ) -> None:

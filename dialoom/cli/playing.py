@@ -97,7 +97,7 @@ def _check_same(path: Path, config: RunConfig, recipe: Recipe) -> None:
     if differing := RunReader(path).config_diff(config, recipe):
         raise RunError(
             f"{path} was made with another configuration ({'; '.join(differing)}); give the same configuration to "
-            "continue it, or another output"
+            "continue it, or another output path"
         )
 
 
@@ -302,7 +302,7 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
     """Return warnings about bounds that the run would reach before its end, and about missing prices."""
     total = estimate.total
     lines = [
-        f"--price {model}=IN,OUT would include the cost of {role}"
+        f"add --price {model}=IN,OUT to include the cost of {role}"
         for role, model, expected in estimate.by_role
         if expected.cost is None
     ]

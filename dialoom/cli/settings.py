@@ -123,7 +123,7 @@ class _Declared(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The YAML key, with underscores, and the flag without its dashes."""
+        """The YAML key; the flag consists of two dashes and this key, with hyphens in place of underscores."""
         return self.flag.name or self.name
 
     @property
@@ -343,7 +343,8 @@ def named_models(
 
     Args:
         settings: The settings from flags and a file.
-        several: The roles that several models may play, by default all roles. Other roles get the last of their models.
+        several: The roles that several models may play, by default all roles. Any other role gets the last model that
+            is given for it.
     """
     named = cast("dict[str, list[str]]", dict(settings["models"] or {}))
     every = named.pop("", [])

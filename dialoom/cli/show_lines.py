@@ -25,7 +25,7 @@ def at_message(faults: Iterable[DialogueFault], message: int) -> list[Text]:
 
 
 def of_the_rest(faults: Iterable[DialogueFault], messages: Sequence[object]) -> list[Text]:
-    """Return the faults that belong to no displayed message, with their places."""
+    """Return the faults that belong to no displayed message, each with its position."""
     return [fault_line(each, has_place=True) for each in faults if not _is_shown(each, messages)]
 
 
@@ -68,7 +68,7 @@ def _head(call: Mapping[str, Any]) -> Text:
     tokens = " + ".join("?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens"))
     parts = [f"step {call['step']}", call["model"], f"{tokens} tokens"]
     parts += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
-    parts += [f"ask {call['ask']}"] if call["ask"] > 1 else []
+    parts += [f"asked again ({call['ask']})"] if call["ask"] > 1 else []
     parts += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
     parts += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
     role = (call["role"], f"bold {_COLOURS.get(call['role'], 'magenta')}")
@@ -100,7 +100,7 @@ def bound_lines(bounds: BudgetStatus, run: str) -> list[str]:
 
 
 def budget_flags(bounds: BudgetStatus) -> str:
-    """Return the flags of `dialoom resume RUN` that enlarge the budget; in brackets if calls are left."""
+    """Return the flags of `dialoom resume RUN` that enlarge the budget, in brackets unless `max_calls` is used up."""
     budget, taken = bounds.limits.budget, bounds.spend
     if taken is None:
         return ""

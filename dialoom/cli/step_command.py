@@ -71,7 +71,11 @@ def replay(
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(metavar="ROLE=MODEL", help="Another model of a live role. Repeatable.", show_default=False),
+        typer.Option(
+            metavar="ROLE=MODEL",
+            help="A model for a live role, in place of the recorded one. Repeatable.",
+            show_default=False,
+        ),
     ] = None,
     prompts: Annotated[
         list[str] | None,

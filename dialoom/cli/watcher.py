@@ -35,7 +35,7 @@ from dialoom.runs.progress import (
     Worked,
 )
 from dialoom.settings import AT_ONCE
-from dialoom.text import duration, harmless, json_line
+from dialoom.text import counted, duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag
@@ -271,7 +271,7 @@ class Watcher:
         """Print how often each cause of failures recurred after it was printed."""
         for (_, error), times in self._failures.items():
             if times > 1 and not self._json:
-                say(f"the same error {times - 1:,} more times: {_shortened(error)}")
+                say(f"the same error {counted(times - 1, 'more times')}: {_shortened(error)}")
         self._failures.clear()
 
     def _report_unreachable(self, event: ProviderUnreachable) -> None:
@@ -316,7 +316,7 @@ class Watcher:
         return " · ".join([*self._current_progress().figures(), *self._notices()])
 
     def _notices(self) -> list[str]:
-        """Return a line for each cause of waiting, which is shown below the bar or at the end of a log line."""
+        """Return a line for each reason for waiting; the lines are shown below the bar or at the end of a log line."""
         slow = slow_calls(self.control.in_flight)
         return [
             *(f"waiting for {provider}" for provider in sorted(self._away)),

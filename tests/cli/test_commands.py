@@ -306,7 +306,7 @@ def test_unfinished_dialogue_is_shown_as_far_as_it_is(dialoom: Command, tmp_path
     dialoom("run", "personalens", "--limit", 2, "--concurrency", 1, "--max-calls", 4, "-o", "run.db", code=3)
     shown = dialoom("show", "run.db", 1).stdout
     assert shown.count("\nuser\n") == 2
-    assert "is not finished yet; shown is its current state; continue with: dialoom resume run.db" in shown
+    assert "is not finished yet; its current state is shown; continue with: dialoom resume run.db" in shown
     line = json.loads(dialoom("show", "run.db", 1, "--json").stdout)
     assert (line["state"], line["ended_by"], len(line["messages"])) == ("pending", "", 4)
     assert "is not begun yet" in dialoom("show", "run.db", 2).stdout

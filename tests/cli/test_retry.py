@@ -194,7 +194,7 @@ def test_retry_of_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: P
     (tmp_path / "own.py").write_text(_OWN)
     dialoom("run", "own.py:RECIPE", "--limit", 1, "--rounds", 1, "--verify-pairs", "-o", "run.db")
     refused = dialoom("retry", "run.db", "--unparsed", code=2)
-    assert "recipe 'own' has no separate judging, so its judgements cannot be repeated alone" in refused.stderr
+    assert "recipe 'own' judges only while it plays, so its judgements cannot be repeated alone" in refused.stderr
     assert "--scenario ID" in refused.stderr
 
 
@@ -325,7 +325,7 @@ def test_judges_are_asked_in_turn_and_repeatedly(dialoom: Command, made_once: Ma
     assert pair[-1] is None, "no kappa tells anything of two judges who never vary"
     refused = dialoom(*judging, "--name", "both", code=2).stderr
     assert "--name 'both': the sets of several judges are named after their models" in refused
-    with pytest.raises(door.DialoomError, match="repeat must be a whole number from 1, got 0"):
+    with pytest.raises(door.DialoomError, match="repeat must be a whole number of at least 1, got 0"):
         run.judge("offline/generic", repeat=0)
 
 

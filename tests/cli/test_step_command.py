@@ -142,7 +142,7 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
         ("leap", "there is no command 'leap'; 'help' lists them"),
         ("rewind 2", "there is no command 'rewind'; did you mean 'back'? 'help' lists them"),
         ("next", "main has no further steps; go back first"),
-        ("next some", "'some' is not a number of steps from 1"),
+        ("next some", "'some' is not a valid number of steps; give a whole number of at least 1"),
         ("back 99", "there are 8 steps before this one; give a number from 1 to 8"),
         ("goto 99", "there is no checkpoint '99'; the history has 0 to 8"),
         ("goto", "goto takes a checkpoint's number ('history' shows them), or a condition as for 'until'"),

@@ -413,7 +413,7 @@ def _count(text: str, default: int) -> int:
     if not text:
         return default
     if not text.isdecimal() or not int(text):
-        raise SteppingError(f"{text!r} is not a number of steps from 1")
+        raise SteppingError(f"{text!r} is not a valid number of steps; give a whole number of at least 1")
     return int(text)
 
 
