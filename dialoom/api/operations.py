@@ -18,7 +18,7 @@ from dialoom.graphs.transcript import transcripts
 from dialoom.outputs import OutputError
 from dialoom.roles.binding import bind
 from dialoom.runs.configuration.recipes import find_recipe, parsed_options
-from dialoom.runs.configuration.trust import Trust
+from dialoom.runs.configuration.trust import Trust, cast_references, changed_files
 from dialoom.runs.errors import RunError
 from dialoom.runs.preflight import CostEstimate, estimate_cost
 from dialoom.runs.progress import Control, Ended, Event, NodeMessage, Notice
@@ -534,14 +534,25 @@ async def step(
         >>> asyncio.run(refuse())
         'b1'
     """
-    async with reopened(path, recipe, models, calls) as task:
-        tell = task.tell
+    async with reopened(path, recipe, models, calls, is_stepped=True) as task:
+        tell, config = task.tell, task.store.config
 
         def notify(text: str) -> None:
             tell(NodeMessage(str(scenario), text))
 
+        players = [named for cast in config.casts for named in cast_references(cast)]
+        if changed := ", ".join(each.name for each in changed_files(players, config.code)):
+            tell(
+                Notice(
+                    f"{path}: recorded replies of the old {changed} are used; 'resample' requests replies from the new "
+                    "code"
+                )
+            )
+
         opened = Stepper.open(task.store, scenario, branch=branch, policy=task.policy, tell=notify)
         async with opened as stepper:
+            if (problem := stepper.context.problem) is not None:
+                tell(Notice(f"{problem.message}. Recorded steps can be viewed, without the scores of checks"))
             yield stepper
 
 

@@ -33,6 +33,7 @@ from dialoom.runs.configuration.trust import (
     player_references,
     recipe_references,
     server_references,
+    study_problem,
 )
 from dialoom.runs.engine import Engine, WorkList, in_thread
 from dialoom.runs.errors import RunError
@@ -111,9 +112,22 @@ async def new_run(
 
 @contextlib.asynccontextmanager
 async def reopened(
-    path: PathLike, recipe: RecipeLike | None, models: Mapping[str, ModelLike] | None, calls: CallSettings
+    path: PathLike,
+    recipe: RecipeLike | None,
+    models: Mapping[str, ModelLike] | None,
+    calls: CallSettings,
+    *,
+    is_stepped: bool = False,
 ) -> AsyncIterator[OpenRun]:
-    """Yield a run to resume; it is planned first if it was stopped before its plan was written."""
+    """Yield a run to resume; it is planned first if it was stopped before its plan was written.
+
+    Args:
+        path: The run's file.
+        recipe: The recipe, if the run was made with a recipe object.
+        models: Functions and graphs given as Python objects, by role.
+        calls: How calls are made.
+        is_stepped: Whether it is opened for a stepper, which itself refuses to call changed functions of a study.
+    """
     tell, control = watched(calls)
     given = await asyncio.to_thread(given_recipe, recipe)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given, trusted(calls, tell)) as store:
@@ -124,7 +138,8 @@ async def reopened(
             players = [named for cast in store.config.casts for named in cast_references(cast)]
             store.permit([*([] if recipe else store.recipe_references()), *players])
             found = store.recipe
-            check_study(store)
+            if not (is_stepped and store.is_planned):
+                check_study(store)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             casts = store.config.casts
             if policy.cache is not None or not missing_keys(casts):  # missing keys are reported later
@@ -443,33 +458,14 @@ def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
 
 
 def check_study(store: RunStore) -> None:
-    """Check that the functions of a run's study are unchanged since it was made; do nothing for other recipes.
+    """Check that the functions of a run's study are as when the run was made; do nothing for other recipes.
 
     Raises:
         RunError: If a file has changed or is missing, or a function that was given as a Python object is not given
             again.
     """
-    recipe = store.recipe
-    if not isinstance(recipe, Simulation):
-        return
-    if recipe.missing:
-        raise RunError(
-            f"{store.path} was created with functions that were passed as Python objects: {', '.join(recipe.missing)}; "
-            "call dialoom.simulate again with the same arguments",
-            setting="path",
-        )
-    for named in recipe_references(store.config.recipe, recipe=recipe):
-        if named.hash() != store.config.code.get(named.spec):
-            raise RunError(
-                f"{named.code} is missing or has changed since {store.path} was created; restore it",
-                setting="path",
-                advice=Advice(
-                    "score_anew",
-                    "or score the recorded conversations with the new code: export them as dialogues, and import them "
-                    "with the study",
-                    {"path": store.path},
-                ),
-            )
+    if problem := study_problem(store.path, store.recipe, store.config.recipe, store.config.code):
+        raise problem
 
 
 def check_transcripts(store: RunStore) -> None:

@@ -20,7 +20,7 @@ from dialoom.graphs.simulation import Simulation
 from dialoom.inputs import DataError, read_bytes
 from dialoom.outputs import OutputError, append_private
 from dialoom.roles import ModelBinding
-from dialoom.runs.errors import TrustError
+from dialoom.runs.errors import RunError, TrustError
 
 from .recipes import is_file_spec
 
@@ -52,6 +52,49 @@ class Reference:
 def code_hashes(named: Iterable[Reference]) -> dict[str, str]:
     """Return the SHA-256 of each code file by its name. Files that these files import are not included."""
     return {each.spec: found for each in named if (found := each.hash()) is not None}
+
+
+def changed_files(named: Iterable[Reference], code: Mapping[str, str]) -> list[Path]:
+    """Return the files of code whose SHA-256 differs from the given one; missing files are not included."""
+    return list(
+        dict.fromkeys(
+            each.code
+            for each in named
+            if each.code and each.spec in code and each.hash() not in (None, code[each.spec])
+        )
+    )
+
+
+def study_problem(path: Path, recipe: Recipe, spec: str, code: Mapping[str, str]) -> RunError | None:
+    """Return the reason why the functions of a run's study cannot be called; `None` if they are as when it was made.
+
+    Args:
+        path: The run's file.
+        recipe: The run's recipe; recipes other than studies have no such reason.
+        spec: The recipe's name in the run.
+        code: The hashes of the code when the run was made, by its name in the run.
+    """
+    if not isinstance(recipe, Simulation):
+        return None
+    if recipe.missing:
+        return RunError(
+            f"{path} was created with functions that were passed as Python objects: {', '.join(recipe.missing)}; "
+            "call dialoom.simulate again with the same arguments",
+            setting="path",
+        )
+    for named in recipe_references(spec, recipe=recipe):
+        if named.hash() != code.get(named.spec):
+            return RunError(
+                f"{named.code} is missing or has changed since {path} was created; restore it",
+                setting="path",
+                advice=Advice(
+                    "score_anew",
+                    "or score the recorded conversations with the new code: export them as dialogues, and import them "
+                    "with the study",
+                    {"path": path},
+                ),
+            )
+    return None
 
 
 def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None = None) -> list[Reference]:
@@ -266,10 +309,7 @@ class Trust:
             )
         for each in strange:
             self._tell(f"{holder}: allowed to use {each.text}")
-        changed = [
-            each.code for each in new if each.code and each.spec in code and each.hash() not in (None, code[each.spec])
-        ]
-        for path in dict.fromkeys(changed):
+        for path in changed_files(new, code):
             self._tell(f"{holder}: {path} has changed since the run was created")
             self.changed.append(path.name)
         self.give(new)

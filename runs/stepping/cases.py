@@ -102,9 +102,15 @@ class Case(Record):
 
 
 async def case_of(stepper: StepperView) -> Case:
-    """Return the case of a stepper's or view's branch, from its beginning to the current checkpoint."""
+    """Return the case of a stepper's or view's branch, from its beginning to the current checkpoint.
+
+    Raises:
+        RunError: If the checkpoint is the end, and functions of the study, which would score it, have changed.
+    """
     context = stepper.context
     stops = await stepper.stops()
+    if stops[-1].is_end:
+        context.ensure_unchanged()
     recorded: list[RecordedStep] = []
     points, main, forked = context.points(), context.work.thread, 0
     for before, stop in pairwise(stops):

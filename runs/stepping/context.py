@@ -18,7 +18,7 @@ from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
 from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithOutline, WithProgress, WithPrompts
 from dialoom.graphs.gate import Gate
-from dialoom.graphs.recipe import finished
+from dialoom.graphs.recipe import completed
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.players import player_backend
@@ -32,8 +32,10 @@ from dialoom.runs.configuration.trust import (
     load_references,
     player_references,
     server_references,
+    study_problem,
 )
 from dialoom.runs.engine import session_of
+from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
 from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
@@ -59,6 +61,7 @@ class ScenarioContext:
         scratch: The graph with a checkpointer that stores nothing.
         gate: The gate, which finds the faults of the conversation.
         tell: Called with the messages of nodes.
+        problem: The reason why the functions of the run's study cannot be called, if there is one.
         players: The stateful players whose own databases are read, by model.
         states: The channel values at inspected checkpoints, by checkpoint id.
     """
@@ -72,6 +75,7 @@ class ScenarioContext:
     models: Mapping[str, ModelBinding]
     seed: int
     tell: Callable[[str], None]
+    problem: RunError | None
     players: dict[str, OwnPlayer] = field(default_factory=dict)
     states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _replacing: dict[tuple[str, str], ModelBinding] = field(default_factory=dict)
@@ -262,9 +266,19 @@ class ScenarioContext:
         )
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
-        """Return the outcome of a state, with the faults that the gate finds."""
-        outcome = finished(self.recipe, self.work.scenario, self._begun(state), failed=not is_end)
+        """Return the outcome of a state, with the faults that the gate finds; without checks that have changed."""
+        bare = self.recipe.outcome(self.work.scenario, self._begun(state), not is_end)
+        outcome = completed(self.recipe, self.work.scenario, bare, is_checked=is_end and self.problem is None)
         return self.gate.passed(self.work.scenario, outcome)
+
+    def ensure_unchanged(self) -> None:
+        """Check that the functions of the run's study can be called.
+
+        Raises:
+            RunError: If one has changed or is missing.
+        """
+        if self.problem is not None:
+            raise self.problem
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the progress of a conversation in the recipe's units, such as turns."""
@@ -324,6 +338,7 @@ class PlayableContext(ScenarioContext):
 
     async def begin(self) -> str:
         """Write the scenario's initial state to its thread, stop before the first node; return the checkpoint's id."""
+        self.ensure_unchanged()
         stage = replace(self.stage(self.gateway, self.main(), 0), is_fork=False)
         initial = self.recipe.initial(self.work.scenario)
         config = at(self.work.thread)
@@ -388,6 +403,7 @@ def _common_parts(
         "models": models,
         "seed": config.seed,
         "tell": tell,
+        "problem": study_problem(store.path, recipe, config.recipe, config.code),
     }
 
 

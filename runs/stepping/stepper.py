@@ -276,6 +276,7 @@ class Stepper(StepperView):
         stop = await self.here()
         if not stop.is_end:
             raise SteppingError(f"{self.branch} is not at its end, so it has no outcome yet; play it to its end first")
+        self.context.ensure_unchanged()
         if self.branch == self.outcome_branch == MAIN and not self.context.is_pending:
             return await self.outcome()  # `main` is already the outcome, and later judgements refer to it
         await index_main(self.context)
@@ -343,7 +344,11 @@ class Stepper(StepperView):
 
         Args:
             exchanged: Roles whose model is replaced on the new branch.
+
+        Raises:
+            RunError: If functions of the run's study have changed, so that no step can be played.
         """
+        self.context.ensure_unchanged()
         if self.branch != MAIN:
             self._branch = self.context.branch(self.branch)
             if not await self._is_over():
@@ -359,6 +364,7 @@ class Stepper(StepperView):
 
     async def _play(self, changed: CallOverrides) -> None:
         context, branch = self.context, self._branch
+        context.ensure_unchanged()
         changed = replace(changed, models=context.bindings(branch))
         gateway = SteppingGateway(context.gateway, context.store.ledger, changed)
         is_last = context.latest(branch.thread) == self._head

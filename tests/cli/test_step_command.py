@@ -96,6 +96,17 @@ KEYS = {
 }  # fmt: skip
 
 
+def test_recorded_replies_of_changed_code_are_announced(run: Command, tmp_path: Path) -> None:
+    """The stepper plays them until new ones are requested, as the notice says."""
+    players = tmp_path / "players.py"
+    players.write_text(players.read_text().replace("Reply to: ", "New reply to: "))
+    done = run("step", "run.db", 1, input="goto turn 2\nfork fixed\nnext\ngoto 4\nresample\nnext\n")
+    notice = "run.db: recorded replies of the old players.py are used; 'resample' requests replies from the new code"
+    assert notice in done.stderr.splitlines()
+    before, after = done.stdout.split("> resample")
+    assert "New reply to: " not in before and "New reply to: " in after
+
+
 @pytest.mark.parametrize("form", ["name", "key"])
 def test_every_step_command_works_in_a_script(stepped: Stepped, tmp_path: Path, form: str) -> None:
     lines = [line if form == "name" else " ".join([KEYS[line.split()[0]], *line.split()[1:]]) for line, _ in EVERY]

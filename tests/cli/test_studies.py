@@ -498,6 +498,27 @@ def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
     assert "gave_number" in dialoom("report", "support.db").stdout
 
 
+def test_a_conversation_with_changed_functions_is_viewed_and_not_played(dialoom: Command, coded: Path) -> None:
+    """Nothing is scored with them, neither in a comparison nor in a saved case; restored, they score the branch."""
+    dialoom("resume", "support.db", "--max-calls", "none")
+    looking = "goto turn 1\nprompt\ncalls\nback\nforward\nfork other\n"
+    whole = "switch other\nsay assistant AB-1\ncontinue\ndiff\n"
+    (coded / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
+    seen = dialoom("step", "support.db", 1, input=f"{looking}diff\nswitch main\ndiff\n")
+    assert "Recorded steps can be viewed, without the scores of checks" in seen.stderr
+    assert "assistant is called by assistant" in seen.stdout and "gave_number" not in seen.stdout
+    steps = ("continue", "say assistant AB-1", "resample", "promote main", "switch main\nsave case.json")
+    for line in steps:
+        told = dialoom("step", "support.db", 1, "--branch", "other", input=f"{line}\nforks\n", code=2).stderr
+        assert f"{line.splitlines()[-1]}): {coded}/checks.py is missing or has changed since support.db" in told
+    (coded / "checks.py").unlink()
+    assert "assistant is called by assistant" in dialoom("step", "support.db", 1, input="goto turn 1\nprompt\n").stdout
+    assert not (coded / "ran").exists() and not (coded / "case.json").exists()
+    (coded / "checks.py").write_text(CODE)
+    seen = dialoom("step", "support.db", 1, input=whole)
+    assert "gave_number" in seen.stdout and "checks.py" not in seen.stderr
+
+
 def test_the_functions_of_a_strangers_study_are_not_executed(dialoom: Command, coded: Path) -> None:
     """Without trust, nothing that a run from elsewhere names is imported; a study without Python needs no trust."""
     (coded / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
