@@ -127,8 +127,8 @@ _HTML = frozenset(
 _MADE_UP = re.compile(r"(?:^|\n)[ \t]*<([A-Za-z][\w-]{1,40})(?: [\w-]{1,40}){0,3}>|</([A-Za-z][\w-]{1,40})>")
 _FEWEST_BESIDE = 2
 _FEWEST_TOLD, _LIKE_TOLD = 5, 0.65
-"""A sentence that repeats an instruction has at least this number of content words and this similarity (Dice's
-coefficient).
+"""Minimum number of content words, and minimum similarity (Dice's coefficient), of a sentence that repeats an
+instruction.
 """
 
 
@@ -200,7 +200,7 @@ def _made_up_tag(line: Said, end_markers: Collection[str]) -> str | None:
 
 
 def _rephrases(line: Said, told: Iterable[frozenset[str]], stop: frozenset[str]) -> bool:
-    """Return whether a sentence of a line has nearly the same content words as an instruction."""
+    """Return whether any sentence of a line has nearly the same content words as an instruction."""
     said = [each - stop for each in sentences_of(line.own)]
     said = [each for each in said if len(each) >= _FEWEST_TOLD]
     return any(
@@ -216,8 +216,10 @@ def _instruction(line: Said, prompts: PromptWords) -> str | None:
 _LAST, _FAREWELLS = 6, 2
 _FEW = 3
 _FEWEST_OF_TASK, _FEWEST_OF_SHORT, _FEWEST_SAID, _BEGINNING = 6, 4, 20, 4
-"""Minimum numbers of content words for the rule of unstated tasks. Short tasks are often paraphrased, so they are only
-checked if the user has said enough.
+"""Settings of the rule for unstated tasks: the minimum number of content words of a task, a lower minimum for users who
+have written enough words, the number of words that is enough, and the number of letters by which words are compared.
+
+Short tasks are often paraphrased, so they are only checked if the user has written enough.
 """
 
 _EARLY = 2
@@ -301,7 +303,7 @@ def endless_goodbyes(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _is_farewell(line: Said, talk: Talk, few: int = _FEW) -> bool:
-    """Return whether a line is a goodbye with fewer than `few` content words besides it."""
+    """Return whether a line says goodbye, asks nothing, and has fewer than `few` other content words."""
     words, text = talk.vocabulary, spelt(line.own)
     rest = set(words_of(words.closings.sub(" ", text))) - words.stop
     return words.closings.search(text) is not None and "?" not in text and len(rest) < few
@@ -337,13 +339,15 @@ recur in conversations without faults.
 """
 
 _LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
-"""Minimum shares of common words and common word pairs (Dice's coefficient) of two lines that count as copies."""
+"""Minimum shares (Dice's coefficient) of shared words and of shared word pairs in two lines that count as copies."""
 
 _AGAIN_SHARE = 0.5
 """A line also counts as a copy if this share of its words repeats long passages of a single earlier line."""
 
 _SPOKEN_AS = 2
-"""Minimum number of first-person words shared by two lines that count as copies rather than as rephrased."""
+"""Minimum number of repeated words such as `I` in a line that is a copy of the other speaker's although it exchanges
+`my` and `your`.
+"""
 
 _LOOKED_BACK = 12
 """The number of earlier lines that are searched for a near-copy. Exact copies are searched in all earlier lines."""
@@ -458,7 +462,7 @@ _FEWEST_OF_LINE = 2
 
 
 def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield lines that continue with another speaker's words, or carry their speaker's label."""
+    """Yield lines with words after a speaker's label, such as `User:`, or after a name that both use as a label."""
     both = _names_with_both(talk)
     for line in talk.checked_lines():
         for label in _SPOKEN_BY.finditer(line.prose):
@@ -498,7 +502,7 @@ def _named(line: Said, talk: Talk) -> Iterator[tuple[str, str]]:
 
 
 def _names_with_both(talk: Talk) -> set[str]:
-    """Return the names that both speakers put before text. Such a name belongs to a third person."""
+    """Return the names that both speakers use as labels of text. Such a name belongs to a third person."""
     by_side: tuple[set[str], set[str]] = (set(), set())
     for line in talk.lines:
         by_side[line.role == talk.facts.user].update(name for name, _ in _named(line, talk))
