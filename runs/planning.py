@@ -146,6 +146,8 @@ class _Balance:
         affect the order in which values are drawn, but not how often each is drawn.
         """
         facet = len(chosen)
+        if not facet:  # there may be as many values as people, and a value's cell has all scenarios with it
+            return max(parts, key=lambda value: parts[value].there * self._nth - parts[value].taken * self._total)
         lacks = {value: self._lack((facet,), (value,)) for value in parts}
         lacking = [value for value, lack in lacks.items() if lack > 0] or list(lacks)
 
