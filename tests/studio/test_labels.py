@@ -65,7 +65,7 @@ def test_labelling_goes_from_one_conversation_to_the_next(
     expect(page.locator(".choice[aria-pressed=true]")).to_have_count(1)
     page.get_by_role("link", name="Next to label").click()
     expect(page.get_by_text("number 1")).to_be_visible()
-    expect(page.get_by_text("You have labelled all that follow")).to_be_visible()
+    expect(page.get_by_text("You have labelled all later conversations")).to_be_visible()
     told = dialoom("show", path, "--unlabelled-by", "anna").stdout.splitlines()
     assert [line.split()[0] for line in told if "done" in line] == ["1", "2", "3"]  # one of six metrics is labelled
 
