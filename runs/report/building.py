@@ -145,7 +145,7 @@ def add_failed_note(tables: Sequence[Table], found: Sequence[FaultsOf]) -> None:
 
 
 def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
-    """Return an expression that selects dialogues with a sound user; `None` if it would select none or all."""
+    """Return an expression that selects dialogues without faults of the user; `None` if it would select none or all."""
     unsound = sum(each.unsound[USER] for each in found)
     if not 0 < unsound < sum(each.gated for each in found):
         return None
@@ -153,11 +153,11 @@ def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
 
 
 def label_sound(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables of dialogues with a sound user, with names and titles that say so."""
+    """Return tables of dialogues without faults of the user, with names and titles that say so."""
     others = [table for table in tables if table.name != "dialogues"]
     for table in others:
         table.where = f"({table.where}) and {_SOUND}" if table.where else _SOUND
-        table.name, table.title = f"{table.name}-sound", f"{table.title} (only dialogues whose user was sound)"
+        table.name, table.title = f"{table.name}-sound", f"{table.title} (only dialogues without faults of the user)"
     return others
 
 
@@ -271,7 +271,7 @@ def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | Non
 def _tables_and_sound_ones(
     reported: Sequence[ReportedRun], recipe: Recipe, where: str | None, health: Sequence[Health]
 ) -> list[Table]:
-    """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues with a sound user."""
+    """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues without user faults."""
     found = [FaultsOf.read(each, where) for each in reported]
     tables = WithReport.of(recipe).compared(_labelled_episodes(reported, where))
     add_failed_note(tables, found)

@@ -90,7 +90,7 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
             f"The price of calls to {', '.join(unpriced)} is unknown; the known costs add up to ${known:,.4f}."
         )
     if any(row["input"] is None or row["output"] is None for row in rows):
-        notes.append("Numbers of tokens that a model's provider does not report are unknown (–).")
+        notes.append("A dash (–) means that a model's provider does not report this number of tokens.")
     if lost := sum(row["unanswered"] for row in rows):
         notes.append(f"Calls without an answer: {lost:,}. They are in progress, or were lost and may have been billed.")
     if any(row["model"] == SAID for row in rows):

@@ -172,7 +172,7 @@ def _values_by_facet(scored: Mapping[str, _Scored]) -> dict[str, set[str]]:
 
 
 def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
-    """Return the scenarios that no other one equals in all facets other than `apart`, by these facets."""
+    """Return the scenarios whose facets other than `apart` no other scenario shares, by these facets."""
     keys = {
         id_: canonical({name: value for name, value in each.facets.items() if name not in apart})
         for id_, each in scored.items()
@@ -246,7 +246,7 @@ _NOTE = (
     "Spearman's rank correlation between a score and the number of words judged: the words of the judged role in the "
     "whole conversation, or in the judged turn. In brackets: 95 % intervals (Bonett and Wright's, as if all scores "
     "were independent). An interval without 0 may show that the judge is biased, or that longer replies are better; a "
-    "different kind of judge can tell these apart."
+    "different kind of judge can show which of the two is true."
 )
 
 

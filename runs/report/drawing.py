@@ -21,7 +21,11 @@ HOW_TO_INSTALL = "pip install 'dialoom[plots]'"
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, distinguishable with any colour vision; without their yellow, which is pale on white."""
 _MARKERS = "os^Dv"
-"""Markers of series. Their number and the number of colours have no common factor, so that combinations repeat late."""
+"""Markers of series.
+
+Their number and the number of colours have no common factor, so that all combinations of the two occur before one is
+repeated.
+"""
 
 _STYLE: dict[str, Any] = {
     "font.size": 10,
@@ -45,7 +49,7 @@ _FEWEST_PLACES = 4
 _NAME_WIDTH = 20
 """Maximum number of characters per line in the name of an axis position."""
 _CHARACTER, _LINE_OF_NAMES = 0.08, 0.3
-"""The mean width of a character, and the height of names that are not upright, in inches."""
+"""The mean width of a character, and the height of names that are written horizontally, in inches."""
 
 # The dimensions of a page and of its parts, in inches.
 _WIDTH, _PLOT_HEIGHT = 8.0, 4.2
@@ -131,7 +135,7 @@ def _figure(chart: Chart) -> Figure:
 
 
 def _height_of_names(chart: Chart) -> float:
-    """Return the additional height for names that are written upright to avoid overlaps; 0 if they fit horizontally."""
+    """Return the additional height for names that are written vertically to avoid overlaps; 0 if they need not be."""
     longest = max((len(line) for name in chart.names for line in textwrap.wrap(name, _NAME_WIDTH)), default=0)
     needed = longest * _CHARACTER * max(len(chart.names), _FEWEST_PLACES)
     if needed <= _WIDTH - _LEFT - _RIGHT:

@@ -124,7 +124,7 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
         kappa = _kappa(counts, WithJudging.of(run.recipe).scales.get(metric))
         table.rows.append([what, counts.total(), *estimates, kappa])
     units = WithFacets.of(run.recipe).units
-    table.notes += ["Only judgements with a score in both sets.", intervals(units)]
+    table.notes += ["The means cover only items with a score in both sets.", intervals(units)]
     table.notes.append(f"{_KAPPA}{'' if _has_libraries() else f' {NEEDED}'}")
     return table
 

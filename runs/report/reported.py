@@ -39,7 +39,7 @@ class ReportedRun:
 
     @property
     def models(self) -> dict[str, ModelBinding]:
-        """The models by role, with the judge of the set."""
+        """The models by role, including the judge of the set."""
         return {**self.run.config.played, **(self.judging.models if self.judging else {})}
 
     @property
@@ -92,7 +92,7 @@ def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list
 
 
 def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
-    """Return the notes on the runs as a whole: prompts, changed code, incomplete replies, parameters, redraws."""
+    """Return the notes on the runs as a whole: prompts, changed code, incomplete replies, parameters, replays."""
     notes = [prompts_note(reported), changed_code_note(reported), broken_off_note(reported), sent_note(reported)]
     runs = {each.run.path: each.run for each in reported}
     for path, run in runs.items():
@@ -106,7 +106,9 @@ def drawn_again(run: RunFile) -> str:
     times = [*run.samples().values()]
     count = len(times) - times.count(0)
     return (
-        f"Played again for new openings or by a retry: {count:,} of {len(times):,} {run.config.units}" if count else ""
+        f"Played again, with a new opening or in a retry: {count:,} of {len(times):,} {run.config.units}"
+        if count
+        else ""
     )
 
 
@@ -231,7 +233,7 @@ def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
 
 
 def _joined_roles(roles: Iterable[str]) -> str:
-    """Return the distinct roles of several comma-separated texts."""
+    """Return the distinct roles in several comma-separated strings."""
     return ", ".join(dict.fromkeys(role for text in roles if text for role in text.split(", ")))
 
 

@@ -145,10 +145,10 @@ def required(
         run: The run.
         requirements: The requirements, as values or texts.
         baseline: The run to compare with, if there is one.
-        metrics: Metrics to compare besides those of the requirements; all metrics if there are neither.
+        metrics: Metrics to compare besides those of the requirements; all metrics if there are no requirements either.
         judging: The set of judgements in each run; by default the oldest.
         where: Only scenarios that match this expression.
-        is_confident: Whether the interval's end must meet the requirements, too.
+        is_confident: Whether the worse end of the confidence interval must meet the requirements, too.
         allowed: Those conditions of `ALLOWED` that do not fail a requirement.
         allow_different_users: Whether the simulated users of the two runs may differ.
 
@@ -308,7 +308,7 @@ class _Scores:
     """The scores of a run by metric and target.
 
     Args:
-        checks: The metrics of the recipe's checks, which may score nothing.
+        checks: The metrics of the recipe's checks, which code computes and no judge.
     """
 
     def __init__(self, checks: Collection[str]) -> None:
@@ -406,7 +406,7 @@ def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> li
     return (
         []
         if compared(end, requirement.bound)
-        else [f"the interval's {'lower' if is_least else 'upper'} end does not meet it"]
+        else [f"the interval's {'lower' if is_least else 'upper'} end does not meet the requirement"]
     )
 
 

@@ -82,7 +82,7 @@ class _Scores:
 
     Attributes:
         means: The mean score of each scenario.
-        tallies: The tallies of all scores.
+        tallies: The sums from which the mean of all scores and its interval are computed.
         units: The independent unit of each scenario, such as the person.
         verdicts: The subjects whose scores are verdicts.
     """
@@ -263,7 +263,7 @@ def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[
 
 
 def _groups(units: Sequence[Hashable]) -> NDArray[np.float64]:
-    """Return a matrix of the scenarios in each unit (units x scenarios); each `None` is a separate unit."""
+    """Return a matrix of the scenarios in each unit (units x scenarios); `None` makes a scenario a unit of its own."""
     import numpy as np  # slow to import, and not needed to read a run
 
     places: Mapping[Hashable, list[int]] = defaultdict(list)

@@ -69,7 +69,7 @@ class Case(Record):
     """A branch from its beginning to the checkpoint at which it was saved.
 
     Attributes:
-        study: The study from which the recipe was made; `None` for other recipes.
+        study: The study from which the recipe was created; `None` for other recipes.
         thread: The scenario's thread, from which its seeds are derived.
         session: The number of this conversation among those of the same person.
         code: The SHA-256 of each code file that the recipe and the models refer to, by its name in the recipe or model.
@@ -178,11 +178,10 @@ def write_case(case: Case, path: Path, inputs: Sequence[Path] = ()) -> bool:
     Args:
         case: The case.
         path: The file.
-        inputs: The files from which the case was made, which must not be overwritten.
+        inputs: The files from which the case was created, which must not be overwritten.
 
     Raises:
-        OutputError: If the file is one of the inputs, an SQLite file or anything else but a case, or if it cannot be
-            written.
+        OutputError: If the file is one of the inputs, if it exists and is not a case, or if it cannot be written.
     """
     with text_output(path, inputs) as file:
         if replaces := path.is_file() and not is_stream(path):

@@ -120,7 +120,7 @@ class ScenarioContext:
         return {role: await self._state_shown(model, state) for role, (model, state) in found.items()}
 
     async def _state_shown(self, model: str, state: Any) -> Any:
-        """Return a state; if its values are only in the player's own database, with these or the reason for none."""
+        """Return a state; values that are only in the player's database are added, or the reason why this failed."""
         if not (isinstance(state, dict) and state.keys() >= {"thread", "checkpoint"} and "values" not in state):
             return state
         place = model, str(state["thread"]), str(state["checkpoint"])
@@ -195,7 +195,10 @@ class ScenarioContext:
         return line[::-1]
 
     async def snapshot(self, point: Point) -> StateSnapshot:
-        """Return LangGraph's snapshot of a checkpoint. It changes only by the writes of an interrupted step."""
+        """Return LangGraph's snapshot of a checkpoint.
+
+        A checkpoint's snapshot changes only if an interrupted step has stored writes.
+        """
         if point.id not in self._snapshots:
             place = {"thread_id": min(point.threads), "checkpoint_id": point.id}
             with reading(self.store.path):
@@ -413,12 +416,12 @@ def steps(line: Sequence[Point]) -> int:
 
 
 def one_step(coming: Sequence[str]) -> dict[str, Any]:
-    """Return LangGraph's option to stop after the next nodes; after the input, it is to stop before the first node."""
+    """Return LangGraph's option to stop after the next nodes or, at the input, to stop before the first node."""
     return {"interrupt_before": "*"} if START in coming else {"interrupt_after": "*"}
 
 
 def updates(graph: Compiled, values: Mapping[str, Any], nodes: Sequence[str]) -> list[StateUpdate]:
-    """Return an edit of channels for LangGraph, as if made by the last nodes; their edges then choose again."""
+    """Return an edit of channels as LangGraph's updates by the last nodes, whose edges choose the next nodes again."""
     whole = {
         name: Overwrite(value) if isinstance(graph.channels.get(name), BinaryOperatorAggregate) else value
         for name, value in values.items()

@@ -175,7 +175,8 @@ class SteppingGateway:
             completion = await self._say(request, place, text)
         else:
             completion = await self._gateway.complete(request, place)
-        # The key is not the place, because tasks that a graph sends to the same node have the same place.
+        # Calls are identified by their key and not by their place, because tasks that a graph sends to the same node
+        # have the same place.
         self._made[request.key(place)] = (place.node, place.ordinal, place.ask, written is not None)
         return completion
 

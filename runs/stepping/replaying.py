@@ -479,7 +479,7 @@ class _RecordedGateway:
         return read_reply(Completion(call.reply))
 
     def _number(self, request: Request, place: CallPlace, asked: str) -> int:
-        """Return the number of the recorded call at this place; among parallel tasks, one with the same request.
+        """Return the number of the recorded call at this place; if there are several, of one with the same request.
 
         If no request is the same, the call may be one whose request a person wrote.
         """

@@ -374,7 +374,8 @@ class Stepper(StepperView):
         config = at(branch.thread, None if is_last else self._head)
         is_main = branch.name == MAIN
         if not is_main:
-            # Partial writes of an interrupted step may come from other models or another sample.
+            # The partial writes of an interrupted step are dropped, because they may come from other models or another
+            # sample.
             await context.store.branches.drop_writes(branch.thread, self._head)
         made = [call.key for call in await context.calls_on(line)] if context.has_stateful_players else []
         context.store.queue.begin(context.work, None if is_main else branch.name, made)

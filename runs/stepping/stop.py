@@ -117,7 +117,7 @@ def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator
 
 
 def _shared(one: Sequence[Any], other: Sequence[Any], most: int) -> int:
-    """Return the length of the common prefix, up to a maximum."""
+    """Return the length of the common prefix of two sequences, up to a maximum."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one[:most], other[:most], strict=True)))
 
 

@@ -92,7 +92,9 @@ def _check(nodes: Sequence[TreeNode]) -> None:
                 f"checkpoint {node.number} follows {last}; give each checkpoint once, in the order of their numbers"
             )
         if node.parent is not None and node.parent >= node.number:
-            raise ValueError(f"checkpoint {node.number} cannot have come from {node.parent}, which is not before it")
+            raise ValueError(
+                f"checkpoint {node.number} has the parent {node.parent}, which is not an earlier checkpoint"
+            )
         last = node.number
 
 

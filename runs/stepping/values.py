@@ -92,7 +92,7 @@ def converted(old: Any, new: Any, where: str) -> Any:
 
 def _hint(old: Any, new: Any) -> str:
     if isinstance(old, str) and isinstance(new, int | float):
-        return f"; in quotes, it is a text: {json.dumps(json.dumps(new))}"
+        return f"; to give it as a string, put it in quotes: {json.dumps(json.dumps(new))}"
     return ""
 
 
@@ -130,7 +130,7 @@ def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
     if not _is_message(new, known):
         raise PathError(
             f"{where} is a message, so {short_text(new)} cannot replace it; give "
-            '{"role": "user", "content": "..."}' + (f" or exchange {where}.content" if known else "")
+            '{"role": "user", "content": "..."}' + (f" or replace {where}.content" if known else "")
         )
     if known is not None and _changes_only_content(new, plain(known)):
         return known.model_copy(update={"content": new["content"]})

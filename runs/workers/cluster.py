@@ -25,7 +25,7 @@ from .shared_state import SharedState
 from .worker import Worker
 
 _STORE = 200 * 2**20
-"""The size in bytes of Ray's object store on this machine, through which transfers pass."""
+"""The size in bytes of Ray's object store on this machine, through which scenarios and results are transferred."""
 
 _STARTS = 3
 """The number of attempts to start Ray on this machine, as Ray's own timeouts are too short for a busy machine."""
@@ -54,10 +54,11 @@ _RAY_SETTINGS = {
     # Ray must not report usage data, and must not replace the signal handlers of this process.
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
-    # Ray's default of 15 leaves its workers almost no processor time while another program uses all processors.
+    # Ray's default niceness of 15 leaves its workers almost no processor time while another program uses all
+    # processors.
     "RAY_worker_niceness": "0",
-    # By default Ray kills and restarts processes that take longer than 60 s or 30 s to start; the restart then takes as
-    # long.
+    # By default, Ray kills and restarts a worker that does not start within 60 s, and an agent that does not within
+    # 30 s. On a slow machine, each restart takes as long and is killed, too.
     "RAY_worker_register_timeout_seconds": "1800",
     "RAY_agent_register_timeout_ms": "1800000",
     "RAY_gcs_server_port_wait_time_s": "600",
@@ -80,9 +81,9 @@ class WorkerLostError(WorkerDiedError):
 class WorkerProcess(Worker):
     """A worker in a Ray process.
 
-    It ends together with the process that started it, which is Ray's process on this machine. That in turn ends with
-    the run's own process, if this process started it. Otherwise a worker would notice only after some time that Ray has
-    ended, and would keep its file locked until then.
+    It ends together with the process that started it, which is Ray's process on this machine. Ray's process in turn
+    ends with the run's own process, if the latter started Ray. Otherwise a worker would notice only after some time
+    that Ray has ended, and would keep its file locked until then.
 
     Args:
         name: The prefix for the names of its files.

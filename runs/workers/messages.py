@@ -38,7 +38,7 @@ class Order:
         folder: The folder for this file.
         cwd: The folder to which relative file names in the run refer.
         action: The kind of work.
-        judging: The set of judgements to make, if any.
+        judging: The set to which the worker's judgements are added, if it judges.
         models: The models by role.
         recipe: The recipe, if it was passed as an object; by default it is found by the name in the file.
         is_review: Whether the work is a review of the users in the recipe's scenarios.

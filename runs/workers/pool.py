@@ -82,7 +82,7 @@ class WorkerPool:
         on_event: Called with each result, in the event loop's thread.
 
     Attributes:
-        stop_rule: The results so far, and the reason if the work stopped by itself.
+        stop_rule: The counter of results, with the reason if the work stopped by itself.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class WorkerPool:
 
         Args:
             work: The work; the next piece is taken only when there is room for it.
-            judging: The set of judgements that the work makes, if any.
+            judging: The set to which the judgements are added, if the work is judging.
 
         Raises:
             RunError: If no worker can be started.

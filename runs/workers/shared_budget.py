@@ -19,7 +19,7 @@ _ROUNDING = 1e-9
 
 @dataclass(slots=True)
 class LeaseState:
-    """The amounts of its share of the budget that a gateway has spent and returned so far.
+    """The amounts of a gateway's share of the budget that the gateway has spent and returned.
 
     Attributes:
         spent: The spend of its calls.
@@ -78,7 +78,7 @@ class SharedBudget:
         Args:
             gateway: The gateway's name.
             amount: The expected spend of the call.
-            state: The part of the gateway's share of the budget that is used.
+            state: The amounts that the gateway has spent and returned from its share.
 
         Raises:
             BudgetError: If the budget does not suffice although no call is in flight anywhere. From then on nothing is
@@ -131,7 +131,7 @@ class SharedBudget:
         return self._bounds[dimension] is None or getattr(amount, dimension) <= self._left(dimension)
 
     def _generous(self, amount: Spend) -> Spend:
-        """Return a share for one call or more: for several, it is at most a quarter of a gateway's part of the rest."""
+        """Return a share for one call, or for several calls that use at most a quarter of the rest per gateway."""
         calls = _CALLS
         for name, bound in self._bounds.items():
             if bound is not None and (each := getattr(amount, name)):

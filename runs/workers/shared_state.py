@@ -25,7 +25,7 @@ from dialoom.settings import Budget
 from .shared_budget import LeasedAccount, LeaseState, SharedBudget
 
 _REMEMBERED = 5000
-"""The number of common calls that are cached; further ones are looked up in the run's file."""
+"""The number of cached common calls (calls made once for all scenarios); others are looked up in the run's file."""
 
 _NEWS = 1000
 
@@ -77,7 +77,7 @@ class SharedState:
 
     Args:
         path: The run's file.
-        budget: The bounds.
+        budget: The limits.
         spent: The run's spend so far.
         gateways: The number of workers.
         cache: The cache file with other runs' replies, if there is one.
@@ -218,7 +218,7 @@ class SharedState:
 
 
 def _given(transfer: Transfer, attempts: int | None) -> Transfer:
-    """Return a common call for another file, with the given number of attempts, such as `LENT`."""
+    """Return a common call as it is stored in another file: with the given number of attempts, such as `LENT`."""
     if attempts is None:
         return transfer
     calls: list[Mapping[str, object]] = [call | {"attempts": attempts} for call in transfer.of("calls")]

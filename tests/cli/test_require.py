@@ -60,7 +60,7 @@ def test_each_requirement_has_a_line_and_the_exit_code_tells_whether_all_are_met
         "met: personalization >= 2.50: 3.00 [3.00, 3.00] n=12\n"
     )
     failed = command("require", "kind.db", *asked, "--allow", "constant", "--confident", code=1).stdout
-    assert "n=12: the interval's lower end does not meet it\nmet: " in failed
+    assert "n=12: the interval's lower end does not meet the requirement\nmet: " in failed
 
 
 def test_pass_hat_counts_scenarios_whose_trials_all_succeed(command: Command) -> None:

@@ -196,7 +196,7 @@ def test_blocks_of_a_message_can_be_replaced() -> None:
     ("path", "value", "words"),
     [
         ("ended_by", {"why": "late"}, """ended_by is a text: ""; {"why": "late"} is a mapping"""),
-        ("ended_by", 4, """4 is a number; in quotes, it is a text: "4\""""),
+        ("ended_by", 4, """4 is a number; to give it as a string, put it in quotes: "4\""""),
         ("turns", "four", """turns is a number: 1; "four" is a text"""),
         ("turns", True, "true is true or false"),
         ("turns", None, "turns is a number: 1; null is null"),
