@@ -264,15 +264,16 @@ class Cast:
         """Return the role that plays a prompt.
 
         Raises:
-            BindingError: If the recipe has no such prompt, or its role is not used with these options.
+            BindingError: If the run was created without such a prompt, or its role is not used with its options.
         """
         try:
             return self._roles[prompt_id]
         except KeyError:
             known = _listed(self._roles)
             raise BindingError(
-                f"prompt {prompt_id!r} cannot be played: it is not one of the recipe's prompts, or its role is not "
-                f"used with these options; the prompts are {known}"
+                f"prompt {prompt_id!r} cannot be played: it is not one of the prompts with which the run was created, "
+                f"or its role is not used with these options; the prompts are {known}. If the recipe has gained the "
+                "prompt since, create a new run"
             ) from None
 
     def with_model(self, role: str, binding: ModelBinding) -> Cast:

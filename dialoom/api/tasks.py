@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dialoom.errors import Advice
+from dialoom.errors import Advice, DialoomError
 from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
@@ -18,6 +18,7 @@ from dialoom.graphs.outcome import USER
 from dialoom.graphs.recipe import Review
 from dialoom.graphs.reporting.diversity import Opening, opening_of, repeated
 from dialoom.graphs.simulation import SimulatedTalk, Simulation
+from dialoom.graphs.study import read_study
 from dialoom.graphs.transcript import Transcripts
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, rebind
@@ -139,7 +140,7 @@ async def reopened(
             store.permit([*([] if recipe else store.recipe_references()), *players])
             found = store.recipe
             if not (is_stepped and store.is_planned):
-                check_study(store)
+                check_study(store, tell)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             casts = store.config.casts
             if policy.cache is not None or not missing_keys(casts):  # missing keys are reported later
@@ -258,7 +259,7 @@ def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSett
     tell, _ = watched(calls)
     trust = trusted(calls, tell)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
-        check_study(store)
+        check_study(store, tell)
         take_leftovers(store)
         yield store
 
@@ -457,8 +458,10 @@ def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
     return Trust(calls.get("trust", False), lambda line: tell(Notice(line)))
 
 
-def check_study(store: RunStore) -> None:
+def check_study(store: RunStore, tell: Callable[[Event], None]) -> None:
     """Check that the functions of a run's study are as when the run was made; do nothing for other recipes.
+
+    If the study's file has changed, report that the stored study is used.
 
     Raises:
         RunError: If a file has changed or is missing, or a function that was given as a Python object is not given
@@ -466,6 +469,17 @@ def check_study(store: RunStore) -> None:
     """
     if problem := study_problem(store.path, store.recipe, store.config.recipe, store.config.code):
         raise problem
+    stored, path = store.config.study, store.located_recipe
+    if stored is None or path is None or not Path(path).is_file():
+        return
+    with contextlib.suppress(DialoomError):
+        if read_study(Path(path)).plain() != stored:
+            tell(
+                Notice(
+                    f"{path} has changed since {store.path} was created; the study stored in the run is used. To score "
+                    "the recorded conversations by the changed study, export them as dialogues and import them with it"
+                )
+            )
 
 
 def check_transcripts(store: RunStore) -> None:

@@ -487,6 +487,16 @@ def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Com
     assert "they also differ in code of checks.py:done, code of checks.py:gave_number" in told
 
 
+def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, coded: Path) -> None:
+    study = coded / "support.toml"
+    study.write_text(study.read_text() + '\n[[judge]]\nmetric = "brief"\nrubric = "Replies are brief."\n')
+    judging = ("judge", "support.db", "--model", "offline/placeholder", "--name", "b")
+    for command in (("resume", "support.db", "--max-calls", "none"), judging):
+        told = dialoom(*command).stdout
+        assert "support.toml has changed since support.db was created; the study stored in the run is used" in told
+    assert "brief" not in dialoom("report", "support.db", "--table", "scores").stdout
+
+
 def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
     """To resume or to judge; the run can still be read."""
     (coded / "checks.py").write_text(CODE + "\n# changed\n")
