@@ -22,7 +22,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (BaseMessage, "a message"),
     (bool, "true or false"),
     ((int, float), "a number"),
-    (str, "a text"),
+    (str, "a string"),
     ((list, tuple), "a list"),
     (Mapping, "a mapping"),
     (type(None), "null"),

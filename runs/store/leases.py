@@ -218,7 +218,7 @@ class Retries:
         return self._transactions.now(retry)
 
     def scenarios(self, positions: Iterable[int], note: str = "") -> None:
-        """Make scenarios pending from their beginning, with new replies. Their outcomes are deleted.
+        """Make scenarios pending again, to be played from their beginning with new replies. Their outcomes are deleted.
 
         Their earlier calls and checkpoints stay in the file.
 

@@ -27,7 +27,7 @@ class ScenarioQuery:
     """A filter and an order for scenarios.
 
     Attributes:
-        state: `pending`, `done` or `failed`. If this or another string is empty, it does not filter.
+        state: `pending`, `done` or `failed`. If this or another string is empty, scenarios are not filtered by it.
         ended_by: The ending.
         facets: Values of facets by name; a facet that is a list must contain the value.
         at_least: The minimum mean score by metric.

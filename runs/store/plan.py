@@ -110,7 +110,7 @@ class _Rows:
 
 
 def insert_recorded(connection: sqlite3.Connection, scenarios: Sequence[Scenario]) -> list[int | None]:
-    """Insert scenarios that are already finished after the plan's scenarios, without their outcomes.
+    """Append scenarios that are already finished to the plan, without their outcomes.
 
     Returns:
         The position of each scenario; `None` if the plan already has the scenario.
@@ -262,7 +262,10 @@ class ScenarioTable:
 
 
 def thread_of(id_: str, take: int) -> str:
-    """Return the name of the thread for an episode's checkpoints; each take of the episode has its own thread."""
+    """Return the name of the thread for an episode's checkpoints.
+
+    An episode that restarts from its beginning gets a new thread.
+    """
     return f"{id_}@{take}" if take else id_
 
 

@@ -197,7 +197,7 @@ class Results:
         return self._transactions.now(keep)
 
     def review(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Replace the faults and languages of outcomes, by the position of their scenario.
+        """Replace the faults and languages of stored outcomes by those of the given outcomes (by position).
 
         Raises:
             StoreError: If the file cannot be written.

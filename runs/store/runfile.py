@@ -75,7 +75,7 @@ class RunFile:
 
     Raises:
         StoreError: If the file is not a run.
-        RunError: If the run was made with a different recipe than the given one.
+        RunError: If the run was created with a different recipe than the given one.
     """
 
     def __init__(self, path: Path, recipe: Recipe | None = None, trust: Trust | None = None) -> None:
@@ -177,7 +177,7 @@ class RunFile:
         return [each for each in named if each.mark in marks]
 
     def remember(self) -> None:
-        """Remember that the user has specified everything that was permitted so far."""
+        """Record the code and addresses that have been permitted so far, to trust them when the run is reopened."""
         remember(self._find("id"), self._trust.used)
 
     @property

@@ -69,9 +69,9 @@ class Status:
         usage: The usage of all calls.
         by_role: The usage of the run's own calls, by role.
         by_judging: The usage of the calls that later sets of judgements made.
-        gated: The number of finished scenarios that passed through the gate.
+        gated: The number of finished scenarios that the gate has checked.
         faulty: The number of gated scenarios with a fault.
-        faults: The number of faults in them.
+        faults: The number of faults in the gated scenarios.
         languages: The number of gated scenarios in each language, by ISO 639 code.
     """
 
@@ -107,7 +107,7 @@ class FailedAttempts:
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """A cause for which scenarios failed.
+    """A cause of failures, with the number of scenarios that failed because of it.
 
     Attributes:
         fault: The party at fault, in a word or two.
@@ -274,7 +274,7 @@ def counted(connection: sqlite3.Connection, prices: Prices) -> Spend:
     return total
 
 
-# Calls that ended in an error cost nothing, nor do cache hits, which have no attempts.
+# Neither calls that ended in an error nor cache hits, which have no attempts, cost anything.
 _TOOK = "error IS NULL AND (reply IS NULL OR coalesce(attempts, 1) > 0)"
 
 _TAKEN = f"""

@@ -40,7 +40,7 @@ class Sources:
         self._count = 0
 
     def parts_of(self, content: str) -> list[Part] | None:
-        """Return the parts of a text; `None` if composing it would save little space."""
+        """Return the parts of which a text is composed; `None` if storing the parts would save little space."""
         if "\0" in content:  # SQLite's functions treat a null character as the end of a text
             return None
         source = _split(content)
@@ -230,7 +230,7 @@ def reading(connection: sqlite3.Connection) -> ReadText:
     def read(id_: int) -> str:
         row = connection.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()
         if row is None or row[0] is None:
-            raise LookupError(f"the text {id_} is missing, or one of its parts is")
+            raise LookupError(f"the text {id_}, or one of its parts, is missing")
         return str(row[0])
 
     return read

@@ -163,7 +163,7 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
             "messages|length > 30 is not met anywhere on main; its last checkpoint is 8, turn 3",
         ),
         ("set ended_by", "set takes a path and a value"),
-        ("set ended_by 3", "ended_by is a text"),
+        ("set ended_by 3", "ended_by is a string"),
         ("set tunrs 3", "the state has no 'tunrs'"),
         ("state messages[99]", "messages"),
         ("say user", "say takes a role and its text"),

@@ -1,4 +1,4 @@
-"""LangGraph's checkpoints in a run's file: values are stored once, lists by their additions, and forks copy nothing."""
+"""LangGraph's checkpoints in a run's file: values are stored once, a longer list as additions to a stored one."""
 
 from .reading import ReadingSaver
 from .saver import Compacted, RunSaver

@@ -37,7 +37,7 @@ class UnknownPrefixError(LookupError):
 
 
 class _Frame(NamedTuple):
-    """The columns that are equal for the checkpoints of the same step in different threads.
+    """The columns that have the same values in the checkpoints of one step in different threads.
 
     Attributes:
         channels: The channels' versions by name. Channels with a value come first, in the order in which the values are
@@ -159,7 +159,7 @@ class Batches:
         return self._threads.known[thread], id_, put.parent, put.time, self._frames.ids.known[frame], f"[{channels}]"
 
     def _stored_form(self, content: ChannelContent) -> str:
-        """Return the stored form of a channel's value as JSON: a value, a list, or the fields of a graph's input."""
+        """Return, as JSON, a channel's value in its stored form: a value, a list, or the fields of a graph's input."""
         if type(content) is Chain:
             return f'{{"list":{self._lists.ids.known[content.hash]}}}'
         if type(content) is dict:

@@ -139,7 +139,7 @@ def _thread(name: str, namespace: str) -> Thread:
 def put_of(
     config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, memory: Memory, packer: Packer
 ) -> Put:
-    """Return a checkpoint as an item to store. From now on, it counts as the latest checkpoint of its thread.
+    """Return a checkpoint as an item to store. In `memory`, it becomes the latest checkpoint of its thread.
 
     A channel with the same version as in the previous checkpoint is not packed again, because its value is the same.
 

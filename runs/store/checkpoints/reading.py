@@ -30,7 +30,9 @@ _ROW = (
     f"seen, updated, metadata {_FROM}"
 )
 _LONGEST = 100_000
-"""The maximum number of additions to a list, more than any conversation has: in a crafted file, lists may be circular.
+"""The maximum number of stored additions of which a list consists, more than any conversation has.
+
+In a crafted file, lists may be circular.
 """
 
 _LIST = f"""

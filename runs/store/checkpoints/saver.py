@@ -38,7 +38,9 @@ class Compacted(NamedTuple):
 
 
 class RunSaver(ReadingSaver):
-    """A saver of checkpoints in an SQLite file. Each value is stored once, and a list is stored by its additions.
+    """A saver of checkpoints in an SQLite file.
+
+    Each value is stored once, and a longer list as additions to a stored one.
 
     A put returns when its transaction is committed. Puts that arrive together share one transaction.
 

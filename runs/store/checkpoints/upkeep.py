@@ -150,7 +150,8 @@ def create_tables(database: Database) -> None:
         pk="number",
     )
     database.table("checkpoints").create_index(["thread", "id"], unique=True)
-    # The columns that are equal for checkpoints of equal steps and independent of the channels' values.
+    # The columns that do not depend on the channels' values, and have the same values in the checkpoints of one step in
+    # different threads.
     database.table("checkpoint_frames").create(
         {"id": int, "hash": bytes, "format": int, "channels": str, "seen": str, "updated": str, "metadata": str},
         pk="id",

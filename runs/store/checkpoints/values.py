@@ -111,8 +111,8 @@ def pack(value: object) -> bytes:
         # The value is either rare (integers of more than 64 bits, lone surrogates) or unsupported; the slower
         # conversion shows which.
         return _JSON + _text_for(value).encode()
-    # The packer accepts any buffer as bytes. Its byte marks also occur in texts, so the value itself is searched for
-    # buffers.
+    # The packer accepts any buffer as bytes. The bytes that mark buffers in its output also occur in texts, so the
+    # value itself is searched for buffers.
     if b"\xc4" in body or b"\xc5" in body or b"\xc6" in body:
         _refuse_buffers(value)
     return body
@@ -210,7 +210,7 @@ def digest(data: bytes) -> bytes:
 
 
 def own_hash(element: Value) -> bytes:
-    """Return the hash of a list element for the hash of its list."""
+    """Return the hash of a list element, from which the hash of its list is computed."""
     return element.hash if isinstance(element, Large) else digest(element)
 
 

@@ -173,7 +173,7 @@ class _Packing:
         return self.closed()
 
     def calls(self, condition: str, *values: Any) -> None:
-        """Add calls with their attempts."""
+        """Add the calls that match a condition in SQL, with their attempts."""
         found = self._rows(f"SELECT * FROM calls WHERE {condition} ORDER BY id", *values)
         for call in found:
             self._messages(call["messages"])

@@ -195,9 +195,9 @@ def test_blocks_of_a_message_can_be_replaced() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("ended_by", {"why": "late"}, """ended_by is a text: ""; {"why": "late"} is a mapping"""),
+        ("ended_by", {"why": "late"}, """ended_by is a string: ""; {"why": "late"} is a mapping"""),
         ("ended_by", 4, """4 is a number; to give it as a string, put it in quotes: "4\""""),
-        ("turns", "four", """turns is a number: 1; "four" is a text"""),
+        ("turns", "four", """turns is a number: 1; "four" is a string"""),
         ("turns", True, "true is true or false"),
         ("turns", None, "turns is a number: 1; null is null"),
         ("open[0]", 3, """open is a list with items of this kind: "p"; for open[0], 3 is a number"""),
@@ -209,7 +209,7 @@ def test_blocks_of_a_message_can_be_replaced() -> None:
         ("messages[0]", {"role": "user", "text": "Hello"}, "messages[0] is a message"),
         ("messages[0]", {"role": "", "content": "Hello"}, "messages[0] is a message"),
         ("messages[2]", {"role": "user", "content": ["Hello"]}, "messages[2] is a message"),
-        ("messages[0].content", None, "messages[0].content is a text"),
+        ("messages[0].content", None, "messages[0].content is a string"),
         ("messages[0].id", "7-user", "only a message's content"),
         ("messages[0].name", 7, "messages[0].name: only a message's content"),
         ("", {}, "an empty path means the whole state; give the path of a channel to replace: messages, turns"),
