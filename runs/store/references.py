@@ -1,9 +1,9 @@
 """References in stored JSON, so that what is long and occurs often is stored once.
 
 * `{"$text": id}` stands for a text that is stored already. As the key of an object, such a text becomes `"$text id"`.
-* `{"$doc": "<hash>"}` stands for a document: a part that many scenarios share, such as a person's context in a domain, stored
-  under the hash of its JSON. A value is packed from its innermost parts to the whole, so equal parts become the same
-  document at any depth.
+* `{"$doc": "<hash>"}` stands for a document: a part that many scenarios share, such as a person's context in a
+  domain, stored under the hash of its JSON. A value is packed from its innermost parts to the whole, so equal parts
+  become the same document at any depth.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_text_that_lacks_a_part_is_an_error(file: sqlite3.Connection) -> None:
     sent = memory.id_of(file, f"Is it kind?\n{RULES}\nSay yes or no.")
     file.execute("UPDATE kept_texts SET content = NULL, parts = ? WHERE id = ?", (f"[{rules}]", rules))
     for id_ in (rules, sent):
-        with pytest.raises(LookupError, match="one of its parts is"):
+        with pytest.raises(LookupError, match="one of its parts, is missing"):
             reading(file)(id_)
 
 
