@@ -264,7 +264,7 @@ class Judge:
             score, explanation = reply.verdict if isinstance(reply, Verdict) else reply.score, reply.explanation
         if self.labels:
             return [self._judgement(label, case, label == score, explanation) for label in self.labels]
-        assert not isinstance(score, str), "only a judge with labels reads a label"
+        assert not isinstance(score, str), "a judge without labels must return a score, not a label"
         return [self._judgement(self.metric, case, score, explanation)]
 
     def _judgement(self, metric: str, case: Case, score: bool | float | None, explanation: str) -> Judgement:

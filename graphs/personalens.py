@@ -353,8 +353,10 @@ class PersonaLensOptions(RecipeOptions):
     profiles: AbsolutePath | None = Field(
         None, description="Folder of a PersonaLens release; by default the shipped samples."
     )
-    users: str = Field("all", description="Ids separated by commas, or a number of people drawn with the seed.")
-    tasks: str = Field("all", description="all, single, multi, or task ids separated by commas.")
+    users: str = Field(
+        "all", description="People: all, ids separated by commas, or a number of people drawn with the seed."
+    )
+    tasks: str = Field("all", description="Tasks: all, single, multi, or ids separated by commas.")
     settings: FilledAxis[Setting] = Field(
         ("base",),
         alias="setting",

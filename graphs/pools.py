@@ -47,7 +47,9 @@ class PoolOptions(RecipeOptions):
     stop_after: int = Field(
         5, ge=1, description="Number of consecutive rounds with too few accepted texts after which the run stops."
     )
-    least: int = Field(1, ge=1, description="A round that accepts fewer texts than this has too few.")
+    least: int = Field(
+        1, ge=1, description="Minimum number of accepted texts in a round; a round with fewer has too few."
+    )
 
     @property
     def size(self) -> int:

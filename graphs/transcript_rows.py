@@ -73,7 +73,7 @@ def _row(written: bytes, path: Path, number: int) -> Mapping[str, Any]:
     if isinstance(row, str):
         return {"text": row}
     if not isinstance(row, dict):
-        raise DataError(path, f"{line.strip()[:60]}; each row must be an object", number)
+        raise DataError(path, f"each row must be an object, got {line.strip()[:60]}", number)
     return row
 
 

@@ -116,7 +116,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
     for depth, of_depth in sorted(tallies.items()):
         table.rows.append([depth, pairs[depth], *(tally.estimate() for tally in of_depth.values())])
     table.notes = [
-        f"{states['done']:,} trees; {states['failed']:,} failed, and only their finished rounds are counted.",
+        f"{states['done']:,} finished trees; of {states['failed']:,} failed trees, only the finished rounds count.",
         "Sentences: those induced up to that round. A fork follows both replies, so it is not counted in "
         "'preferred followed %'.",
     ]
@@ -134,13 +134,13 @@ def _order(named: Counter[str]) -> list[Table]:
     if not named:
         return []
     agreed, placed = named["preferred"] + named["rejected"], named["first"] + named["second"]
-    columns = ["pairs", "same reply in both orders %", "of these: preferred reply %", "of the others: first position %"]
+    columns = ["pairs", "same reply in both orders %", "preferred reply if same %", "first position if different %"]
     table = Table("order", "Consistency of the pair judge over both orders of the replies", columns)
     shares = [share_of(agreed, agreed + placed), share_of(named["preferred"], agreed), share_of(named["first"], placed)]
     table.rows.append([agreed + placed, *shares])
     table.notes.append(
-        "The others: pairs for which the judge chose the same position in both orders. A judge that favours neither "
-        "position chooses the first one for half of them. In brackets: Wilson's 95 % intervals."
+        "Different: in both orders the judge chose the same position, and thus different replies. A judge without a "
+        "position bias chooses the first position for half of these pairs. In brackets: Wilson's 95 % intervals."
     )
     return [table]
 

@@ -182,7 +182,7 @@ _REFLEXION = "Reflexion: another attempt is made if the calls differ from the go
 _STALE = "Stale: the calls are those of a preference that no longer holds."
 _READ = (
     "Strict: equal as JSON. Any order: the same calls, whatever their order. F1 multiset: a repeat counts once. "
-    "Actions: the calls that order, book or send are the same, regardless of lookups."
+    "Actions: the calls that order, book or send something are the same; lookups do not count."
 )
 _RULE = (
     "The rule: unawareness if the agent asked something, unhelpful if it made no call; otherwise the first wrong call "
@@ -385,7 +385,7 @@ def _endings(results: ApolloResults) -> Table:
         **{told: partial(count, axis="flags", value=flag) for told, flag in odd.items()},
     }
     meanings = "".join(f" {told.capitalize()}: {FLAGS[flag]}." for told, flag in odd.items())
-    title, notes = "Endings and flags of the samples", [f"These do not affect scores.{meanings}"]
+    title, notes = "Endings and flags of the samples", [f"Endings and flags do not affect scores.{meanings}"]
     table = _table(results, "dialogues", title, [*results.samples, *results.failed], _HELD, figures, notes)
     table.counted = {told: Counted(ended_by=name) for told, name in ended.items()}
     table.counted["failed"] = Counted(state="failed")
@@ -450,7 +450,7 @@ def _frameworks(results: ApolloResults, samples: Group) -> Iterator[Chart]:
     """Yield the chart of the paper's figure 5: frameworks side by side, with one bar per model, over all lengths."""
     names = results.values("framework", samples)
     chart = Chart("frameworks", "Accuracy by framework", "", "accuracy", y_range=(0.0, 1.0), kind="bars", names=names)
-    chart.notes = ["Over all lengths. With 95 % intervals over pairs."]
+    chart.notes = ["Over all lengths, with 95 % intervals over pairs."]
     for (model,), group in results.grouped(samples, ["model"]):
         by_name = results.grouped(group, ["framework"])
         places = [names.index(name) for (name,), _ in by_name]
@@ -473,7 +473,7 @@ def _error_shares(results: ApolloResults) -> Iterator[Chart]:
     told = [len({key[at] for key, _ in groups}) > 1 for at in range(2)]
     chart.names = [" ".join(part for part, is_ in zip(key, told, strict=True) if is_) or key[0] for key, _ in groups]
     sizes = ", ".join(str(len(some)) for _, some in groups)
-    chart.notes = [f"By the {'judge' if is_judged else 'rule'}. Samples: {sizes}."]
+    chart.notes = [f"Labels by the {'judge' if is_judged else 'rule'}. Samples: {sizes}."]
     for label in LABELS:
         shares = [sum(each[by] == label for each in some) / len(some) for _, some in groups]
         chart.series.append(Series(label.replace("_", " "), range(len(groups)), shares))

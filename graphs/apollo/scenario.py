@@ -53,7 +53,7 @@ class ApolloOptions(RecipeOptions):
     """The options of the recipe `apollo`; repeatable ones are axes of the table."""
 
     source: AbsolutePath | None = Field(None, description="Source folder; by default the shipped sample.")
-    users: str = Field("all", description="all, or ids of users separated by commas.")
+    users: str = Field("all", description="Users: all, or ids separated by commas.")
     test_users: str = Field("", description="Ids of held-out users, separated by commas; tables show them separately.")
     length: Axis[str] = Field(
         (), description="Tokens of the first message, such as 2k; by default 2k, 4k, 8k and 12k. Repeatable."

@@ -36,7 +36,9 @@ class WriteOptions(RecipeOptions):
         f"[default: {PAIRS_OF_SET}, or as in the drafts]",
     )
     flows: str | None = Field(
-        None, description=f"all, or flows separated by commas: {', '.join(FLOWS)}. [default: all, or as in the drafts]"
+        None,
+        description=f"Flows: all, or names from {', '.join(FLOWS)}, separated by commas. "
+        "[default: all, or as in the drafts]",
     )
     errands: int | None = Field(
         None,

@@ -235,7 +235,7 @@ def _errors(results: ItemResults) -> Table:
 
 
 def _choices(results: ItemResults) -> Table:
-    no_letter = "of these, no letter"
+    no_letter = "wrong without a letter"
     counts = _counts(results, {"right": RIGHT, "wrong": WRONG, no_letter: "no_letter"})
     figures: Figures = {"choices": lambda row: results.total(*row).n, **counts}
     table = _of_task(results, "classification", "choices", "Choices among four options", figures, [])
@@ -307,7 +307,7 @@ def _shares(results: ItemResults) -> Iterable[Chart]:
         chart.names = [_named(setting, varying(panel) or ["method"]) for setting in panel]
         shares = {kind: [total[kind] / total.n for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
         chart.series = _series_of(shares, range(len(panel)))
-        chart.notes.append("All topics together. The remaining answers are right.")
+        chart.notes.append("Answers on all topics are counted together. The remaining answers are right.")
         yield chart
 
 
@@ -319,7 +319,7 @@ def _numbers(results: ItemResults) -> Iterable[Chart]:
         counts = {kind: [float(total[kind]) for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
         chart.series = _series_of(counts, [setting.length.amount for setting in panel])
         chart.y_range = (0.0, max([1.0, *(count for of_kind in counts.values() for count in of_kind)]) * 1.05)
-        chart.notes.append("All topics together.")
+        chart.notes.append("Answers on all topics are counted together.")
         yield from _worth(chart)
 
 

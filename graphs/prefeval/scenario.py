@@ -55,11 +55,13 @@ class PrefEvalOptions(RecipeOptions):
     pairs: AbsolutePath | None = Field(
         None, description="PrefEval's benchmark_dataset, or a file of pairs; by default the shipped samples."
     )
-    topics: str = Field("all", description="all, or topics separated by commas.")
+    topics: str = Field("all", description="Topics: all, or names separated by commas.")
     form: FilledAxis[Form] = Field(
         ("explicit",), description=f"Form of the preference: {', '.join(FORMS)}. Repeatable."
     )
-    task: FilledAxis[Task] = Field(("generation",), description=f"{' or '.join(TASKS)}. Repeatable.")
+    task: FilledAxis[Task] = Field(
+        ("generation",), description=f"Task of the assistant: {' or '.join(TASKS)}. Repeatable."
+    )
     method: FilledAxis[Method] = Field(
         ("zero-shot",), description=f"Method that helps the assistant: {', '.join(METHODS)}. Repeatable."
     )
@@ -68,7 +70,7 @@ class PrefEvalOptions(RecipeOptions):
         description="Number of unrelated turns before the question; by default 8 unless tokens are given. Repeatable.",
     )
     tokens: Axis[FromOne] = Field(
-        (), description="Length in tokens in place of turns: as many unrelated turns as fit. Repeatable."
+        (), description="Length in tokens, in place of turns: as many unrelated turns as fit are used. Repeatable."
     )
     position: Axis[float] = Field(
         (),
@@ -82,7 +84,9 @@ class PrefEvalOptions(RecipeOptions):
         False, description="Play three arms: the preference alone, after an agreeing one, and after a conflicting one."
     )
     distractors: AbsolutePath | None = Field(
-        None, description="Pool of chats, as PrefEval's filtered_inter_turns.json; by default the shipped one."
+        None,
+        description="Pool of chats for the unrelated turns, in the form of PrefEval's filtered_inter_turns.json; by "
+        "default the shipped one.",
     )
     retrieved: FilledAxis[FromOne] = Field((5,), description="Number of messages that rag retrieves. Repeatable.")
     embedder: EmbedderName = Field("lexical", description=f"Embedder of rag: {EMBEDDERS}.")

@@ -309,7 +309,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         first = next(done, None)
         if first is None:
             return []
-        tally = NoteTally({**_MEANINGS, _BY_HAND: "the drafts contain a person's own reasons"})
+        tally = NoteTally({**_MEANINGS, _BY_HAND: "a person dropped the pair; the drafts contain the reason"})
 
         def counted() -> Iterator[Episode]:
             for episode in itertools.chain([first], done):

@@ -222,7 +222,7 @@ async def offer(state: PairsState, scene: Scene) -> Update:
         if talk is not None and not _gives_away(talk, asked[at]):
             made = talk.after(first[at]["query"])
             found[at] = {"options": list(offered[at].options), "choice_conversation": made.model_dump()}
-    _tell(scene, "have a choice", found)
+    _tell(scene, "have a dialogue with a choice", found)
     return {"choice": found}
 
 
@@ -261,7 +261,7 @@ async def tell(state: PairsState, scene: Scene) -> Update:
         else:
             turns_said = [turn.model_dump() for turn in talk.turns]
             found[at] = {"persona": wanted[at]["persona"], "persona_conversation": turns_said}
-    _tell(scene, "have a persona's talk", found)
+    _tell(scene, "have a dialogue with a persona", found)
     return {"persona": found}
 
 
@@ -284,7 +284,7 @@ async def finish(state: PairsState, scene: Scene) -> Update:
         is_other = reply is not None and _folded(reply.preference) != _folded(single[at].preference)
         conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}
         found[at] = {**conflicting, **found[at]}
-    _tell(scene, "have options", found)
+    _tell(scene, "have options to choose from", found)
     return {"options": found}
 
 

@@ -33,7 +33,7 @@ ANSWERERS = ("answerer", "answerer-2", "answerer-3", "answerer-4", "answerer-5")
 class PairsOptions(RecipeOptions):
     """The options of the recipe `prefeval-pairs`."""
 
-    topics: str = Field("all", description="all, or topics separated by commas.")
+    topics: str = Field("all", description="Topics: all, or names separated by commas.")
     topic_file: AbsolutePath | None = Field(
         None, description="JSON list of topics, each with a description and subtopics; by default the shipped ones."
     )

@@ -388,7 +388,7 @@ useful.
 """
 
 _NUMBER = re.compile(r"-?\d+([.,]\d+)?")
-_SILENT = "No score at all: {metrics}. A check scores no conversation for which it returns None."
+_SILENT = "No score at all: {metrics}. A check gives no score for a conversation if it returns None."
 
 
 def default_tables(

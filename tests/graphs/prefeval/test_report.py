@@ -155,7 +155,7 @@ def test_unparsed_verdict_counts_and_is_no_success() -> None:
 def test_choices_without_a_letter_are_wrong_and_counted() -> None:
     tables = report(choice(True), choice(False), choice(False), choice(False, None))
     found = row(tables["choices"], "model", "zero-shot")
-    assert [found[column] for column in ("choices", "right", "wrong", "of these, no letter")] == [4, 1, 3, 1]
+    assert [found[column] for column in ("choices", "right", "wrong", "wrong without a letter")] == [4, 1, 3, 1]
     assert mean(row(tables["accuracy"], "model", "zero-shot")["10 turns %"]) == 0.25
 
 
