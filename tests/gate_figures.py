@@ -108,7 +108,7 @@ def labelled_table() -> str:
         for kind in (*MAIN, "glued_lines")
     ]
     columns = ("faults", "flagged", "precision", "recall")
-    names = (*(f"development: {columns[0]}", *columns[1:]), *(f"held out: {columns[0]}", *columns[1:]))
+    names = (*(f"first half: {columns[0]}", *columns[1:]), *(f"second half: {columns[0]}", *columns[1:]))
     return _table(("kind", *names, "kappa"), rows)
 
 

@@ -87,8 +87,8 @@ def _place(fault: DialogueFault) -> tuple[bool, int, str]:
 Coverage = Literal["full", "some", "none"]
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
-    "echo": ("is_spaced",),
-    "repetition": ("is_spaced",),
+    "echo": ("is_spaced", "persons"),
+    "repetition": ("is_spaced", "persons"),
     "loop": ("is_spaced", "stop"),
     "swapped_role": ("offers", "requests"),
     "task_not_stated": ("is_spaced", "stop"),

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from dialoom.graphs.gate.talk import (
     LONGEST,
+    PASSAGE,
     RUN,
-    STRETCH,
     PromptWords,
     Said,
     Talk,
@@ -20,6 +20,7 @@ from dialoom.graphs.gate.talk import (
     headings_of,
     language_of,
     normal,
+    parts_of,
     runs_of,
     script_of,
     sentences_of,
@@ -131,6 +132,12 @@ _FEWEST_TOLD, _LIKE_TOLD = 5, 0.65
 instruction.
 """
 
+_FEWEST_OF_ALL, _LIKE_ALL = 7, 0.8
+"""The same, with all words compared."""
+
+_RETOLD = 5
+"""Minimum number of consecutive words of the task in a sentence about the user as somebody else."""
+
 
 def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
     """Yield lines that contain tags or instructions of prompts, chat-template markers, or unfilled placeholders.
@@ -138,8 +145,7 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
     An instruction is recognised even if it is paraphrased. A line in which a speaker mentions the role that it plays is
     yielded, too.
     """
-    stop = stems(talk.vocabulary.stop)
-    told = [each for sentence in talk.prompts.sentences if len(each := sentence - stop) >= _FEWEST_TOLD]
+    stop, retold = stems(talk.vocabulary.stop), set(runs_of(tuple(words_of(talk.facts.task)), _RETOLD))
     for line in talk.checked_lines():
         if (mark := _MARK.search(line.own)) is not None:
             yield line.fault("prompt_leak", mark[0])
@@ -151,9 +157,9 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
             yield line.fault("prompt_leak", heading, 0.9)
         elif (words := _instruction(line, talk.prompts)) is not None:
             yield line.fault("prompt_leak", words, 0.9)
-        elif talk.is_spoken and (staging := talk.vocabulary.staging.search(spelt(line.own))) is not None:
+        elif talk.is_spoken and (staging := _staging(line, talk)) is not None:
             yield line.fault("prompt_leak", staging[0], 0.8)
-        elif talk.is_spoken and _rephrases(line, told, stop):
+        elif talk.is_spoken and (_rephrases(line, talk.prompts, stop) or _retells(line, retold, talk)):
             yield line.fault("prompt_leak", line.shown(), 0.7)
 
 
@@ -199,12 +205,34 @@ def _made_up_tag(line: Said, end_markers: Collection[str]) -> str | None:
     return None if tag is None else tag[0].strip()
 
 
-def _rephrases(line: Said, told: Iterable[frozenset[str]], stop: frozenset[str]) -> bool:
-    """Return whether any sentence of a line has nearly the same content words as an instruction."""
-    said = [each - stop for each in sentences_of(line.own)]
-    said = [each for each in said if len(each) >= _FEWEST_TOLD]
+def _staging(line: Said, talk: Talk) -> re.Match[str] | None:
+    """Return the phrase by which a line speaks of its speaker's role, or describes a user from outside."""
+    words, text = talk.vocabulary, spelt(line.own)
+    return words.staging.search(text) or (words.portraits.search(text) if line.role == talk.facts.user else None)
+
+
+def _rephrases(line: Said, prompts: PromptWords, stop: frozenset[str]) -> bool:
+    """Return whether a sentence of a line has nearly the words, or the content words, of an instruction."""
     return any(
-        2 * len(each & sentence) >= _LIKE_TOLD * (len(each) + len(sentence)) for sentence in told for each in said
+        _resembles(said, told, _FEWEST_OF_ALL, _LIKE_ALL)
+        or _resembles(said - stop, told - stop, _FEWEST_TOLD, _LIKE_TOLD)
+        for said in sentences_of(line.own)
+        if len(said) >= _FEWEST_TOLD
+        for told in prompts.sentences
+    )
+
+
+def _resembles(one: frozenset[str], other: frozenset[str], fewest: int, like: float) -> bool:
+    """Return whether two sentences of at least `fewest` words have most words in common."""
+    return min(len(one), len(other)) >= fewest and 2 * len(one & other) >= like * (len(one) + len(other))
+
+
+def _retells(line: Said, retold: set[int], talk: Talk) -> bool:
+    """Return whether a sentence of a user takes over words of the task and speaks of the user as of somebody else."""
+    return line.role == talk.facts.user and any(
+        talk.vocabulary.retelling.search(sentence)
+        and not retold.isdisjoint(runs_of(tuple(words_of(sentence)), _RETOLD))
+        for sentence in map(spelt, parts_of(line.own))
     )
 
 
@@ -221,6 +249,9 @@ have written enough words, the number of words that is enough, and the number of
 
 Short tasks are often paraphrased, so they are only checked if the user has written enough.
 """
+
+_NUMBERED = re.compile(r"\d{4}")
+"""A word with so many digits in it, such as the number of an order, does not tell what is wanted."""
 
 _EARLY = 2
 """Maximum number of the user's lines in a conversation that counts as ending early."""
@@ -245,29 +276,47 @@ def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def unstated_tasks(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield a fault if the user's first two messages and the replies to them do not mention the task."""
-    users = [place for place, line in enumerate(talk.lines) if line.role == talk.facts.user]
+    """Yield a fault if the user's first two messages do not state any part of the task."""
+    users = [line for line in talk.lines if line.role == talk.facts.user][:_EARLY]
     if len(users) < _EARLY and not (users and talk.ended_by):
         return
-    last = users[:_EARLY][-1]
-    if last >= talk.since and _misses_the_task(talk.lines[: last + 2], talk):
-        yield talk.lines[last].fault("task_not_stated", talk.lines[last].shown(), 0.8)
+    if any(line is users[-1] for line in talk.checked_lines()) and _misses_the_task(users, talk):
+        yield users[-1].fault("task_not_stated", users[-1].shown(), 0.8)
 
 
 def _misses_the_task(lines: Sequence[Said], talk: Talk) -> bool:
-    """Return whether lines contain no content word of the task, and the user asks for nothing in them.
+    """Return whether a user's lines have no two content words of the task, and no sentence of them states it.
 
-    A user who asks for something may have put the task in other words. A task in another language is not compared.
+    A sentence with one content word of the task, or about its subject, states it, unless it speaks to the other one.
+    So does a request, which may put the task in other words, unless it is about another subject. A task in another
+    language is not compared.
     """
     words, task = talk.vocabulary, talk.facts.task
     if not words.is_spaced or language_of(task) not in (None, talk.language):
         return False
-    wanted = _beginnings(set(words_of(task)) - words.stop - words.fillers - words.vague)
-    said = sum(len(line.words) for line in lines if line.role == talk.facts.user)
-    is_long = len(wanted) >= (_FEWEST_OF_SHORT if said >= _FEWEST_SAID else _FEWEST_OF_TASK)
-    if not is_long or any(wanted & _beginnings(line.words) for line in lines):
+    content = set(words_of(task)) - words.stop - words.fillers - words.vague
+    wanted = _beginnings(word for word in content if not _NUMBERED.search(word) and (len(word) > 2 or word.isdigit()))
+    is_long = sum(len(line.words) for line in lines) >= _FEWEST_SAID
+    if len(wanted) < (_FEWEST_OF_SHORT if is_long else _FEWEST_OF_TASK):
         return False
-    return not any(words.requests.search(spelt(line.own)) for line in lines if line.role == talk.facts.user)
+    if len(wanted & _beginnings(word for line in lines for word in line.words)) > 1:
+        return False
+    subjects = _subjects(task, words)
+    for line in lines:
+        others = subjects and _subjects(line.own, words) - subjects
+        for sentence in map(spelt, parts_of(line.own)):
+            is_request = words.requests.search(sentence) is not None
+            if _subjects(sentence, words) & subjects or wanted & _beginnings(words_of(sentence)):
+                if is_request or not words.addressing.search(sentence):
+                    return False
+            elif is_request and not others:
+                return False
+    return True
+
+
+def _subjects(text: str, words: Vocabulary) -> set[int | None]:
+    """Return the numbers of the subjects that a text names."""
+    return {found.lastindex for found in words.subjects.finditer(spelt(text))}
 
 
 def _beginnings(words: Iterable[str]) -> set[str]:
@@ -341,12 +390,14 @@ recur in conversations without faults.
 _LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
 """Minimum shares (Dice's coefficient) of shared words and of shared word pairs in two lines that count as copies."""
 
-_AGAIN_SHARE = 0.5
-"""A line also counts as a copy if this share of its words repeats long passages of a single earlier line."""
+_AGAIN_SHARE, _FEWEST_AGAIN, _SPOKEN_AGAIN = 0.5, 10, 2
+"""A line also counts as a copy if this share of its words is taken over from a single earlier line, with at least this
+number of words, and this number of words such as `I` and `you`. A confirmation or a summary takes over other words.
+"""
 
-_SPOKEN_AS = 2
-"""Minimum number of repeated words such as `I` in a line that is a copy of the other speaker's although it exchanges
-`my` and `your`.
+_EXCHANGED_AGAIN, _LONG_AGAIN = 14, 21
+"""Minimum numbers of words taken over: from a line of one's own with other content, if `I` is among them; and whatever
+the words.
 """
 
 _LOOKED_BACK = 12
@@ -407,20 +458,25 @@ def loops(talk: Talk) -> Iterator[DialogueFault]:
 def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
     if len(before.words) < _FEWEST_WORDS:
         return False
-    again = _said_again(line, before)
-    if not (_is_near(line, before) or again >= _AGAIN_SHARE * len(line.words)):
+    words, again = talk.vocabulary, _taken_over(line, before)
+    is_spoken = sum(word in words.persons for word in again) >= _SPOKEN_AGAIN
+    is_enough = len(again) >= _FEWEST_AGAIN or len(again) == len(line.words)
+    is_part = len(again) >= _AGAIN_SHARE * len(line.own_words) and (
+        len(again) >= _LONG_AGAIN or (is_spoken and is_enough)
+    )
+    if not (is_part or _is_near(line, before)):
         return False
     mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
-    words = talk.vocabulary
     if line.role == before.role:  # a repeated request, insistent or for another object, is not a copy
         if words.reminders.search(spelt(line.own)):
             return False
-        exchanged = mine - words.stop and yours - words.stop
+        if not (mine - words.stop and yours - words.stop):
+            return True
+        fewest = _LONG_AGAIN if words.oneself.isdisjoint(again) else _EXCHANGED_AGAIN
         content = (Counter(_asked(each) - words.stop) for each in (line, before))
-        return not exchanged or _dice(*content) > _LIKE_WORDS or again >= 1.5 * STRETCH
-    # A speaker who confirms the other's wish changes `my` to `your`, and does not repeat `I`.
-    is_turned = mine & words.persons and yours & words.persons
-    return not is_turned or sum(line.counted[word] for word in words.oneself & before.counted.keys()) >= _SPOKEN_AS
+        return (is_part and len(again) >= fewest) or _dice(*content) > _LIKE_WORDS
+    # A speaker who confirms the other's wish changes `my` to `your`.
+    return is_part or not (mine & words.persons and yours & words.persons)
 
 
 def _asked(line: Said) -> set[str]:
@@ -440,11 +496,12 @@ def _is_near(line: Said, before: Said) -> bool:
     return _dice(line.counted, before.counted) >= _LIKE_WORDS and _dice(line.pairs, before.pairs) >= _LIKE_PAIRS
 
 
-def _said_again(line: Said, before: Said) -> int:
-    """Return how many words of a line repeat long passages of an earlier line."""
-    there = set(before.stretches)
-    again = (place for place, stretch in enumerate(line.stretches) if stretch in there)
-    return len({place + step for place in again for step in range(STRETCH)})
+def _taken_over(line: Said, before: Said) -> list[str]:
+    """Return the words of a line in passages of an earlier line, or alone between two such passages."""
+    there = set(before.passages)
+    shared = {place + step for place, run in enumerate(line.passages) if run in there for step in range(PASSAGE)}
+    shared |= {place + 1 for place in shared if place + 2 in shared}
+    return [line.own_words[place] for place in shared]
 
 
 def _dice(one: Counter[_T], other: Counter[_T]) -> float:

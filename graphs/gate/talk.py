@@ -37,9 +37,13 @@ class Vocabulary:
         persons: Words, such as `my` and `your`, for the speaker and for the person addressed.
         oneself: Words, such as `I`, for the speaker as the subject of an action.
         vague: Words that name no subject of a task.
+        addressing: Words to the other speaker, outside questions.
+        subjects: Words that name the subject of a task, in a group of the pattern for each subject.
         offers: Phrases that offer help. Users do not say them.
         selves: Phrases with which an assistant describes itself.
         staging: Phrases about the role that somebody was told to play.
+        portraits: Phrases by which users describe themselves as their prompts do.
+        retelling: Phrases that speak of the user as of somebody else, in sentences about the user's task.
         claims: Phrases that report an action as done.
         requests: Phrases that ask for service. Assistants do not say them.
         likes: Phrases that state a preference.
@@ -60,9 +64,13 @@ class Vocabulary:
     persons: frozenset[str] = frozenset()
     oneself: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
+    addressing: re.Pattern[str] = _NEVER
+    subjects: re.Pattern[str] = _NEVER
     offers: re.Pattern[str] = _NEVER
     selves: re.Pattern[str] = _NEVER
     staging: re.Pattern[str] = _NEVER
+    portraits: re.Pattern[str] = _NEVER
+    retelling: re.Pattern[str] = _NEVER
     claims: re.Pattern[str] = _NEVER
     requests: re.Pattern[str] = _NEVER
     likes: re.Pattern[str] = _NEVER
@@ -226,8 +234,13 @@ def stems(words: Iterable[str]) -> frozenset[str]:
 
 def sentences_of(text: str) -> Iterator[frozenset[str]]:
     """Yield the stems of the words of each sentence of a text."""
-    for sentence in _SENTENCES.split(text):
+    for sentence in parts_of(text):
         yield stems(words_of(sentence))
+
+
+def parts_of(text: str) -> list[str]:
+    """Return the sentences of a text."""
+    return _SENTENCES.split(text)
 
 
 def headings_of(text: str) -> Iterator[str]:
@@ -247,8 +260,8 @@ LONGEST = 20_000
 Lines without faults are shorter, and comparing longer lines would be too slow.
 """
 
-STRETCH = 14
-"""Minimum number of consecutive repeated words that counts as a copied passage."""
+PASSAGE = 3
+"""Minimum number of consecutive words that lines share in a passage that one takes over from the other."""
 
 _SHOWN = 120
 _LETTERS = 2_000
@@ -296,9 +309,14 @@ class Said:
         return Counter(zip(self.words, self.words[1:], strict=False))
 
     @cached_property
-    def stretches(self) -> list[int]:
-        """The hashes of every `STRETCH` consecutive words, in the order of their first words."""
-        return runs_of(self.words, STRETCH)
+    def passages(self) -> list[int]:
+        """The hashes of every `PASSAGE` consecutive words of the speaker's own, in the order of their first words."""
+        return runs_of(self.own_words, PASSAGE)
+
+    @cached_property
+    def own_words(self) -> tuple[str, ...]:
+        """The words of the speaker's own."""
+        return tuple(words_of(self.own))
 
     @cached_property
     def prose(self) -> str:

@@ -77,6 +77,23 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
             ],
             [],
         ),
+        # Half of a line is taken over, with words changed here and there; a draft or a summary takes over its content.
+        (
+            [
+                "I'm so glad you're here, and I'd love to share some amazing stories with you. This week was long.",
+                "I'm so glad you're here, and I'd love to share some wonderful stories with you. What about you?",
+            ],
+            [(1, "echo")],
+        ),
+        (
+            [
+                "Tell Jo that our meeting moves to Tuesday at nine and that he should bring the blue folder.",
+                "I'd write: “Hi Jo, our meeting moves to Tuesday at nine. Please bring the blue folder.” Shall I?",
+                "Yes, and add the address.",
+                "Done: our meeting moves to Tuesday at nine, he should bring the blue folder, address below.",
+            ],
+            [],
+        ),
         # Tags that no prompt has, where prompts have theirs; those of web pages are spoken of.
         (["Hello there.\n<remark>\nTwelve sentences.", "Fine.</remark>"], [(0, "prompt_leak"), (1, "prompt_leak")]),
         (["How do I begin a paragraph?", "With a tag:\n<p>\nand it ends by </p>, or put <name> in a form."], []),
@@ -95,6 +112,7 @@ def test_typical_faults_of_real_models_are_found_at_their_line(lines: list[str],
 
 
 TASK = "Cancel the gym membership at the end of the year and get the deposit of forty euros back."
+BIRDSONG = "Set an alarm with loud birdsong for the early shift at the bakery."
 
 
 @pytest.mark.parametrize(
@@ -102,8 +120,16 @@ TASK = "Cancel the gym membership at the end of the year and get the deposit of 
     [
         (["Hello!", "Hi!", "Nice weather today."], TASK, "", [2]),
         (["Hello!", "Hi!", "I want out of my gym."], TASK, "", []),
-        # What is answered shows that the task was understood, whatever its words.
-        (["Hello!", "Hi!", "Please get me out of there.", "Shall I cancel your membership?"], TASK, "", []),
+        # Only the user can state it; a word that both use by chance does not, and neither does another request.
+        (["Hello!", "Hi!", "Please get me out of there.", "Shall I cancel your membership?"], TASK, "", [2]),
+        (["Hello!", "Hi!", "I hope that your membership in the choir makes you happy."], TASK, "", [2]),
+        (
+            ["Hello!", "Hi!", "I'm looking for a film."],
+            BIRDSONG,
+            "",
+            [2],
+        ),
+        (["Hello!", "Hi!", "Can I get up with music?"], BIRDSONG, "", []),
         # Who asks for something may have put the task in other words.
         (["Hello!", "Hi!", "Could you find a way out for me?"], TASK, "", []),
         (["Hello!", "Hi!"], TASK, "", []),
@@ -122,6 +148,20 @@ def test_task_is_stated_by_the_second_message(lines: list[str], task: str, ended
     said = [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(lines)]
     talk = Talk.of(said, Facts(languages=("en",), task=task), ended_by)
     assert [fault.message for rule in RULES for fault in rule(talk) if fault.kind == "task_not_stated"] == found
+
+
+@pytest.mark.parametrize(
+    ("line", "is_leaked"),
+    [
+        ("You want to cancel the gym membership at the end of the year.", True),
+        ("The user wants the deposit back.", True),
+        ("I want to cancel the gym membership at the end of the year.", False),
+        ("Can you cancel the gym membership at the end of the year?", False),
+    ],
+)
+def test_task_told_as_somebody_elses_is_a_leak(line: str, is_leaked: bool) -> None:
+    talk = Talk.of([Line(role="user", content=line)], Facts(languages=("en",), task=TASK))
+    assert any(fault.kind == "prompt_leak" for rule in RULES for fault in rule(talk)) == is_leaked
 
 
 def test_claim_of_an_action_is_a_fault_only_before_the_first_call_of_a_tool() -> None:
