@@ -180,8 +180,8 @@ def assistant(recipe: Acting, role: str, servers: Sequence[str], speak: Node) ->
         if not reply.content:
             made.pop()
         reason = _ending(recipe, [call["name"] for call in reply.tool_calls])
-        said = [*messages, *made]
-        reason = reason or recipe.turns.reason(scene.scenario, role, said, "")
+        following = [*messages, *made]
+        reason = reason or recipe.turns.reason(scene.scenario, role, following, "")
         # This is the snapshot stored with the reply, because a replayed reply does not run its tools again.
         after = (reply.carried or {}).get(ENVIRONMENT)
         return {"messages": made, "ended_by": state["ended_by"] or reason, **_changed(recipe, state, after)}

@@ -315,7 +315,7 @@ class _Connection:
             return redacted(f"error: {error}")
         except Exception as error:
             raise PermanentProviderError(
-                redacted(f"MCP server {self._server!r} did not answer the call of {name}: {_told(error)}")
+                redacted(f"MCP server {self._server!r} did not answer the call of {name}: {_message_of(error)}")
             ) from error
         texts = [each.text for each in result.content if getattr(each, "text", None) is not None]
         text = "\n".join(texts) if texts else text_of_result(result.structured_content)
@@ -339,7 +339,7 @@ class _Connection:
                 await self._closing.wait()
         except Exception as error:
             remedy = "check that it runs" if is_url(self._server) else "start it by hand to see why"
-            message = redacted(f"mcp: the server {self._server!r} cannot be used: {_told(error)}; {remedy}")
+            message = redacted(f"mcp: the server {self._server!r} cannot be used: {_message_of(error)}; {remedy}")
             self._fail(ToolError(message, setting="mcp"))
 
     def _fail(self, error: Exception) -> None:
@@ -385,7 +385,7 @@ def is_url(server: str) -> bool:
     return server.startswith(("http://", "https://"))
 
 
-def _told(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """Return an error's message; for an exception group, the message of its first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -196,7 +196,7 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
         )
     values = [_expression(each) for each in _BLANK.findall(sql)]
     statement = _BLANK.sub("?", sql)
-    wanted = _filled(expected)
+    fill = _filled(expected)
 
     def check(conversation: Any) -> tuple[Any, str]:
         if not is_sqlite(conversation.environment):
@@ -205,12 +205,12 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
         bound = [_parameter(value(names)) for value in values]
         found = [next(iter(row.values()), None) for row in rows(restored(conversation.environment), statement, bound)]
         first = found[0] if found else None
-        told = f"{statement}{f' with {json.dumps(bound, ensure_ascii=False)}' if bound else ''}"
+        query = f"{statement}{f' with {json.dumps(bound, ensure_ascii=False)}' if bound else ''}"
         if expected is None:
-            return first, f"{told}: {_shown(first)}"
-        right = wanted(names)
+            return first, f"{query}: {_shown(first)}"
+        right = fill(names)
         got = found if isinstance(right, list) else first
-        return got == right, f"{told}: {_shown(got)}, expected {_shown(right)}"
+        return got == right, f"{query}: {_shown(got)}, expected {_shown(right)}"
 
     return check
 
@@ -227,12 +227,12 @@ def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
     Raises:
         StateCheckError: If an expression is wrong.
     """
-    wanted = _filled(gold)
+    fill = _filled(gold)
 
     def check(conversation: Any) -> tuple[Any, str]:
         if conversation.environment is None:
             raise ValueError("state compares the final state, but this conversation has no environment")
-        right = wanted(_names(conversation.scenario))
+        right = fill(_names(conversation.scenario))
         if isinstance(right, str):
             right = json.loads(right)
         found = difference(right, readable(conversation.environment))

@@ -42,10 +42,10 @@ def said(
     """
     about: dict[str, Any] = {"id": f"{position}-{speaker}", "name": speaker, "content": content}
     more = {_FINISH_REASON: finish_reason, _CALLS: [*tool_calls], _CARRIED: carried}
-    kept = {name: value for name, value in more.items() if value}
+    extra = {name: value for name, value in more.items() if value}
     if tool_calls or speaker == "assistant":
-        return AIMessage(**about, additional_kwargs=kept, **_parsed(tool_calls))
-    return HumanMessage(**about, additional_kwargs=kept)
+        return AIMessage(**about, additional_kwargs=extra, **_parsed(tool_calls))
+    return HumanMessage(**about, additional_kwargs=extra)
 
 
 def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[BaseMessage]:
@@ -86,8 +86,8 @@ def calls_of(message: BaseMessage) -> Sequence[FunctionCall]:
     """
     if not isinstance(message, AIMessage):
         return ()
-    if (kept := message.additional_kwargs.get(_CALLS)) is not None:
-        return tuple(kept)
+    if (stored := message.additional_kwargs.get(_CALLS)) is not None:
+        return tuple(stored)
     if not message.tool_calls and not message.invalid_tool_calls:
         return ()
     whole = [(one["id"], one["name"], json.dumps(one["args"], ensure_ascii=False)) for one in message.tool_calls]

@@ -131,9 +131,9 @@ class Turns:
         """
         place = max(place for place, message in enumerate(messages) if message.name in self.order)
         since = messages[place:]
-        spoken = {message.name for message in since}
+        names = {message.name for message in since}
         for extra in self.extras:
-            if extra.role not in spoken and any(map(extra.is_called, since)):
+            if extra.role not in names and any(map(extra.is_called, since)):
                 return extra.role
         return self.order[(self.order.index(str(messages[place].name)) + 1) % len(self.order)]
 
@@ -220,8 +220,8 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     def roles_used(self, options: Any) -> Mapping[str, float]:
         """Return the roles that speak and, if the run judges, the roles that judge."""
         judging = {judge.role for judge in self.judges} - set(self.turns.roles)
-        wanted = {judge.role for judge in self.judges_used(options)}
-        return {role: value for role, value in self.roles.items() if role not in judging or role in wanted}
+        judges = {judge.role for judge in self.judges_used(options)}
+        return {role: value for role, value in self.roles.items() if role not in judging or role in judges}
 
     def prompt_list(self, sets: Sequence[str] = ()) -> list[str | Prompt]:
         """Return the prompts of the roles and of the judges."""
@@ -375,9 +375,9 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
 
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
         """Return the conversation for a role's prompt, with tool calls and results only if this role makes calls."""
-        heard = utterances(messages)
-        acts = any(each["speaker"] == role and each.get("tool_calls") for each in heard)
-        return heard if acts or role == ASSISTANT else spoken_only(heard)
+        history = utterances(messages)
+        acts = any(each["speaker"] == role and each.get("tool_calls") for each in history)
+        return history if acts or role == ASSISTANT else spoken_only(history)
 
     def _opens(self, role: str) -> bool:
         return role == self.turns.order[0]
@@ -390,11 +390,11 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """
 
         async def speak(state: DialogueState, scene: Scene) -> Update:
-            prompt, wanted = self.request(state, scene, role)
+            prompt, inputs = self.request(state, scene, role)
             if role == USER:
-                reply = await scene.ask_user(prompt, lines(state["messages"]), self.spoken, **wanted)
+                reply = await scene.ask_user(prompt, lines(state["messages"]), self.spoken, **inputs)
             else:
-                reply = str(await scene.ask(prompt, **wanted))
+                reply = str(await scene.ask(prompt, **inputs))
             return self.told(state, scene, role, reply)
 
         speak.__name__ = role
@@ -452,8 +452,8 @@ def without_marker(text: str, marker: str) -> tuple[str, bool]:
         return text.strip(), False
     *parts, rest = _marker(marker).split(text)
     # The parts are trimmed one by one, because a regular expression would take quadratic time in the number of spaces.
-    kept = [part[: len(part) - len(_ending(part))] for part in parts]
-    return " ".join([*kept, rest]).strip(), bool(parts)
+    before = [part[: len(part) - len(_ending(part))] for part in parts]
+    return " ".join([*before, rest]).strip(), bool(parts)
 
 
 _BEFORE = re.compile(r"[^\s*_\"'(\[]")

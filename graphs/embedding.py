@@ -77,8 +77,8 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
 
     def roles_used(self, options: Any) -> Mapping[str, float]:
         """Return the roles that a run needs. The embedder is included only if a model plays it."""
-        wanted, used = "embedder" in self.models_named(options), super().roles_used(options)
-        return {role: value for role, value in used.items() if role != "embedder" or wanted}
+        is_played, used = "embedder" in self.models_named(options), super().roles_used(options)
+        return {role: value for role, value in used.items() if role != "embedder" or is_played}
 
 
 class EmbeddedScenario(Scenario):
@@ -114,7 +114,7 @@ async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common:
         return []
     here = embedder_here(embedder)
     if here is None:
-        parts = [await _asked(texts[start:][:_AT_ONCE], scene, common) for start in range(0, len(texts), _AT_ONCE)]
+        parts = [await _requested(texts[start:][:_AT_ONCE], scene, common) for start in range(0, len(texts), _AT_ONCE)]
         return [vector for part in parts for vector in part]
     try:
         return await asyncio.to_thread(here.embed, texts)
@@ -139,18 +139,18 @@ async def embedded_rows(texts: Sequence[str], scene: Scene, embedder: str) -> ND
 
 def _made_here(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
     with _embedding:  # without the lock, concurrent scenarios would all embed the same hundreds of texts
-        return _held(embedder, texts)
+        return _cached(embedder, texts)
 
 
 @lru_cache(maxsize=4)
-def _held(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
+def _cached(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
     try:
         return np.array(local_embedder(embedder).embed(texts), dtype=np.float32)
     except EmbedderError as error:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
 
 
-async def _asked(texts: Sequence[str], scene: Scene, common: bool) -> list[Vector]:
+async def _requested(texts: Sequence[str], scene: Scene, common: bool) -> list[Vector]:
     history = [{"speaker": "text", "content": text} for text in texts]
     reply: Embeddings = await (scene.ask_common if common else scene.ask)(PROMPT, history=history)
     try:

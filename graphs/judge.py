@@ -269,19 +269,19 @@ class Judge:
 
     def _judgement(self, metric: str, case: Case, score: bool | float | None, explanation: str) -> Judgement:
         status: Status = "unparsed" if score is None else "ok"
-        told = case.explained(explanation)
+        text = case.explained(explanation)
         return Judgement(
-            metric=metric, target=self.target, turn=case.turn, score=score, status=status, explanation=told
+            metric=metric, target=self.target, turn=case.turn, score=score, status=status, explanation=text
         )
 
     def _inputs(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> dict[str, Any]:
         """Return the inputs that the prompt declares, taken from the case, the judge, the outcome, and the scenario."""
         inputs = case.inputs if isinstance(case.inputs, Mapping) else case.inputs()
         given = {"target": self.target, "metric": self.metric, "turn": case.turn, **inputs}
-        wanted = scene.inputs_of(prompt)
-        if ENVIRONMENT in wanted and outcome.environment is not None:
+        declared = scene.inputs_of(prompt)
+        if ENVIRONMENT in declared and outcome.environment is not None:
             given[ENVIRONMENT] = json.dumps(readable(outcome.environment), ensure_ascii=False, indent=1)
-        return {name: given[name] if name in given else getattr(scene.scenario, name) for name in wanted}
+        return {name: given[name] if name in given else getattr(scene.scenario, name) for name in declared}
 
     def check_inputs(self, prompt: Prompt, kind: type[Scenario], has_environment: bool = False) -> None:
         """Check, before a run starts, that the inputs of the judge's prompt exist and that the judge may see them.
@@ -388,8 +388,8 @@ def _node(judge: Judge, recipe: Judged) -> Callable[[Any, Scene], Awaitable[Upda
         if scene.judged is None:
             outcome = recipe.outcome(scene.scenario, state)
         else:
-            standing = tuple(Judgement.model_validate(value) for value in state["judgements"])
-            outcome = scene.judged.model_copy(update={"judgements": standing})
+            judgements = tuple(Judgement.model_validate(value) for value in state["judgements"])
+            outcome = scene.judged.model_copy(update={"judgements": judgements})
         return {"judgements": [each.model_dump(mode="json") for each in await judge.judge(scene, id_, outcome)]}
 
     run.__name__ = judge.node

@@ -395,27 +395,27 @@ class PersonaLensOptions(RecipeOptions):
                 raise RecipeError(
                     f"users must be from 1 to {len(known)} (the number of people), got {count}", setting="users"
                 )
-            wanted = draw.sample(known, count)
+            ids = draw.sample(known, count)
         else:
-            wanted = chosen("users", self.users, known)
-        return [user for user in known if user in set(wanted)]
+            ids = chosen("users", self.users, known)
+        return [user for user in known if user in set(ids)]
 
-    def wanted_tasks(self) -> frozenset[str] | None:
+    def chosen_tasks(self) -> frozenset[str] | None:
         """Return the ids of the selected tasks, or `None` if a whole kind is selected.
 
         Raises:
             RecipeError: If a part is neither a kind of task nor a task id.
         """
-        wanted = [part.strip() for part in self.tasks.split(",") if part.strip()]
-        if wanted in (["all"], ["single"], ["multi"]):
+        parts = [part.strip() for part in self.tasks.split(",") if part.strip()]
+        if parts in (["all"], ["single"], ["multi"]):
             return None
-        for id_ in wanted or [""]:
+        for id_ in parts or [""]:
             if not _TASK_ID.fullmatch(id_):
                 raise RecipeError(
                     f"tasks: {id_!r} is not a task id such as SD-Alarm-task-1 or MD-task-3, nor all, single or multi",
                     setting="tasks",
                 )
-        return frozenset(wanted)
+        return frozenset(parts)
 
     def wants(self, task: Task, ids: frozenset[str] | None) -> bool:
         """Return whether a task is selected."""
@@ -473,7 +473,7 @@ class PersonaLens(DialogueRecipe, WithExports):
         """Yield dialogues by person, then task, then setting. People and tasks are in the release's order."""
         release = options.source()
         users = options.chosen_users(release, draw)
-        ids = options.wanted_tasks()
+        ids = options.chosen_tasks()
         traits = traits_of(options.traits_from, draw, note) if options.traits_from else None
 
         def planned() -> Iterator[PersonaLensScenario]:

@@ -153,11 +153,11 @@ async def select(state: PoolState, scene: Scene) -> Update:
     scenario: PoolScenario = scene.scenario
     round_, proposed = len(state["rounds"]), state["proposed"]
     update = await _filtered(state, scene, proposed, round_)
-    kept, unseen = len(update["entries"]), update["rounds"][0]["unseen"]
-    size = len(state["entries"]) + kept
-    dry = 0 if kept >= scenario.least else state["dry"] + 1
+    added, unseen = len(update["entries"]), update["rounds"][0]["unseen"]
+    size = len(state["entries"]) + added
+    dry = 0 if added >= scenario.least else state["dry"] + 1
     full = f", which is full: {unseen} were not needed" if unseen else ""
-    scene.tell(f"round {round_}: {kept} of {len(proposed)} kept, {size:,} in the pool{full}")
+    scene.tell(f"round {round_}: {added} of {len(proposed)} kept, {size:,} in the pool{full}")
     return {
         **update,
         "proposed": [],
@@ -186,7 +186,7 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
         old = [unpacked(text) for text in state["vectors"]]
     else:  # embedding the texts again is cheaper than storing the vectors
         old = await embedded([entry.text for entry in entries], scene, scenario.embedder)
-    pool, kept = VectorIndex(old), list[str]()
+    pool, stored = VectorIndex(old), list[str]()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
         # The target does not limit the number of seeds, because the user chose them.
         if round_ and len(entries) >= scenario.target:
@@ -198,9 +198,9 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
         neighbour, similarity = (entries[nearest[0]].id, nearest[1]) if nearest else (None, None)
         entries.append(PoolEntry.of(text, round_, neighbour, similarity))
         pool.add(vector)
-        kept.append("" if scenario.embedder == LEXICAL else packed(vector))
-    figures = {"round": round_, "kept": len(kept), "too_near": len(texts) - len(kept) - unseen, "unseen": unseen}
-    return {"entries": [entry.plain() for entry in entries[before:]], "vectors": kept, "rounds": [figures]}
+        stored.append("" if scenario.embedder == LEXICAL else packed(vector))
+    figures = {"round": round_, "kept": len(stored), "too_near": len(texts) - len(stored) - unseen, "unseen": unseen}
+    return {"entries": [entry.plain() for entry in entries[before:]], "vectors": stored, "rounds": [figures]}
 
 
 class PersonaPool(GenerationRecipe, EmbeddingRecipe):

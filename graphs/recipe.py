@@ -198,15 +198,15 @@ def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
         RecipeError: If the list is empty or contains an unknown name.
     """
     there_are = list(known)
-    wanted = [part.strip() for part in text.split(",") if part.strip()]
-    if wanted == ["all"]:
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if names == ["all"]:
         return there_are
-    for name in wanted or [text]:
+    for name in names or [text]:
         if name not in there_are:
             more = f" and {len(there_are) - _MOST} more" if len(there_are) > _MOST else ""
             some = ", ".join(there_are[:_MOST]) + more
             raise RecipeError(f"{option}: there is no {name!r}; the names are {some}", setting=option)
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(names))
 
 
 PROMPT = "gate/review"

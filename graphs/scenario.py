@@ -26,7 +26,7 @@ from pydantic_core import CoreSchema, core_schema
 T = TypeVar("T")
 
 REFERENCE = "$shared"
-_HELD = 64
+_MOST_CACHED = 64
 
 
 class Shared(Generic[T]):
@@ -72,9 +72,9 @@ class Shared(Generic[T]):
         def validated(value: Any, check: Callable[[Any], T], info: ValidationInfo) -> Shared[T]:
             if isinstance(value, Shared):
                 return value
-            held = info.context
-            if isinstance(held, SharedValues) and isinstance(value, dict) and value.keys() == {REFERENCE}:
-                return held.get(kind, value[REFERENCE], check)
+            shared = info.context
+            if isinstance(shared, SharedValues) and isinstance(value, dict) and value.keys() == {REFERENCE}:
+                return shared.get(kind, value[REFERENCE], check)
             return Shared(check(value))
 
         def plain(value: Shared[T], dumped: SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
@@ -112,7 +112,7 @@ class SharedValues:
 
     def __init__(self, fetch: Callable[[str], Any]) -> None:
         self._fetch = fetch
-        self._held: OrderedDict[tuple[Any, str], Shared[Any]] = OrderedDict()
+        self._cache: OrderedDict[tuple[Any, str], Shared[Any]] = OrderedDict()
 
     def get(self, kind: Any, hash_: str, check: Callable[[Any], Any]) -> Shared[Any]:
         """Return the shared value of a hash.
@@ -123,12 +123,12 @@ class SharedValues:
             check: A function that validates a plain value as this type.
         """
         name = (kind, hash_)
-        if name not in self._held:
-            self._held[name] = Shared(check(self._fetch(hash_)))
-            if len(self._held) > _HELD:
-                self._held.popitem(last=False)
-        self._held.move_to_end(name)
-        return self._held[name]
+        if name not in self._cache:
+            self._cache[name] = Shared(check(self._fetch(hash_)))
+            if len(self._cache) > _MOST_CACHED:
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(name)
+        return self._cache[name]
 
 
 _LABEL = 40

@@ -162,10 +162,12 @@ class Simulation(DialogueRecipe, WithLabels):
             for _, person, task in planned:
                 row = {**person, **task}
                 known.update(left.keys() & row.keys())
-                wanted = [(each, str(row.get(column))) for column, each in left.items() if str(row.get(column)) in each]
-                if any(each[value] < 1 for each, value in wanted):
+                matching = [
+                    (each, str(row.get(column))) for column, each in left.items() if str(row.get(column)) in each
+                ]
+                if any(each[value] < 1 for each, value in matching):
                     continue
-                for each, value in wanted:
+                for each, value in matching:
                     each[value] -= 1
                 is_left_out = False
                 yield SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
@@ -180,8 +182,8 @@ class Simulation(DialogueRecipe, WithLabels):
                 raise _wrong(self.study, ("quotas", column), message)
             for value, missing in values.items():
                 if missing > 0:
-                    wanted_count = self.study.quotas[column][value]
-                    note(f"quota {column} = {value}: {wanted_count - missing:,} of {wanted_count:,} scenarios")
+                    quota = self.study.quotas[column][value]
+                    note(f"quota {column} = {value}: {quota - missing:,} of {quota:,} scenarios")
 
     def _traits(self, draw: Random, note: Callable[[str], None]) -> Traits:
         """Return a function that returns a person's traits. They are empty if the study specifies no traits."""

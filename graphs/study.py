@@ -429,9 +429,9 @@ def line_of(text: str, loc: Sequence[str | int]) -> int | None:
         text: The text, in which keys are not dotted.
         loc: The location: the table, its number if there are several such tables, and the key.
     """
-    wanted = [str(part) for part in loc if not isinstance(part, int)]
+    keys = [str(part) for part in loc if not isinstance(part, int)]
     number = next((part for part in loc[1:2] if isinstance(part, int)), 0)
-    table, key = (wanted[0], wanted[1] if len(wanted) > 1 else "") if wanted else ("", "")
+    table, key = (keys[0], keys[1] if len(keys) > 1 else "") if keys else ("", "")
     current, seen, found = "", -1, None
     for line, words in enumerate(text.splitlines(), start=1):
         if (header := _HEADER.match(words)) is not None:
@@ -440,8 +440,8 @@ def line_of(text: str, loc: Sequence[str | int]) -> int | None:
                 seen += 1
                 found = line if seen == number else found
         else:
-            wanted_here = table if not current else key if (current, seen) == (table, number) else ""
-            if wanted_here and re.match(rf"\s*[\"']?{re.escape(wanted_here)}[\"']?\s*=", words):
+            key_here = table if not current else key if (current, seen) == (table, number) else ""
+            if key_here and re.match(rf"\s*[\"']?{re.escape(key_here)}[\"']?\s*=", words):
                 return line
     return found
 

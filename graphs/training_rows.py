@@ -100,18 +100,18 @@ class _Rows:
 
         The result is empty if the assistant wrote no message.
         """
-        said = list(episode.outcome.messages) if episode.state == "done" else []
-        while said and said[-1].role not in (self._role, TOOL):
-            said.pop()
-        if not any(line.role == self._role for line in said):
+        lines = list(episode.outcome.messages) if episode.state == "done" else []
+        while lines and lines[-1].role not in (self._role, TOOL):
+            lines.pop()
+        if not any(line.role == self._role for line in lines):
             return []
         recipe = self._recipe
         if not isinstance(recipe, DialogueRecipe):
-            return [_message(line, self._role) for line in said]
+            return [_message(line, self._role) for line in lines]
         prompt = prompts[recipe.prompt_of(scenario, self._role)]
         if prompt.front.history == "text":
-            return [_message(line, self._role) for line in said]
-        history = recipe.heard(self._role, messages_of(said))
+            return [_message(line, self._role) for line in lines]
+        history = recipe.heard(self._role, messages_of(lines))
         inputs = {"opening": False, **recipe.inputs(scenario, self._role), "history": history}
         return prompt.render({name: inputs[name] for name in prompt.front.inputs})
 
@@ -146,12 +146,12 @@ def _converted(sft: Exporter, *about: Any, **how: Any) -> Iterator[dict[str, Any
     """
     for given in sft.items(*about, **how):
         row = dict(given)
-        said = row.pop("messages", None) or [*row.pop("prompt", ()), *row.pop("completion", ())]
-        if not said or not all(isinstance(message, Mapping) for message in said):
+        messages = row.pop("messages", None) or [*row.pop("prompt", ()), *row.pop("completion", ())]
+        if not messages or not all(isinstance(message, Mapping) for message in messages):
             raise RecipeError(
                 f"{SHAREGPT} is made from {SFT}, whose rows have neither messages nor a prompt of messages"
             )
-        yield {"conversations": [*_sharegpt(said)], **row}
+        yield {"conversations": [*_sharegpt(messages)], **row}
 
 
 def _message(line: Line, role: str) -> ChatMessage:

@@ -100,8 +100,8 @@ def traits_of(spec: str, draw: Random, note: Callable[[str], None]) -> Traits:
 
     def drawn(name: str, _row: Mapping[str, Any]) -> dict[str, str]:
         manner = Random(f"{seed} {name}").choice(manners)
-        told = {each: levels[each](manner[each]) if each in manner else UNKNOWN for each in MEASURED}
-        return {MANNER: described(manner), **{f"trait_{each}": value for each, value in told.items()}}
+        known = {each: levels[each](manner[each]) if each in manner else UNKNOWN for each in MEASURED}
+        return {MANNER: described(manner), **{f"trait_{each}": value for each, value in known.items()}}
 
     return drawn
 
@@ -114,8 +114,8 @@ def _manners(path: Path) -> list[dict[str, float]]:
     for _, row in recorded_talks(path):
         if isinstance(row, DataError):
             raise row
-        if said := [line.content for line in row.lines if line.role == USER and line.content.strip()]:
-            found.append(manner_of(said))
+        if lines := [line.content for line in row.lines if line.role == USER and line.content.strip()]:
+            found.append(manner_of(lines))
     if not found:
         raise DataError(path, f"contains no line of the role {USER!r}, so no traits can be counted")
     return found
@@ -175,9 +175,9 @@ def words_per_line(lines: Sequence[str]) -> float:
 def disclosed(lines: Sequence[str]) -> float | None:
     """Return the percentage of all different content words that occur in the first line; `None` for a single line."""
     stop = vocabulary([language_of("\n".join(lines)) or "en"]).stop
-    told = [{word for word in words_of(line) if word not in stop} for line in lines]
-    whole = set().union(*told)
-    return 100 * len(told[0]) / len(whole) if len(told) > 1 and whole else None
+    words = [{word for word in words_of(line) if word not in stop} for line in lines]
+    whole = set().union(*words)
+    return 100 * len(words[0]) / len(whole) if len(words) > 1 and whole else None
 
 
 def pushed_back(lines: Sequence[str]) -> float | None:

@@ -181,8 +181,8 @@ def _after(turns: Turns, end: str) -> Callable[[Any], Awaitable[str]]:
             return end
         if upcoming := state.get("upcoming"):
             return upcoming if upcoming in turns.roles else RECORDED
-        spoken = [message for message in state["messages"] if message.name in turns.order]
-        return turns.following(spoken) if spoken else turns.order[0]
+        messages = [message for message in state["messages"] if message.name in turns.order]
+        return turns.following(messages) if messages else turns.order[0]
 
     return after_line
 

@@ -63,10 +63,10 @@ class RecordedUser(Scenario):
     @property
     def label(self) -> str:
         """The conversation's id in its file; if there is none, the beginning of the user's first line."""
-        return (self.name or self.said[0])[:40]
+        return (self.name or self.user_lines[0])[:40]
 
     @property
-    def said(self) -> list[str]:
+    def user_lines(self) -> list[str]:
         """The user's lines."""
         return [line.content for line in self.lines if line.role == USER]
 
@@ -128,13 +128,13 @@ class TranscriptPeople(GenerationRecipe):
                 counts["equal"] += 1
                 continue
             seen.add(found.id)
-            counts["masked"] += found.lines != _spoken(row)
+            counts["masked"] += found.lines != _spoken_lines(row)
             if not broken or options.skip_broken:
                 yield found
         if broken and not options.skip_broken:
             more = f"\nand {len(broken) - _MOST_SHOWN:,} more" if len(broken) > _MOST_SHOWN else ""
-            said = "\n".join(broken[:_MOST_SHOWN])
-            raise RecipeError(f"{said}{more}\n{len(broken):,} conversations cannot be used; nothing was sent")
+            problems = "\n".join(broken[:_MOST_SHOWN])
+            raise RecipeError(f"{problems}{more}\n{len(broken):,} conversations cannot be used; nothing was sent")
         if not seen:
             raise DataError(options.talks, "contains no usable conversation; give at least one")
         note(f"{len(seen):,} conversations; personal data was masked in {counts['masked']:,}")
@@ -155,23 +155,25 @@ class TranscriptPeople(GenerationRecipe):
         """Return the statements with their evidence and results, and the user's first line and measured manner."""
         found: Mapping[str, Sequence[Mapping[str, Any]]] = state.get("found") or {}
         results = Counter(each["result"] for part in found.values() for each in part)
-        said = scenario.said
+        lines = scenario.user_lines
         return Outcome(
             messages=(),
             ended_by="error" if failed else "inferred",
             counts={result.replace(" ", "_"): results[result] for result in (INFERRED, NOT_SHOWN, UNPARSED)},
             details={
                 **found,
-                "opening": said[0],
+                "opening": lines[0],
                 "opens": next(line.role for line in scenario.lines),
-                "manner": manner_of(said),
+                "manner": manner_of(lines),
             },
         )
 
     def outline(self, episode: Episode) -> Outline | None:
         """Return the statements, each with its result and the words that show it."""
         found = [(part, each) for part in PARTS for each in episode.outcome.details.get(part, [])]
-        return Outline([Span(str(episode.outcome.details["opening"]), "user")], [_told(*each) for each in found])
+        return Outline(
+            [Span(str(episode.outcome.details["opening"]), "user")], [_statement_outline(*each) for each in found]
+        )
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return tables of the results of each kind of statement, and of the reasons for unparsed statements."""
@@ -187,7 +189,7 @@ class TranscriptPeople(GenerationRecipe):
         return [Table("inferred", "Statements about the users by result", ["statement", *kinds], rows, notes)]
 
 
-def _told(part: str, each: Mapping[str, Any]) -> Outline:
+def _statement_outline(part: str, each: Mapping[str, Any]) -> Outline:
     """Return a statement as an outline."""
     result = f"{part}, {each['result']}" + (f" ({each['reason']})" if each["reason"] else "")
     words = [Outline([Span(f"“{quote}”", "note")]) for quote in each["evidence"]]
@@ -202,18 +204,18 @@ def _recorded(row: RecordedTalk | DataError, file: Path, number: int, mask: Call
     """
     if isinstance(row, DataError):
         raise row
-    lines = tuple(Line(role=line.role, content=mask(line.content)) for line in _spoken(row))
+    lines = tuple(Line(role=line.role, content=mask(line.content)) for line in _spoken_lines(row))
     if not any(line.role == USER for line in lines):
         roles = ", ".join(dict.fromkeys(line.role for line in row.lines))
         raise DataError(file, f"has no line of the role {USER!r}; its roles are {roles}", number)
     return RecordedUser(name=mask(row.name), lines=lines)
 
 
-def _spoken(row: RecordedTalk | DataError) -> tuple[Line, ...]:
+def _spoken_lines(row: RecordedTalk | DataError) -> tuple[Line, ...]:
     """Return the texts of user and assistant, without instructions, tool calls and their results."""
     lines = () if isinstance(row, DataError) else row.lines
-    said = (line for line in lines if line.role in (USER, ASSISTANT) and line.content.strip())
-    return tuple(Line(role=line.role, content=line.content) for line in said)
+    messages = (line for line in lines if line.role in (USER, ASSISTANT) and line.content.strip())
+    return tuple(Line(role=line.role, content=line.content) for line in messages)
 
 
 async def infer(_: InferenceState, scene: Scene) -> Update:
@@ -225,12 +227,12 @@ async def infer(_: InferenceState, scene: Scene) -> Update:
     except UnparsedReplyError:
         nothing = [_result("", [], UNPARSED, "the reply could not be read")]
         return {"found": {"person": nothing, "goal": nothing, "traits": nothing}}
-    said = [" ".join(line.split()) for line in scenario.said]
+    lines = [" ".join(line.split()) for line in scenario.user_lines]
     given = {"person": [reply.person], "goal": [reply.goal], "traits": reply.traits}
-    return {"found": {part: [_checked(each, said) for each in statements] for part, statements in given.items()}}
+    return {"found": {part: [_checked(each, lines) for each in statements] for part, statements in given.items()}}
 
 
-def _checked(given: Statement, said: Sequence[str]) -> dict[str, Any]:
+def _checked(given: Statement, lines: Sequence[str]) -> dict[str, Any]:
     """Return a statement with its result. Every quote must occur in a line of the user, as whole words."""
     statement = " ".join(given.statement.split())
     quotes = [" ".join(quote.split()).strip("\"'“”‘’ ") for quote in given.evidence]
@@ -240,7 +242,7 @@ def _checked(given: Statement, said: Sequence[str]) -> dict[str, Any]:
         return _result(statement, quotes, UNPARSED, "without evidence")
     for quote in quotes:
         pattern = re.compile(rf"(?<!\w){re.escape(quote)}(?!\w)")
-        if not quote or not any(pattern.search(line) for line in said):
+        if not quote or not any(pattern.search(line) for line in lines):
             return _result(statement, quotes, UNPARSED, f"not the user's words: {quote}")
     return _result(statement, quotes, INFERRED, "")
 

@@ -238,8 +238,10 @@ def _text(content: Any) -> str | None:
         return content
     if not isinstance(content, list):
         return None
-    said = [part for part in content if not (isinstance(part, dict) and part.get("type") in ("reasoning", "thinking"))]
-    parts = [part.get("text") if isinstance(part, dict) else part for part in said]
+    visible = [
+        part for part in content if not (isinstance(part, dict) and part.get("type") in ("reasoning", "thinking"))
+    ]
+    parts = [part.get("text") if isinstance(part, dict) else part for part in visible]
     texts = [part for part in parts if isinstance(part, str)]
     return "\n".join(texts) if len(texts) == len(parts) else None
 
@@ -352,16 +354,16 @@ def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any
             raise DataError(path, f"gen_ai.{name} must be a list of objects, got {value!r:.60}", number)
         return found
 
-    said = [*plain("input.messages"), *plain("output.messages")]
-    if not said:
+    messages = [*plain("input.messages"), *plain("output.messages")]
+    if not messages:
         message = "the span of a model call has no gen_ai.input.messages; enable content capture"
         raise DataError(path, message, number)
     system = plain("system_instructions")
-    said = [*([{"role": "system", "parts": system}] if system else []), *said]
+    messages = [*([{"role": "system", "parts": system}] if system else []), *messages]
     return {
         "id": str(span["gen_ai.conversation.id"]),
         "model": span.get("gen_ai.request.model", ""),
-        "messages": [message for each in said for message in _of_parts(each, path, number)],
+        "messages": [message for each in messages for message in _of_parts(each, path, number)],
         "tools": plain("tool.definitions"),
     }
 

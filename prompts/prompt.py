@@ -219,7 +219,9 @@ class Prompt(BaseModel):
         speakers = {line["speaker"] for line in history}
         calls = {_CALL} if any(line.get("tool_calls") for line in history) else set()
         tag = _any_of(self._tags | _OF_TRANSCRIPTS | speakers | calls)
-        harmless = {name: _without_tags(each, tag) if name in self._told else each for name, each in inputs.items()}
+        harmless = {
+            name: _without_tags(each, tag) if name in self._rendered_inputs else each for name, each in inputs.items()
+        }
         messages: list[ChatMessage] = []
         conversation = range(0)
         for section, template in self._templates:
@@ -242,7 +244,7 @@ class Prompt(BaseModel):
         return frozenset(name.lower() for section in self.sections for name in _TAG.findall(section.text))
 
     @cached_property
-    def _told(self) -> frozenset[str]:
+    def _rendered_inputs(self) -> frozenset[str]:
         """The names of the inputs that are rendered into the prompt's own text, next to its tags."""
         text = "".join(section.text for section in self.sections)
         flat = {"history"} if self.front.history == "text" else set()

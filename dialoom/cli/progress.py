@@ -26,7 +26,7 @@ _LONG = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProgressSnapshot:
     """The state of work in progress.
 
     Attributes:

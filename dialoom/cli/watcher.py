@@ -39,7 +39,7 @@ from dialoom.text import counted, duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag
-from .progress import ProgressDisplay, Standing, pauses, slow_calls
+from .progress import ProgressDisplay, ProgressSnapshot, pauses, slow_calls
 from .terminal import say
 
 _EVERY = 5.0
@@ -300,9 +300,9 @@ class Watcher:
                 paused = {"paused": f"{state.paused:.0f} s"} if state.paused else {}
                 self._log.warning("throttled", model=model, calls=more, limit=state.limit, **paused)
 
-    def _current_progress(self) -> Standing:
+    def _current_progress(self) -> ProgressSnapshot:
         assert self._run is not None
-        return Standing(
+        return ProgressSnapshot(
             finished=self._done + self._failed,
             failed=self._failed,
             total=self._total,

@@ -24,7 +24,7 @@ _STYLES = sorted(Path(__file__).parent.glob("*.css"), key=lambda each: (each.ste
 _PATIENCE = 60.0
 """The time limit for building a page, in seconds."""
 _OF_LIBRARY = f"/_nicegui/{__version__}/"
-_KEPT = {"cache-control": "max-age=31536000, immutable"}
+_CACHED = {"cache-control": "max-age=31536000, immutable"}
 
 
 def build(studio: Studio) -> Any:
@@ -60,7 +60,7 @@ class _Keeping:
         """Answer a request, and add a header that states how long the answer may be cached."""
         path = scope.get("path", "")
         is_kept = path.startswith(_OF_LIBRARY) and not path.startswith(f"{_OF_LIBRARY}dynamic_resources/")
-        caching = [(name.encode(), value.encode()) for name, value in _KEPT.items()] if is_kept else []
+        caching = [(name.encode(), value.encode()) for name, value in _CACHED.items()] if is_kept else []
 
         async def sent(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -79,7 +79,7 @@ def _add(page: Page, studio: Studio, style: str) -> None:
 
 
 def _style() -> Response:
-    return Response(_styles(), media_type="text/css", headers=_KEPT)
+    return Response(_styles(), media_type="text/css", headers=_CACHED)
 
 
 def _styles() -> str:

@@ -101,7 +101,7 @@ class Watch:
         return Pace((last.finished - first.finished) / seconds, tokens, cost)
 
 
-_KEPT = 8
+_MOST_REPORTS = 8
 """The number of cached reports; a report contains tables, but no conversations."""
 
 Question = tuple[tuple[tuple[str, Signature], ...], str | None, str | None]
@@ -194,5 +194,5 @@ class Reports:
         if task.cancelled() or task.exception() is not None:
             return
         self._done[question] = task.result()
-        while len(self._done) > _KEPT:
+        while len(self._done) > _MOST_REPORTS:
             self._done.popitem(last=False)

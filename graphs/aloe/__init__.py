@@ -28,7 +28,7 @@ from dialoom.graphs.capabilities import (
     WithRoles,
 )
 from dialoom.graphs.conversation import joined
-from dialoom.graphs.gate.talk import Said, Talk
+from dialoom.graphs.gate.talk import GateLine, Talk
 from dialoom.graphs.judge import Graph, Judge, add_judges
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.recipe import Recipe
@@ -119,8 +119,8 @@ async def user(state: TreeState, scene: Scene) -> Update:
     persona, rounds = scene.scenario.persona(), state["rounds"]
 
     async def write(path: str) -> str:
-        history, said = conversation(rounds, path), lines_along(rounds, path)
-        reply = await scene.ask_user("aloe/user", said, str, history=history, **persona)
+        history, lines = conversation(rounds, path), lines_along(rounds, path)
+        reply = await scene.ask_user("aloe/user", lines, str, history=history, **persona)
         if not (line := without_directions(reply)):
             raise UnparsedReplyError("aloe/user", reply, "the line is nothing but stage directions")
         return line
@@ -343,13 +343,13 @@ class Aloe(
         along = tree.first_path(rounds)
         for done in rounds:
             path = done["path"]
-            before = [Said(line["speaker"], line["content"]) for line in tree.conversation(rounds, path)]
+            before = [GateLine(line["speaker"], line["content"]) for line in tree.conversation(rounds, path)]
             on_first = 2 * len(path) if along.startswith(path) else None
             is_cut = {role: why == "length" for role, why in done.get("broken_off", {}).items()}
-            user = Said("user", done["user"], on_first, path, is_cut.get("user", False))
+            user = GateLine("user", done["user"], on_first, path, is_cut.get("user", False))
             for number, (reply, role) in enumerate(tree.REPLIES.items()):
                 message = None if on_first is None or not along.startswith(path + reply) else on_first + 1
-                last = Said(role, done[role], message, path, is_cut.get(role, False))
+                last = GateLine(role, done[role], message, path, is_cut.get(role, False))
                 yield Talk([*before, user, last], facts, since=len(before) + bool(number))
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:

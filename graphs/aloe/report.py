@@ -186,18 +186,18 @@ def _bounds(text: str) -> tuple[int, int]:
 
 def sft(prompt: Prompt, each: Round) -> Rows:
     """Yield the preferred reply as completion, separate from the prompt, so that only the reply is trained on."""
-    yield {"prompt": prompt, "completion": _said(each["preferred"])}
+    yield {"prompt": prompt, "completion": _as_assistant(each["preferred"])}
 
 
 def preference(prompt: Prompt, each: Round) -> Rows:
     """Yield the pair with its prompt, for DPO and for reward models."""
-    yield {"prompt": prompt, "chosen": _said(each["preferred"]), "rejected": _said(each["rejected"])}
+    yield {"prompt": prompt, "chosen": _as_assistant(each["preferred"]), "rejected": _as_assistant(each["rejected"])}
 
 
 def kto(prompt: Prompt, each: Round) -> Rows:
     """Yield both replies of a round with their labels. `apart` later separates them."""
-    yield {"prompt": prompt, "completion": _said(each["preferred"]), "label": True}
-    yield {"prompt": prompt, "completion": _said(each["rejected"]), "label": False}
+    yield {"prompt": prompt, "completion": _as_assistant(each["preferred"]), "label": True}
+    yield {"prompt": prompt, "completion": _as_assistant(each["rejected"]), "label": False}
 
 
 def apart(rows: Rows) -> Rows:
@@ -241,8 +241,8 @@ def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:
     def items(episode: Episode, *_: Any, options: PairOptions) -> Rows:
         rounds = _finished(episode)
         for each in filter(options.take, rounds):
-            said = conversation(rounds, each["path"])
-            prompt: Prompt = [{"role": line["speaker"], "content": line["content"]} for line in said]
+            lines = conversation(rounds, each["path"])
+            prompt: Prompt = [{"role": line["speaker"], "content": line["content"]} for line in lines]
             yield from rows(options.applied([*prompt, {"role": "user", "content": each["user"]}]), each)
 
     return items
@@ -253,7 +253,7 @@ def _finished(episode: Episode) -> list[Round]:
     return rounds_of(episode.outcome) if episode.state == "done" else []
 
 
-def _said(reply: str) -> Prompt:
+def _as_assistant(reply: str) -> Prompt:
     return [{"role": "assistant", "content": reply}]
 
 

@@ -60,8 +60,8 @@ class _Plan:
         self._options = options
         self._source = options.loaded()
         self.users = chosen("users", options.users, self._source.users)
-        wanted = set(self.users)
-        self.pairs = [pair for pair in self._source.pairs.values() if pair.user in wanted]
+        ids = set(self.users)
+        self.pairs = [pair for pair in self._source.pairs.values() if pair.user in ids]
         if not self.pairs:
             raise RecipeError(f"users: the source has no pairs of {', '.join(self.users)}", setting="users")
         split = options.split_of(self._source)
@@ -81,10 +81,10 @@ class _Plan:
             who, cases = self._people[pair.user], dict[bool, Shared[ApolloCase]]()
             for length, made in self._histories(pair):
                 self.borrowed += bool(made.borrowed)
-                telling = tuple(made.sessions[place - 1] for place in (*made.earlier, made.place))
+                stating = tuple(made.sessions[place - 1] for place in (*made.earlier, made.place))
                 case = cases.setdefault(
                     bool(made.earlier),
-                    Shared(ApolloCase(pair=pair, telling=telling, tools=made.tools, stale=made.stale)),
+                    Shared(ApolloCase(pair=pair, telling=stating, tools=made.tools, stale=made.stale)),
                 )
                 order = _order(made.sessions, who.value.unrelated, case.value.telling)
                 for setting in self._settings:
@@ -102,8 +102,8 @@ class _Plan:
         for sessions in options.history_sessions:
             for place in options.places(sessions):
                 for evolving in _EVOLVING[options.evolving]:
-                    wanted = {"sessions": sessions, "place": place, "evolving": evolving}
-                    yield 0, _made(make, "history_sessions", **wanted)
+                    arguments = {"sessions": sessions, "place": place, "evolving": evolving}
+                    yield 0, _made(make, "history_sessions", **arguments)
 
     def _setting(self, framework: Framework) -> ApolloSetting:
         """Return the settings of a framework.
@@ -126,18 +126,18 @@ class _Plan:
 _EVOLVING = {"no": (False,), "yes": (True,), "both": (False, True)}
 
 
-def _made(make: Callable[..., ApolloHistory], setting: str, **wanted: Any) -> ApolloHistory:
+def _made(make: Callable[..., ApolloHistory], setting: str, **arguments: Any) -> ApolloHistory:
     try:
-        return make(**wanted)
+        return make(**arguments)
     except HistoryError as error:
         raise RecipeError(f"{setting}: {error}", setting=setting) from error
 
 
 def _order(
-    sessions: Sequence[ApolloSession], pool: Sequence[ApolloSession], telling: Sequence[ApolloSession]
+    sessions: Sequence[ApolloSession], pool: Sequence[ApolloSession], stating: Sequence[ApolloSession]
 ) -> tuple[int, ...]:
     places = {session.id: place for place, session in enumerate(pool)}
-    places |= {session.id: -1 - place for place, session in enumerate(telling)}
+    places |= {session.id: -1 - place for place, session in enumerate(stating)}
     return tuple(places[session.id] for session in sessions)
 
 

@@ -113,18 +113,18 @@ def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLi
     The agent gets the same notes or retrieved sessions as in the sample's first attempt.
     """
     world, tools = world_of(scenario), scenario.case.value.tools
-    said: list[Utterance] = []
+    lines: list[Utterance] = []
     for call in scenario.pair.calls():
         output = json_text(execute(world, call, tools))
-        said.append({"speaker": ASSISTANT, "content": call_text(call)})
-        said.append({"speaker": "tool", "content": responses_text([output])})
-    said.append({"speaker": ASSISTANT, "content": FINISH})
+        lines.append({"speaker": ASSISTANT, "content": call_text(call)})
+        lines.append({"speaker": "tool", "content": responses_text([output])})
+    lines.append({"speaker": ASSISTANT, "content": FINISH})
     details = episode.outcome.details
     helped: Any = {name: details[name] for name in ("notes", "retrieved") if name in details}
     state: AgentState = {"framework": scenario.played.framework, "is_native": False, "messages": [], "began": [0]}
     state |= helped
     calling = prompts["apollo/calling"].render(calling_inputs(scenario))[0]["content"]
-    return prompts["apollo/agent"].render({**agent_inputs(scenario, state, calling), "history": said})
+    return prompts["apollo/agent"].render({**agent_inputs(scenario, state, calling), "history": lines})
 
 
 EXPORTERS: Mapping[str, Exporter] = {

@@ -125,8 +125,8 @@ def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
             turn = turn_of(message, is_native)
             words = [turn.words] if turn.words or not turn.calls else []
             why = message.additional_kwargs.get("finish_reason")
-            said = "\n".join([*words, *map(call_line, turn.calls)])
-            made.append(Line(role="assistant", content=said, finish_reason=why))
+            content = "\n".join([*words, *map(call_line, turn.calls)])
+            made.append(Line(role="assistant", content=content, finish_reason=why))
         else:
             made.append(Line(role="user", content=str(message.content)))
     return made

@@ -112,8 +112,8 @@ async def agent(state: AgentState, scene: Scene) -> Update:
     if reply.outputs:
         return {"messages": made, "has_own_loop": True}
     if not turn_of(made[0], is_native).calls and not _ending({**state, "messages": [*messages, *made]}):
-        told = scene.rendered("apollo/unanswered")[-1]["content"]
-        made.append(said("user", told, len(messages) + 1))
+        reminder = scene.rendered("apollo/unanswered")[-1]["content"]
+        made.append(said("user", reminder, len(messages) + 1))
     return {"messages": made}
 
 
@@ -215,9 +215,9 @@ def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
     """Yield a sample as readable lines: the user, the relevant sessions, the request, and each attempt."""
     pair = scenario.pair
     yield Line(role="user information", content="\n".join(scenario.user.information(pair.today)))
-    for telling, run in groupby(scenario.history, key=lambda each: each.number in scenario.places):
+    for is_relevant, run in groupby(scenario.history, key=lambda each: each.number in scenario.places):
         sessions = list(run)
-        yield from map(_told, sessions) if telling else [_folded(sessions)]
+        yield from map(_session_line, sessions) if is_relevant else [_folded(sessions)]
     noted = [(note["session"], note["text"]) for note in state.get("notes", [])]
     noted += [(number, "(the reply could not be read)") for number in state.get("unread", [])]
     if noted:
@@ -244,7 +244,7 @@ def _text(lines: Sequence[Line]) -> str:
     return "\n".join(f"{line.role}: {line.content}" for line in lines)
 
 
-def _told(numbered: NumberedSession) -> Line:
+def _session_line(numbered: NumberedSession) -> Line:
     lines = [f"session {numbered.number}"]
     for turn in numbered.session.turns:
         if isinstance(turn, Speech):

@@ -79,13 +79,13 @@ class ApolloResults:
         """A warning for each model that made no call at all although gold calls exist."""
         found = []
         for (model,), samples in self.grouped(self.samples, ["model"]):
-            wanted = sum(sample["has_gold"] for sample in samples)
-            if not wanted or any(sample["has_called"] for sample in samples):
+            expected = sum(sample["has_gold"] for sample in samples)
+            if not expected or any(sample["has_called"] for sample in samples):
                 continue
-            told = "; ".join(_OFFERS[protocol] for protocol in self.values("protocol", samples))
+            offers = "; ".join(_OFFERS[protocol] for protocol in self.values("protocol", samples))
             found.append(
-                f"{model} made no tool call in any sample, although {wanted:,} of {len(samples):,} right "
-                f"answers contain calls, so these figures do not show how well it uses tools. {told}."
+                f"{model} made no tool call in any sample, although {expected:,} of {len(samples):,} right "
+                f"answers contain calls, so these figures do not show how well it uses tools. {offers}."
             )
         return found
 
@@ -115,10 +115,10 @@ def mean(samples: Iterable[Sample], name: str) -> Estimate | None:
 
     If pairs occur several times, the bootstrap resamples whole pairs, because samples of one pair are not independent.
     """
-    held = [sample for sample in samples if sample[name] is not None]
-    once = len({sample["pair"] for sample in held}) == len(held)
+    scored = [sample for sample in samples if sample[name] is not None]
+    once = len({sample["pair"] for sample in scored}) == len(scored)
     tally = Tally()
-    for sample in held:
+    for sample in scored:
         tally.add(sample[name] if once else float(sample[name]), sample["pair"])
     return tally.estimate()
 
@@ -161,7 +161,7 @@ _FACETS: dict[str, FacetColumn | None] = {
     "users": FacetColumn("split"),
     "earlier preferences": FacetColumn("evolving", {"yes": "1", "no": "0"}),
 }
-_HELD = ("model", "framework")
+_FIXED_AXES = ("model", "framework")
 """The axes that tables show even if all rows have the same value."""
 _TITLES = {"size": "history", "split": "users", "evolving": "earlier preferences"}
 """Titles of axes' columns that differ from the axis's name."""
@@ -218,8 +218,8 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
     lengths = plain or results.samples
     # The paper's table 1: a column for every length, and their mean.
     of_length = _by_size(results, lengths, accuracy, " %")
-    yield _table(results, "accuracy", "Accuracy by length of the history", lengths, _HELD, of_length)
-    yield _table(results, "f1", "F1 by length of the history", lengths, _HELD, _by_size(results, lengths, f1, ""))
+    yield _table(results, "accuracy", "Accuracy by length of the history", lengths, _FIXED_AXES, of_length)
+    yield _table(results, "f1", "F1 by length of the history", lengths, _FIXED_AXES, _by_size(results, lengths, f1, ""))
     # Table 2: explicit and implicit preferences, reactive and proactive queries.
     kinds: Figures = {
         "explicit %": lambda group: accuracy(each for each in group if each["form"] not in IMPLICIT),
@@ -228,7 +228,7 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
         "proactive %": lambda group: accuracy(each for each in group if each["query"] == "proactive"),
     }
     title = "Accuracy by type of preference and of query"
-    yield _table(results, "preferences", _over(title, plain), plain, _HELD, kinds)
+    yield _table(results, "preferences", _over(title, plain), plain, _FIXED_AXES, kinds)
     yield gains(results, plain)
     # Figure 6: users in the training data and other users, if the split is known.
     known = [sample for sample in plain if sample["split"]]
@@ -236,32 +236,34 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
         "Accuracy by the users' split (train: trained on; test: others)",
         _by_size(results, known, accuracy, " %"),
     )
-    yield _table(results, "users", title, known, [*_HELD, "split"], {**figures, "F1": f1})
+    yield _table(results, "users", title, known, [*_FIXED_AXES, "split"], {**figures, "F1": f1})
     implicit = [{**sample, "form": ALL_IMPLICIT} for sample in plain if sample["form"] in IMPLICIT]
     title = _over("Accuracy and F1 by the form of the preference", plain)
-    yield _table(results, "form", title, [*plain, *implicit], [*_HELD, "form"], _BOTH)
+    yield _table(results, "form", title, [*plain, *implicit], [*_FIXED_AXES, "form"], _BOTH)
     for axis, about in _AXES.items():
-        yield _table(results, axis, _over(f"Accuracy and F1 by {about}", plain), plain, [*_HELD, axis], _BOTH)
+        yield _table(results, axis, _over(f"Accuracy and F1 by {about}", plain), plain, [*_FIXED_AXES, axis], _BOTH)
     # Drawn positions are left out, because each has only few samples.
     placed = [sample for sample in plain if sample["size"].unit == "sessions"]
     title = "Accuracy and F1 by the position of the relevant session"
-    yield _table(results, "place", title, placed, [*_HELD, "size", "place"], _BOTH)
+    yield _table(results, "place", title, placed, [*_FIXED_AXES, "size", "place"], _BOTH)
 
 
 def _of_all(results: ApolloResults) -> Iterator[Table]:
     every = results.samples
     if any(sample["evolving"] for sample in every):  # table 3: compared with plain samples of equal length
         figures: Figures = {**_BOTH, "stale %": partial(mean, name="stale")}
-        title, axes = "Accuracy and F1 with outdated preferences", [*_HELD, "size", "evolving"]
+        title, axes = "Accuracy and F1 with outdated preferences", [*_FIXED_AXES, "size", "evolving"]
         yield _table(results, "evolving", title, every, axes, figures, [*_notes(every), _STALE])
     yield _errors(results)
-    readings: Figures = {**_BOTH, **{told: partial(mean, name=name) for told, name in _READINGS.items()}}
-    yield _table(results, "readings", "Alternative scores of the calls", every, _HELD, readings, [_READ, _INTERVALS])
+    readings: Figures = {**_BOTH, **{label: partial(mean, name=name) for label, name in _READINGS.items()}}
+    yield _table(
+        results, "readings", "Alternative scores of the calls", every, _FIXED_AXES, readings, [_READ, _INTERVALS]
+    )
     yield _endings(results)
     found = [sample for sample in every if sample["hit"] is not None]
     title = "Retrieval: recall of the relevant session among three"
     recall: Figures = {"accuracy %": accuracy, "recall@3 %": partial(mean, name="hit")}
-    yield _table(results, "retrieval", title, found, [*_HELD, "size"], recall, [_INTERVALS])
+    yield _table(results, "retrieval", title, found, [*_FIXED_AXES, "size"], recall, [_INTERVALS])
 
 
 def _table(
@@ -276,9 +278,9 @@ def _table(
     """Return a table with a row for each group of samples with equal axes, and a column for each figure."""
     table = Table(name, title, [*(_TITLES.get(axis, axis) for axis in axes), *figures])
     for key, group in results.grouped(samples, axes):
-        told = [str(each) if axis == "size" else each for axis, each in zip(axes, key, strict=True)]
-        told = [("yes" if each else "no") if isinstance(each, bool) else each for each in told]
-        table.rows.append([*told, *(figure(group) for figure in figures.values())])
+        cells = [str(each) if axis == "size" else each for axis, each in zip(axes, key, strict=True)]
+        cells = [("yes" if each else "no") if isinstance(each, bool) else each for each in cells]
+        table.rows.append([*cells, *(figure(group) for figure in figures.values())])
     table.notes = list(_notes(samples) if notes is None else notes)
     return table
 
@@ -293,19 +295,21 @@ def _by_size(results: ApolloResults, samples: Group, of: Callable[[Iterable[Samp
     return {**figures, **({f"mean{unit}": of} if len(sizes) > 1 else {})}
 
 
-def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) -> Table:
-    """Return a table that records which samples each figure covers. The facets in `held` apply to all of its rows."""
+def _with_facets(table: Table, results: ApolloResults, constant: Mapping[str, str]) -> Table:
+    """Return a table that records which samples each figure covers; the facets in `constant` apply to all rows."""
     sizes = {str(size): (_SIZES[size.unit], str(size.amount)) for size in results.values("size", results.samples)}
     names = {name for name, _ in sizes.values()}
-    history = FacetColumn(names.pop(), {told: value for told, (_, value) in sizes.items()}) if len(names) == 1 else None
+    history = (
+        FacetColumn(names.pop(), {title: value for title, (_, value) in sizes.items()}) if len(names) == 1 else None
+    )
     table.facets = {**_FACETS, **({} if history is None else {"history": history})}
-    of_columns: dict[str, dict[str, str] | None] = {told: {name: value} for told, (name, value) in sizes.items()}
+    of_columns: dict[str, dict[str, str] | None] = {title: {name: value} for title, (name, value) in sizes.items()}
     of_columns |= {query: {"query": query} for query in ("reactive", "proactive")}
     of_columns |= {"explicit": {"form": "explicit"}}
     of_columns |= dict.fromkeys(table.columns if table.name == "errors" else table.chosen)
     for column in table.columns:
         own = of_columns.get(column, of_columns.get(column.removesuffix(" %"), {}))
-        table.chosen[column] = None if own is None else {**held, **own}
+        table.chosen[column] = None if own is None else {**constant, **own}
     if results.failed and table.name != "dialogues":
         table.population = Counted(state="done")
     if table.name == "preferences":
@@ -320,7 +324,7 @@ def gains(results: ApolloResults, samples: Group) -> Table:
     """
     sizes = results.values("size", samples)
     several = len(sizes) > 1
-    columns = [*_HELD, *(f"{size} %" for size in sizes), *(["mean %"] if several else []), "p"]
+    columns = [*_FIXED_AXES, *(f"{size} %" for size in sizes), *(["mean %"] if several else []), "p"]
     table = Table("frameworks", f"Accuracy: difference from {BASELINE}", columns, notes=[_GAINS], decimals={"p": 3})
     ps: list[float | None] = []
     for (model,), group in results.grouped(samples, ["model"]):
@@ -350,10 +354,10 @@ def _errors(results: ApolloResults) -> Table:
     """Return the table of the paper's error analysis, by the rule's labels and by the judge's labels, if any."""
     judged = any(sample["judged_error"] for sample in results.samples)
     named = [label.replace("_", " ") for label in LABELS]
-    columns = [*_HELD, "by", "samples", *(f"{name} %" for name in named), *(["kappa"] if judged else [])]
+    columns = [*_FIXED_AXES, "by", "samples", *(f"{name} %" for name in named), *(["kappa"] if judged else [])]
     table = Table("errors", "Errors of failed samples", columns)
     table.judged = {f"{name} %": [f"{label} (assistant)"] for name, label in zip(named, LABELS, strict=True)}
-    for key, group in results.grouped((sample for sample in results.samples if sample["error"]), _HELD):
+    for key, group in results.grouped((sample for sample in results.samples if sample["error"]), _FIXED_AXES):
         for who, by in (("rule", "error"), ("judge", "judged_error")):
             labels = [sample[by] for sample in group if sample[by]]
             if labels:
@@ -381,13 +385,13 @@ def _endings(results: ApolloResults) -> Table:
         "protocol": lambda group: ", ".join(sorted({each["protocol"] for each in group if each["protocol"]})),
         "samples": len,
         "failed": lambda group: sum(each["protocol"] is None for each in group),
-        **{told: partial(count, axis="ending", value=name) for told, name in ended.items()},
-        **{told: partial(count, axis="flags", value=flag) for told, flag in odd.items()},
+        **{label: partial(count, axis="ending", value=name) for label, name in ended.items()},
+        **{label: partial(count, axis="flags", value=flag) for label, flag in odd.items()},
     }
-    meanings = "".join(f" {told.capitalize()}: {FLAGS[flag]}." for told, flag in odd.items())
+    meanings = "".join(f" {label.capitalize()}: {FLAGS[flag]}." for label, flag in odd.items())
     title, notes = "Endings and flags of the samples", [f"Endings and flags do not affect scores.{meanings}"]
-    table = _table(results, "dialogues", title, [*results.samples, *results.failed], _HELD, figures, notes)
-    table.counted = {told: Counted(ended_by=name) for told, name in ended.items()}
+    table = _table(results, "dialogues", title, [*results.samples, *results.failed], _FIXED_AXES, figures, notes)
+    table.counted = {label: Counted(ended_by=name) for label, name in ended.items()}
     table.counted["failed"] = Counted(state="failed")
     table.chosen = dict.fromkeys(odd)
     return table
@@ -417,7 +421,7 @@ def charts(runs: Runs) -> list[Chart]:
         drawn.append(_lines(results, group, f"place-{size.amount}", title, place, "place"))
     if split := [sample for sample in by_length if sample["split"]]:
         title = "Accuracy by length and split (train: users that were trained on; test: others)"
-        drawn.append(_lines(results, split, "users", title, tokens, "size", [*_HELD, "split"]))
+        drawn.append(_lines(results, split, "users", title, tokens, "size", [*_FIXED_AXES, "split"]))
     drawn = [chart for chart in drawn if any(len(series.x) > 1 for series in chart.series)]
     drawn += [*_frameworks(results, plain), *_error_shares(results)]
     for chart in drawn:
@@ -432,16 +436,16 @@ def _lines(
     title: str,
     x_label: str,
     axis: str,
-    axes: Sequence[str] = _HELD,
+    axes: Sequence[str] = _FIXED_AXES,
 ) -> Chart:
     """Return a chart with a line for each model and framework, or for the given axes."""
     chart = Chart(name, title, x_label, "accuracy", y_range=(0.0, 1.0), notes=["Bands: 95 % intervals over pairs."])
     groups = results.grouped(samples, axes)
-    told = [len({key[at] for key, _ in groups}) > 1 for at in range(len(axes))]
+    varies = [len({key[at] for key, _ in groups}) > 1 for at in range(len(axes))]
     for key, group in groups:
         points = results.grouped(group, [axis])
         x = [value.amount if axis == "size" else value for (value,), _ in points]
-        label = " ".join(part for part, is_told in zip(key, told, strict=True) if is_told) or key[1]
+        label = " ".join(part for part, is_shown in zip(key, varies, strict=True) if is_shown) or key[1]
         chart.series.append(Series.of(label, x, [accuracy(some) for _, some in points]))
     return chart
 
@@ -466,12 +470,12 @@ def _error_shares(results: ApolloResults) -> Iterator[Chart]:
     """
     is_judged = any(sample["judged_error"] for sample in results.samples)
     by = "judged_error" if is_judged else "error"
-    groups = results.grouped((each for each in results.samples if each[by]), _HELD)
+    groups = results.grouped((each for each in results.samples if each[by]), _FIXED_AXES)
     chart = Chart(
         "errors", "Errors of failed samples", "", "share of failed samples", y_range=(0.0, 1.0), kind="stacked"
     )
-    told = [len({key[at] for key, _ in groups}) > 1 for at in range(2)]
-    chart.names = [" ".join(part for part, is_ in zip(key, told, strict=True) if is_) or key[0] for key, _ in groups]
+    varies = [len({key[at] for key, _ in groups}) > 1 for at in range(2)]
+    chart.names = [" ".join(part for part, is_ in zip(key, varies, strict=True) if is_) or key[0] for key, _ in groups]
     sizes = ", ".join(str(len(some)) for _, some in groups)
     chart.notes = [f"Labels by the {'judge' if is_judged else 'rule'}. Samples: {sizes}."]
     for label in LABELS:

@@ -308,9 +308,9 @@ class ApolloScenario(Scenario):
     def described(self) -> dict[str, Any]:
         """Return the facets, the request, the preference and the expected calls."""
         pair = self.pair
-        wanted = ", ".join(f"{facet} {plain(value)}" for facet, value in pair.values.items())
+        preference = ", ".join(f"{facet} {plain(value)}" for facet, value in pair.values.items())
         gold = "; ".join(map(call_line, pair.calls()))
-        return {**self.facets(), "request": pair.query, "preference": wanted, "gold": gold}
+        return {**self.facets(), "request": pair.query, "preference": preference, "gold": gold}
 
     def _session(self, at: int) -> ApolloSession:
         return self.who.value.unrelated[at] if at >= 0 else self.case.value.telling[-1 - at]

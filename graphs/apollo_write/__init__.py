@@ -12,7 +12,7 @@ from typing import Any
 
 from dialoom.graphs.apollo_build import SOURCE_FORMAT, pairs_table, topics_table
 from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.gate.talk import Facts, Said, Talk
+from dialoom.graphs.gate.talk import Facts, GateLine, Talk
 from dialoom.graphs.generation import GenerationRecipe, Loop, NoteTally, generation_graph, unwritten
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
@@ -53,8 +53,8 @@ def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
     for name, given in options.plan().items():
         if given != before[name]:
             option = name.removesuffix("_seed")
-            told = f"{option} {_told(given)}: the drafts were made with {_told(before[name])}; leave the option out"
-            raise RecipeError(told, setting=option)
+            message = f"{option} {_text(given)}: the drafts were made with {_text(before[name])}; leave the option out"
+            raise RecipeError(message, setting=option)
     if World(meta.world_seed).hash != meta.world:
         raise RecipeError(
             f"drafts: created in the world {meta.world[:12]}..., but this version has another world", setting="drafts"
@@ -62,7 +62,7 @@ def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
     return before
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -108,11 +108,11 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
         yield (META,), ApolloMeta(maker="written", **_made_with(scenario)).model_dump()
     if not pairs:
         return
-    told = {each.session_id for each, _ in pairs}
+    stating = {each.session_id for each, _ in pairs}
     sessions = [
         planned.session(draft)
         for id_, planned in planned_sessions(scenario, state).items()
-        if (id_ in told or not isinstance(planned, PlannedPair)) and (draft := passed(state, "sessions", id_))
+        if (id_ in stating or not isinstance(planned, PlannedPair)) and (draft := passed(state, "sessions", id_))
     ]
     person = user.person().model_copy(update={"interests": interests_shown(sessions)})
     yield (USERS,), person.model_dump()
@@ -151,7 +151,7 @@ def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Fa
         if isinstance(draft, SessionDraft):
             yield Talk(
                 [
-                    Said(turn.speaker, turn.text, where=f"{draft.id}, turn {place}")
+                    GateLine(turn.speaker, turn.text, where=f"{draft.id}, turn {place}")
                     for place, turn in enumerate(draft.turns, start=1)
                     if isinstance(turn, Speech)
                 ],
@@ -207,7 +207,7 @@ class ApolloWrite(GenerationRecipe):
             seed, plan = meta.seed, _as_before(options, meta)
         world = World(plan["world_seed"])
         seeds = read_tellers(options.personas)
-        wanted = list(given) or [user_id(number) for number in range(1, options.users + 1)]
+        users = list(given) or [user_id(number) for number in range(1, options.users + 1)]
         if not given and options.users > len(seeds):
             raise RecipeError(
                 f"users {options.users}: only {len(seeds)} personas are available, and each user needs one",
@@ -216,8 +216,8 @@ class ApolloWrite(GenerationRecipe):
         if given:
             edited = sum(draft.is_edited for drafts in given.values() for draft in drafts.all())
             note(f"{len(given)} users in the drafts; {edited} edited or accepted drafts are reviewed again")
-        note(f"{len(wanted)} users in the world {world.hash[:12]}")
-        for place, user in enumerate(wanted):
+        note(f"{len(users)} users in the world {world.hash[:12]}")
+        for place, user in enumerate(users):
             drafts = given.get(user, UserDrafts())
             resident = drafts.users[0].resident if drafts.users else drawn_resident(world, seed, place + 1)
             yield WriteScenario(

@@ -107,12 +107,12 @@ async def review(
 
     known = state["problems"] if problems is None else problems
     found = await reviewed(new, rule(lambda draft: stated(rules(draft))), checked, problems=known)
-    told: Problems = {
+    with_texts: Problems = {
         id_: {**each, "written": text(drafts[id_]) if id_ in drafts else ""} for id_, each in found.items()
     }
     given = {draft.id: draft.own_id for draft in scenario.drafts.of(kind) if draft.is_edited}
     by_hand = [id_ for id_, draft in new.items() if given.get(id_) == draft.own_id]
-    update = settled(state, kind, new, told, scenario.rewrites, by_hand)
+    update = settled(state, kind, new, with_texts, scenario.rewrites, by_hand)
     notes, after = update["notes"], list[ApolloDraft]()
     for note in notes:
         if note["result"] != "rejected" and note["id"] in drafts:
@@ -173,15 +173,15 @@ class PlannedPair:
     @property
     def told(self) -> str:
         """A hash of the inputs for writing the session; see `SessionDraft.about`."""
-        return digest([*self._wanted, self.form, self.slots.told, self.user.resident])
+        return digest([*self._preference_inputs, self.form, self.slots.told, self.user.resident])
 
     @property
     def asked(self) -> str:
         """A hash of the inputs for writing the query; see `QueryDraft.about`."""
-        return digest([*self._wanted, self.kind, self.slots.asked, self.user.information("")])
+        return digest([*self._preference_inputs, self.kind, self.slots.asked, self.user.information("")])
 
     @property
-    def _wanted(self) -> list[Any]:
+    def _preference_inputs(self) -> list[Any]:
         return [self.preference.flow, self.preference.values, self.preference.order]
 
     def request(self, scenario: WriteScenario) -> FlowRequest:

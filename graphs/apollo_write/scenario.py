@@ -78,8 +78,8 @@ class WriteOptions(RecipeOptions):
             RecipeError: If a flow is unknown.
         """
         flows = tuple(sorted(chosen("flows", self.flows, FLOWS), key=[*FLOWS].index)) if self.flows else None
-        said = {"flows": flows, "pairs": self.pairs, "errands": self.errands, "world_seed": self.world}
-        return {name: value for name, value in said.items() if value is not None}
+        values = {"flows": flows, "pairs": self.pairs, "errands": self.errands, "world_seed": self.world}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 class WriteScenario(Scenario):

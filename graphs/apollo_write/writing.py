@@ -211,9 +211,9 @@ def _offers(scenario: WriteScenario, flow: str, resident: Resident) -> list[list
 
 
 def _plain(pairs: Sequence[FlowPair]) -> dict[str, Any]:
-    wanted = pairs[0].told.preference
+    preference = pairs[0].told.preference
     requests = [{"told": dict(each.told.slots), "asked": dict(each.asked.slots)} for each in pairs]
-    return {"values": dict(wanted.values), "order": list(wanted.order), "requests": requests}
+    return {"values": dict(preference.values), "order": list(preference.order), "requests": requests}
 
 
 def _with_requests(
@@ -314,8 +314,8 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
             return f"twin: word for word it is {first[session.words]}"
         if isinstance(each, PlannedErrand):
             return errand_refusal(session, each.tool) or unrelated_refusal(world, session)
-        told = wording_refusal(each.preference, each.form, each.slots.told, session)
-        return session_refusal(world, each.user, each.preference, each.form, session) or told
+        refusal = wording_refusal(each.preference, each.form, each.slots.told, session)
+        return session_refusal(world, each.user, each.preference, each.form, session) or refusal
 
     async def checker(asked: Mapping[str, SessionDraft]) -> dict[str, str]:
         pairs, errands = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
@@ -379,7 +379,7 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
     """Return the problem of a call that is invalid or not expected at this point, or an empty text."""
     before = [turn for turn in draft.turns if isinstance(turn, PastCall)]
     try:
-        wanted = canonical(called)
+        text = canonical(called)
     except CallError as error:
         return str(error)
     output = execute(world_of(scenario), called)
@@ -387,10 +387,10 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
         return str(output["error"])
     if isinstance(planned, PlannedErrand):
         is_wrong = called["name"] != planned.tool or len(before) >= _MOST_CALLS
-        told = f"{called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
-        return told if is_wrong else ""
+        message = f"{called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
+        return message if is_wrong else ""
     gold = planned.request(scenario).gold().plain()
-    if len(before) < len(gold) and wanted == canonical(gold[len(before)]):
+    if len(before) < len(gold) and text == canonical(gold[len(before)]):
         return ""
     right = gold[len(before)] if len(before) < len(gold) else "no further call"
     return f"{dict(called)} is not what the preference asks for; it should be {right}"
@@ -523,10 +523,10 @@ def _inputs_of_queries(planned: PlannedPair) -> dict[str, Any]:
 def _is_right(scenario: WriteScenario, planned: PlannedPair, answer: GuessedValues) -> bool:
     """Return whether guessed values lead to the gold calls."""
     flow = FLOWS[planned.preference.flow]
-    said = {each.facet: each.value for each in answer.facets}
+    given = {each.facet: each.value for each in answer.facets}
     values = {}
     for name in planned.preference.values:
-        known = [value for value in flow.facet(name).values if same_value(said.get(name), value)]
+        known = [value for value in flow.facet(name).values if same_value(given.get(name), value)]
         if not known:
             return False
         values[name] = known[0]

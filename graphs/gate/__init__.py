@@ -11,7 +11,7 @@ from dialoom.graphs.outcome import BY_JUDGES, KINDS, DialogueFault, Line, Outcom
 from dialoom.prompts import Prompt
 
 from .rules import RULES, TEXT_RULES, Rule, copied_forms
-from .talk import UNDETERMINED, Facts, PromptWords, Said, Talk, vocabularies
+from .talk import UNDETERMINED, Facts, GateLine, PromptWords, Talk, vocabularies
 
 if TYPE_CHECKING:
     from dialoom.graphs.capabilities import WithGate
@@ -23,9 +23,9 @@ __all__ = [
     "DialogueFault",
     "Facts",
     "Gate",
+    "GateLine",
     "PromptWords",
     "Rule",
-    "Said",
     "Talk",
     "copied_forms",
     "coverage",
@@ -141,11 +141,11 @@ def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
     reduced = {language: count for language, count in languages.items() if count and is_reduced(language)}
     if not reduced:
         return f"In languages with reduced coverage: 0 of {gated:,}."
-    told = [
-        f"{language} {count:,} ({count / gated:.1%}; {_told(language)})"
+    shares = [
+        f"{language} {count:,} ({count / gated:.1%}; {_coverage_text(language)})"
         for language, count in sorted(reduced.items(), key=lambda each: (-each[1], each[0]))
     ]
-    return f"In languages with reduced coverage: {'; '.join(told)}. Faults there may be missed."
+    return f"In languages with reduced coverage: {'; '.join(shares)}. Faults there may be missed."
 
 
 def coverage_table() -> str:
@@ -166,7 +166,7 @@ def _coverage(language: str, kind: str) -> Coverage:
     return "some" if is_found else "none"
 
 
-def _told(language: str) -> str:
+def _coverage_text(language: str) -> str:
     """Return a message that lists the kinds of faults that are not detected, or only partly detected, in a language."""
     if language == UNDETERMINED:
         return "no language declared or recognised, so the rules for English were used"

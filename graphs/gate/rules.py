@@ -12,8 +12,8 @@ from dialoom.graphs.gate.talk import (
     LONGEST,
     PASSAGE,
     RUN,
+    GateLine,
     PromptWords,
-    Said,
     Talk,
     Vocabulary,
     commonest_words,
@@ -60,10 +60,10 @@ def foreign_lines(talk: Talk) -> Iterator[DialogueFault]:
     """Yield lines in a language other than the conversation's. Names, titles and single words do not count."""
     if not talk.facts.languages:
         return
-    ours = [each for code, each in vocabularies().items() if code in talk.facts.languages]
-    for line in talk.checked_lines() if ours else ():
+    own = [each for code, each in vocabularies().items() if code in talk.facts.languages]
+    for line in talk.checked_lines() if own else ():
         text = line.own[:_LETTERS]
-        if sureness := _is_foreign(text, ours):
+        if sureness := _is_foreign(text, own):
             yield line.fault("other_language", line.shown(), sureness)
 
 
@@ -90,19 +90,19 @@ def _lacks_its_end(text: str) -> bool:
     return "\n" not in text and text[0].isupper() and "," in text and len(left.split()) >= _LONG
 
 
-def _is_foreign(text: str, ours: list[Vocabulary]) -> float:
-    if _is_of_another_script(text, ours):
+def _is_foreign(text: str, expected: list[Vocabulary]) -> float:
+    if _is_of_another_script(text, expected):
         return 1.0
     words = words_of(text)
     hits = commonest_words(words)
-    mine = {each.code for each in ours}
-    own = max(hits[code] for code in mine)
-    best = max((count for code, count in hits.items() if code not in mine), default=0)
+    codes = {each.code for each in expected}
+    own = max(hits[code] for code in codes)
+    best = max((count for code, count in hits.items() if code not in codes), default=0)
     return 0.9 if best >= 3 and best >= 2 * own and best >= 0.2 * len(words) else 0.0
 
 
-def _is_of_another_script(text: str, ours: list[Vocabulary]) -> bool:
-    known = frozenset[str]().union(*(each.scripts for each in ours))
+def _is_of_another_script(text: str, expected: list[Vocabulary]) -> bool:
+    known = frozenset[str]().union(*(each.scripts for each in expected))
     if text.isascii() and "LATIN" in known:
         return False
     letters = [letter for letter in text if letter.isalpha()]
@@ -127,7 +127,7 @@ _HTML = frozenset(
 )
 _MADE_UP = re.compile(r"(?:^|\n)[ \t]*<([A-Za-z][\w-]{1,40})(?: [\w-]{1,40}){0,3}>|</([A-Za-z][\w-]{1,40})>")
 _FEWEST_BESIDE = 2
-_FEWEST_TOLD, _LIKE_TOLD = 5, 0.65
+_FEWEST_OF_INSTRUCTION, _LIKE_INSTRUCTION = 5, 0.65
 """Minimum number of content words, and minimum similarity (Dice's coefficient), of a sentence that repeats an
 instruction.
 """
@@ -192,33 +192,33 @@ def _gives_back(explanation: str, forms: Iterable[str]) -> bool:
     return any(form in explanation and len(explanation.split()) - len(form.split()) < _FEWEST_BESIDE for form in forms)
 
 
-def _tag(line: Said, prompts: PromptWords) -> str | None:
+def _tag(line: GateLine, prompts: PromptWords) -> str | None:
     names = (found for found in _TAG.finditer(line.own) if found[1].lower() in prompts.tags)
     found = next(names, None)
     return None if found is None else line.own[found.start() : found.end() + 40].split("\n")[0]
 
 
-def _made_up_tag(line: Said, end_markers: Collection[str]) -> str | None:
+def _made_up_tag(line: GateLine, end_markers: Collection[str]) -> str | None:
     """Return a line's first tag that is not HTML or an end marker, and begins a paragraph or is a closing tag."""
     found = (each for each in _MADE_UP.finditer(line.own) if (each[1] or each[2]).lower() not in _HTML)
     tag = next((each for each in found if (each[1] or each[2]) not in end_markers), None)
     return None if tag is None else tag[0].strip()
 
 
-def _staging(line: Said, talk: Talk) -> re.Match[str] | None:
+def _staging(line: GateLine, talk: Talk) -> re.Match[str] | None:
     """Return the phrase by which a line speaks of its speaker's role, or describes a user from outside."""
     words, text = talk.vocabulary, spelt(line.own)
     return words.staging.search(text) or (words.portraits.search(text) if line.role == talk.facts.user else None)
 
 
-def _rephrases(line: Said, prompts: PromptWords, stop: frozenset[str]) -> bool:
+def _rephrases(line: GateLine, prompts: PromptWords, stop: frozenset[str]) -> bool:
     """Return whether a sentence of a line has nearly the words, or the content words, of an instruction."""
     return any(
-        _resembles(said, told, _FEWEST_OF_ALL, _LIKE_ALL)
-        or _resembles(said - stop, told - stop, _FEWEST_TOLD, _LIKE_TOLD)
-        for said in sentences_of(line.own)
-        if len(said) >= _FEWEST_TOLD
-        for told in prompts.sentences
+        _resembles(sentence, instruction, _FEWEST_OF_ALL, _LIKE_ALL)
+        or _resembles(sentence - stop, instruction - stop, _FEWEST_OF_INSTRUCTION, _LIKE_INSTRUCTION)
+        for sentence in sentences_of(line.own)
+        if len(sentence) >= _FEWEST_OF_INSTRUCTION
+        for instruction in prompts.sentences
     )
 
 
@@ -227,7 +227,7 @@ def _resembles(one: frozenset[str], other: frozenset[str], fewest: int, like: fl
     return min(len(one), len(other)) >= fewest and 2 * len(one & other) >= like * (len(one) + len(other))
 
 
-def _retells(line: Said, retold: set[int], talk: Talk) -> bool:
+def _retells(line: GateLine, retold: set[int], talk: Talk) -> bool:
     """Return whether a sentence of a user takes over words of the task and speaks of the user as of somebody else."""
     return line.role == talk.facts.user and any(
         talk.vocabulary.retelling.search(sentence)
@@ -236,7 +236,7 @@ def _retells(line: Said, retold: set[int], talk: Talk) -> bool:
     )
 
 
-def _instruction(line: Said, prompts: PromptWords) -> str | None:
+def _instruction(line: GateLine, prompts: PromptWords) -> str | None:
     places = (place for place, run in enumerate(runs_of(line.words)) if run in prompts.runs)
     return next((" ".join(line.words[place : place + RUN]) for place in places), None)
 
@@ -265,9 +265,9 @@ def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
     opening, stop = talk.lines[0], talk.vocabulary.stop
     if opening.role != facts.user:
         return
-    told = stems(opening.words) - stems(words_of(facts.task))
-    kept = [item for text in facts.kept_back for item in text.split(",")]
-    shown = [item.strip() for item in kept if _is_told(stems(words_of(item)) - stems(stop), told)]
+    opening_stems = stems(opening.words) - stems(words_of(facts.task))
+    private = [item for text in facts.kept_back for item in text.split(",")]
+    shown = [item.strip() for item in private if _is_revealed(stems(words_of(item)) - stems(stop), opening_stems)]
     stated = talk.vocabulary.likes.search(spelt(opening.own))
     if stated is not None and not talk.vocabulary.likes.search(spelt(facts.task)):
         yield opening.fault("early_preferences", stated[0], 0.9 if shown else 0.7)
@@ -284,7 +284,7 @@ def unstated_tasks(talk: Talk) -> Iterator[DialogueFault]:
         yield users[-1].fault("task_not_stated", users[-1].shown(), 0.8)
 
 
-def _misses_the_task(lines: Sequence[Said], talk: Talk) -> bool:
+def _misses_the_task(lines: Sequence[GateLine], talk: Talk) -> bool:
     """Return whether a user's lines have no two content words of the task, and no sentence of them states it.
 
     A sentence with one content word of the task, or about its subject, states it, unless it speaks to the other one.
@@ -295,18 +295,20 @@ def _misses_the_task(lines: Sequence[Said], talk: Talk) -> bool:
     if not words.is_spaced or language_of(task) not in (None, talk.language):
         return False
     content = set(words_of(task)) - words.stop - words.fillers - words.vague
-    wanted = _beginnings(word for word in content if not _NUMBERED.search(word) and (len(word) > 2 or word.isdigit()))
+    task_words = _beginnings(
+        word for word in content if not _NUMBERED.search(word) and (len(word) > 2 or word.isdigit())
+    )
     is_long = sum(len(line.words) for line in lines) >= _FEWEST_SAID
-    if len(wanted) < (_FEWEST_OF_SHORT if is_long else _FEWEST_OF_TASK):
+    if len(task_words) < (_FEWEST_OF_SHORT if is_long else _FEWEST_OF_TASK):
         return False
-    if len(wanted & _beginnings(word for line in lines for word in line.words)) > 1:
+    if len(task_words & _beginnings(word for line in lines for word in line.words)) > 1:
         return False
     subjects = _subjects(task, words)
     for line in lines:
         others = subjects and _subjects(line.own, words) - subjects
         for sentence in map(spelt, parts_of(line.own)):
             is_request = words.requests.search(sentence) is not None
-            if _subjects(sentence, words) & subjects or wanted & _beginnings(words_of(sentence)):
+            if _subjects(sentence, words) & subjects or task_words & _beginnings(words_of(sentence)):
                 if is_request or not words.addressing.search(sentence):
                     return False
             elif is_request and not others:
@@ -351,20 +353,20 @@ def endless_goodbyes(talk: Talk) -> Iterator[DialogueFault]:
         yield farewells[0].fault("no_end", farewells[0].shown(), 0.7)
 
 
-def _is_farewell(line: Said, talk: Talk, few: int = _FEW) -> bool:
+def _is_farewell(line: GateLine, talk: Talk, few: int = _FEW) -> bool:
     """Return whether a line says goodbye, asks nothing, and has fewer than `few` other content words."""
     words, text = talk.vocabulary, spelt(line.own)
     rest = set(words_of(words.closings.sub(" ", text))) - words.stop
     return words.closings.search(text) is not None and "?" not in text and len(rest) < few
 
 
-def _touches(line: Said, talk: Talk) -> bool:
+def _touches(line: GateLine, talk: Talk) -> bool:
     """Return whether a line is more than a greeting: it has content words or reports that something was done."""
     words = talk.vocabulary
     return bool(set(line.words) - words.stop - words.fillers) or words.dealt.search(spelt(line.own)) is not None
 
 
-def _leaves_unanswered(before: list[Said], last: Said, talk: Talk) -> bool:
+def _leaves_unanswered(before: list[GateLine], last: GateLine, talk: Talk) -> bool:
     """Return whether the user ends the conversation instead of answering a question that blocks the task."""
     words = talk.vocabulary
     if any(words.dealt.search(spelt(line.own)) for line in before):
@@ -378,8 +380,8 @@ def _last_sentence(text: str) -> str:
     return text.rstrip("?!. \"'”)").replace("!", ".").replace("?", ".").rpartition(". ")[2]
 
 
-def _is_told(item: frozenset[str], told: frozenset[str]) -> bool:
-    return bool(item) and item <= told
+def _is_revealed(item: frozenset[str], known: frozenset[str]) -> bool:
+    return bool(item) and item <= known
 
 
 _FEWEST_WORDS, _FEWEST_LONG = 6, 5
@@ -415,7 +417,7 @@ def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
 
     In texts that are not spoken, only exact copies are faults, because the recipe decides how similar texts may be.
     """
-    seen: dict[tuple[bool, tuple[str, ...]], Said] = {}
+    seen: dict[tuple[bool, tuple[str, ...]], GateLine] = {}
     for place, line in enumerate(talk.lines):
         if len(line.words) < _FEWEST_WORDS or sum(len(word) > 1 for word in line.words) < _FEWEST_LONG:
             continue
@@ -437,8 +439,8 @@ def loops(talk: Talk) -> Iterator[DialogueFault]:
     """Yield a fault for each speaker if three turns contain almost no new words."""
     stop = talk.vocabulary.stop
     known: set[str] = set()
-    stale: list[Said] = []
-    told: set[str] = set()
+    stale: list[GateLine] = []
+    reported: set[str] = set()
     for place, line in enumerate(talk.lines):
         content = set(line.words) - stop
         new = content - known
@@ -450,12 +452,12 @@ def loops(talk: Talk) -> Iterator[DialogueFault]:
         if len(stale) < _LOOP or place < talk.since:
             continue
         for each in talk.lines[max(talk.since, place - 1) : place + 1]:
-            if each.role not in told:
-                told.add(each.role)
+            if each.role not in reported:
+                reported.add(each.role)
                 yield each.fault("loop", each.shown(), 0.9)
 
 
-def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
+def _are_alike(line: GateLine, before: GateLine, talk: Talk) -> bool:
     if len(before.words) < _FEWEST_WORDS:
         return False
     words, again = talk.vocabulary, _taken_over(line, before)
@@ -466,20 +468,20 @@ def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
     )
     if not (is_part or _is_near(line, before)):
         return False
-    mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
+    new, missing = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
     if line.role == before.role:  # a repeated request, insistent or for another object, is not a copy
         if words.reminders.search(spelt(line.own)):
             return False
-        if not (mine - words.stop and yours - words.stop):
+        if not (new - words.stop and missing - words.stop):
             return True
         fewest = _LONG_AGAIN if words.oneself.isdisjoint(again) else _EXCHANGED_AGAIN
-        content = (Counter(_asked(each) - words.stop) for each in (line, before))
+        content = (Counter(_question_words(each) - words.stop) for each in (line, before))
         return (is_part and len(again) >= fewest) or _dice(*content) > _LIKE_WORDS
     # A speaker who confirms the other's wish changes `my` to `your`.
-    return is_part or not (mine & words.persons and yours & words.persons)
+    return is_part or not (new & words.persons and missing & words.persons)
 
 
-def _asked(line: Said) -> set[str]:
+def _question_words(line: GateLine) -> set[str]:
     """Return the words of a line's question, without the words after it, such as options.
 
     If there is no question, return all words.
@@ -488,7 +490,7 @@ def _asked(line: Said) -> set[str]:
     return set(words_of(question)) if mark else set(line.words)
 
 
-def _is_near(line: Said, before: Said) -> bool:
+def _is_near(line: GateLine, before: GateLine) -> bool:
     """Return whether two whole lines are nearly the same."""
     shorter, longer = sorted((len(line.words), len(before.words)))
     if longer > 1.4 * shorter:
@@ -496,7 +498,7 @@ def _is_near(line: Said, before: Said) -> bool:
     return _dice(line.counted, before.counted) >= _LIKE_WORDS and _dice(line.pairs, before.pairs) >= _LIKE_PAIRS
 
 
-def _taken_over(line: Said, before: Said) -> list[str]:
+def _taken_over(line: GateLine, before: GateLine) -> list[str]:
     """Return the words of a line in passages of an earlier line, or alone between two such passages."""
     there = set(before.passages)
     shared = {place + step for place, run in enumerate(line.passages) if run in there for step in range(PASSAGE)}
@@ -551,7 +553,7 @@ def claimed_actions(talk: Talk) -> Iterator[DialogueFault]:
             yield line.fault("claimed_action", found[0], 0.8)
 
 
-def _named(line: Said, talk: Talk) -> Iterator[tuple[str, str]]:
+def _named(line: GateLine, talk: Talk) -> Iterator[tuple[str, str]]:
     """Yield each name that labels a text in the first or second person, with the labelled text."""
     for found in _NAMED.finditer(line.prose):
         if talk.vocabulary.persons & set(words_of(found[2])):

@@ -209,7 +209,7 @@ class PromptWords:
                 headings.update(headings_of(section.text))
                 for part in _TEMPLATE.sub("\0", section.text).split("\0"):
                     runs.update(runs_of(tuple(words_of(part))))
-                    sentences.update(told for told in sentences_of(part) if told & _READER)
+                    sentences.update(words for words in sentences_of(part) if words & _READER)
         return cls(
             frozenset(runs),
             frozenset(tags),
@@ -274,7 +274,7 @@ _WRAPPED = re.compile(r"\s*[\"“]([^\"“”]*)[\"”]\s*")
 
 
 @dataclass(frozen=True)
-class Said:
+class GateLine:
     """A line with the features that rules use, each computed once.
 
     Attributes:
@@ -381,7 +381,7 @@ class Talk:
         has_tools: Whether the assistant was offered tools.
     """
 
-    lines: Sequence[Said]
+    lines: Sequence[GateLine]
     facts: Facts = field(default_factory=Facts)
     ended_by: str = ""
     since: int = 0
@@ -393,15 +393,15 @@ class Talk:
     def of_texts(cls, author: str, texts: Mapping[str, str], facts: Facts, since: int = 0) -> Talk:
         """Return texts that a role wrote outside a conversation, such as a pool, with locations in the outcome."""
         return cls(
-            [Said(author, text, where=where) for where, text in texts.items()], facts, since=since, author=author
+            [GateLine(author, text, where=where) for where, text in texts.items()], facts, since=since, author=author
         )
 
     @classmethod
     def of(cls, lines: Sequence[Line], facts: Facts, ended_by: str = "", has_tools: bool = False) -> Talk:
         """Return an outcome's conversation, without tool results and without messages that hold only tool calls."""
         first_call = next((message for message, line in enumerate(lines) if line.tool_calls), len(lines))
-        said = [
-            Said(
+        texts = [
+            GateLine(
                 line.role,
                 line.content,
                 message,
@@ -411,14 +411,14 @@ class Talk:
             for message, line in enumerate(lines)
             if line.tool_call_id is None and (line.content or not line.tool_calls)
         ]
-        return cls(said, facts, ended_by, has_tools=has_tools)
+        return cls(texts, facts, ended_by, has_tools=has_tools)
 
     @property
     def is_spoken(self) -> bool:
         """Return whether the lines form a conversation, even one written by a single author."""
         return not self.author or any(line.role != self.author for line in self.lines)
 
-    def checked_lines(self) -> Sequence[Said]:
+    def checked_lines(self) -> Sequence[GateLine]:
         """Return the lines to check."""
         return self.lines[self.since :]
 
@@ -432,8 +432,8 @@ class Talk:
         declared = self.facts.languages
         if len(declared) == 1:
             return declared[0]
-        told = Counter(language_of(line.text[:_LETTERS]) for line in self.lines)
-        found = [code for code, _ in told.most_common() if code is not None and (not declared or code in declared)]
+        languages = Counter(language_of(line.text[:_LETTERS]) for line in self.lines)
+        found = [code for code, _ in languages.most_common() if code is not None and (not declared or code in declared)]
         return (*found, *declared, UNDETERMINED)[0]
 
     @cached_property

@@ -79,8 +79,8 @@ class Twins:
         Args:
             details: The details of the person's outcome.
         """
-        kept = details["vector"]
-        vector = unpacked(kept) if kept else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
+        stored = details["vector"]
+        vector = unpacked(stored) if stored else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
         nearest = self._index.nearest(vector)
         if nearest is not None and nearest[1] > self._threshold:
             return True
@@ -151,13 +151,13 @@ def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def _kept(episode: Episode) -> bool:
+def _is_included(episode: Episode) -> bool:
     return bool(episode.facets["kept"] == "kept")
 
 
 def _tasks(title: str, is_single: bool) -> Column:
     def found(episode: Episode) -> list[Any]:
-        tasks = episode.outcome.details["tasks"] if _kept(episode) else ()
+        tasks = episode.outcome.details["tasks"] if _is_included(episode) else ()
         return [True for task in tasks if (len(task["domains"]) == 1) == is_single]
 
     return Column(title, found, "count")
@@ -180,9 +180,11 @@ _PEOPLE = Pivot(
         count("people"),
         count("incomplete", lambda episode: episode.facets["kept"] == "incomplete"),
         count("twins", lambda episode: episode.facets["kept"] == "twin"),
-        count("left", _kept),
+        count("left", _is_included),
         mean(
-            "domains per person", lambda each: each.outcome.counts["domains"] if _kept(each) else None, interval=False
+            "domains per person",
+            lambda each: each.outcome.counts["domains"] if _is_included(each) else None,
+            interval=False,
         ),
         _tasks("single-domain", is_single=True),
         _tasks("multi-domain", is_single=False),
@@ -321,8 +323,8 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
                 tally.add(details["notes"])
                 task_notes.update((tuple(note.values()), note) for note in details["task_notes"])
                 twins = twins or Twins(details["threshold"])
-                kept = "incomplete" if not is_complete(episode) else "twin" if twins.has(details) else "kept"
-                yield replace(episode, facets={"kept": kept})
+                result = "incomplete" if not is_complete(episode) else "twin" if twins.has(details) else "kept"
+                yield replace(episode, facets={"kept": result})
 
         made = tabulate([_PEOPLE], counted())
         tally.add(task_notes.values())

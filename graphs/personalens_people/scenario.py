@@ -162,7 +162,7 @@ class WrittenSituation(Frozen):
 
     @field_validator("location")
     @classmethod
-    def _told(cls, location: str) -> str:
+    def _stated_location(cls, location: str) -> str:
         if is_withheld(location):
             raise ValueError("is empty or meaningless; give a town, or a place in one")
         return location

@@ -162,8 +162,8 @@ async def verify(state: PersonState, scene: Scene) -> Update:
 
     problems = await reviewed(new, rule(ends), foreign, problems=state["problems"])
     rejected = {name for name, each in problems.items() if each["result"] == "rejected"}
-    kept = {name: text for name, text in summaries.items() if name not in rejected}
-    return {"summaries": kept, **settled(state, "summaries", new, problems, scenario.repairs)}
+    accepted = {name: text for name, text in summaries.items() if name not in rejected}
+    return {"summaries": accepted, **settled(state, "summaries", new, problems, scenario.repairs)}
 
 
 async def plan(state: PersonState, scene: Scene) -> Update:
@@ -195,19 +195,19 @@ async def plan(state: PersonState, scene: Scene) -> Update:
 async def situate(state: PersonState, scene: Scene) -> Update:
     """Write a situation for each task whose domains the person has."""
     scenario: PersonScenario = scene.scenario
-    theirs = dict(tasks_of(state))
+    fitting = dict(tasks_of(state))
     inputs = {
         id_: {
             "demographics": scenario.demographics.for_prompt(),
             "domains": [{"name": name, "preferences": listed(state["preferences"][name])} for name in task["domains"]],
             "description": task["description"],
         }
-        for id_, task in theirs.items()
+        for id_, task in fitting.items()
     }
     replies, problems = await written(scene, "personalens_people/situation", inputs)
     made = {id_: reply.plain() for id_, reply in replies.items()}
     scene.tell(f"{scenario.user}, domains: {len(domains_of(state))}, tasks: {len(made)}")
-    return {"situations": made, **settled(state, "situations", theirs, problems, rewrites=0)}
+    return {"situations": made, **settled(state, "situations", fitting, problems, rewrites=0)}
 
 
 async def embed(state: PersonState, scene: Scene) -> Update:
@@ -228,10 +228,10 @@ def domains_of(state: Mapping[str, Any]) -> list[str]:
 
 def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the id and draft of each task whose domains the person has. A task's id is the same for all people."""
-    theirs = set(domains_of(state))
+    own = set(domains_of(state))
     for place, drafts in state["tasks"].items():
         for number, draft in enumerate(drafts, start=1):
-            if theirs.issuperset(draft["domains"]):
+            if own.issuperset(draft["domains"]):
                 yield (f"MD-task-{number}" if place == ACROSS else f"SD-{place}-task-{number}"), draft
 
 
@@ -244,7 +244,7 @@ def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) ->
         if name is None or each.preference.casefold() not in {key.casefold() for key in preferences[name]}:
             return None
         reasons.setdefault(name, []).append(f"{each.preference}: {each.reason}")
-    return {name: "; ".join(told) for name, told in reasons.items()}
+    return {name: "; ".join(texts) for name, texts in reasons.items()}
 
 
 def checked_tasks(

@@ -26,7 +26,7 @@ from dialoom.graphs.capabilities import (
 )
 from dialoom.graphs.conversation import joined
 from dialoom.graphs.embedding import EmbeddingRecipe, embedded_rows, embedder_here, highest
-from dialoom.graphs.gate.talk import Said, Talk
+from dialoom.graphs.gate.talk import GateLine, Talk
 from dialoom.graphs.judge import Graph, Judge, add_judges
 from dialoom.graphs.outcome import Judgement, Line, Outcome
 from dialoom.graphs.reporting import Chart, Facet, Runs, Table
@@ -95,10 +95,10 @@ async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
     broken_off: dict[str, str] = {}
 
     async def to(preference: str) -> str:
-        said = str(await scene.ask_common("prefeval/reply", history=[{"speaker": "user", "content": preference}]))
+        text = str(await scene.ask_common("prefeval/reply", history=[{"speaker": "user", "content": preference}]))
         if scene.finish_reason is not None:  # it belongs to this reply, because nothing was awaited since
             broken_off[preference] = scene.finish_reason
-        return said
+        return text
 
     preferences = explicit_preferences(scene.scenario)
     replies = await asyncio.gather(*map(to, preferences))
@@ -134,15 +134,15 @@ async def answer(state: ItemState, scene: Scene) -> Update:
     if state["method"] == "rag":
         inputs["retrieved"] = [inputs["history"][place] for place in state["retrieved"]]
     sent = scene.rendered(prompt, **{**inputs, "history": []})[-1]["content"]
-    said = await _said(scene, prompt, inputs)
+    text = await _assistant_reply(scene, prompt, inputs)
     # If self-critic has no first answer, there is nothing to criticise.
-    is_last = state["method"] != "self-critic" or not said
-    return {"question_sent": sent, **(_answered(said, scene) if is_last else {"first": said})}
+    is_last = state["method"] != "self-critic" or not text
+    return {"question_sent": sent, **(_answered(text, scene) if is_last else {"first": text})}
 
 
 async def criticise(state: ItemState, scene: Scene) -> Update:
     """Request the critique of the first answer."""
-    return {"critique": await _said(scene, "prefeval/critique", _second_inputs(state, scene))}
+    return {"critique": await _assistant_reply(scene, "prefeval/critique", _second_inputs(state, scene))}
 
 
 async def revise(state: ItemState, scene: Scene) -> Update:
@@ -150,8 +150,8 @@ async def revise(state: ItemState, scene: Scene) -> Update:
     if not state["critique"]:
         return {"answer": ""}
     inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
-    said = await _said(scene, "prefeval/revision", inputs)
-    return _answered(_LABEL.sub("", said).strip(), scene)
+    text = await _assistant_reply(scene, "prefeval/revision", inputs)
+    return _answered(_LABEL.sub("", text).strip(), scene)
 
 
 def _answered(answer: str, scene: Scene) -> Update:
@@ -199,7 +199,7 @@ def _second_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
     return {**_inputs(state, scene), "first": state["first"], "choice": chosen(state["first"]) or ""}
 
 
-async def _said(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
+async def _assistant_reply(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
     """Return the assistant's reply.
 
     If the model's reply is empty twice, an empty text is returned. It counts as a result, not as a failure.
@@ -288,7 +288,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         answered = "chosen" if scenario.task == "classification" else "answered"
         judgements = [Judgement.model_validate(value) for value in state.get("judgements", [])]
         return Outcome(
-            messages=tuple(_said_of_recipe(scenario, state)),
+            messages=tuple(_recipe_lines(scenario, state)),
             ended_by="error" if failed else answered if state.get("answer") else "empty_answer",
             counts={"turns": scenario.turns, "tokens": scenario.tokens},
             details=_details(scenario, state),
@@ -331,9 +331,9 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         yield from (Talk(each, facts, since=1) for each in own)
         if scenario.task == "generation" and outcome.details["answer"]:
             is_cut = outcome.messages[-1].finish_reason == "length"
-            answer = Said(ASSISTANT, outcome.details["answer"], len(outcome.messages) - 1, is_cut=is_cut)
+            answer = GateLine(ASSISTANT, outcome.details["answer"], len(outcome.messages) - 1, is_cut=is_cut)
             before = [line for exchange in own for line in exchange]
-            lines = [*before, Said("user", scenario.pair.question), answer]
+            lines = [*before, GateLine("user", scenario.pair.question), answer]
             yield Talk(lines, facts, outcome.ended_by, since=len(lines) - 1)
 
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:
@@ -341,7 +341,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         return {}
 
 
-def _said_of_recipe(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Iterator[Line]:
+def _recipe_lines(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Iterator[Line]:
     replies, broken_off = state.get("replies", {}), state.get("replies_broken_off", {})
     yield from folded(scenario, replies, state.get("position", scenario.position), broken_off)
     for role, name in (("user", "question_sent"), ("first answer", "first"), ("critique", "critique")):
@@ -351,21 +351,24 @@ def _said_of_recipe(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Ite
         yield Line(role="assistant", content=text, finish_reason=state.get("broken_off"))
 
 
-def _own_exchanges(outcome: Outcome) -> Iterator[list[Said]]:
+def _own_exchanges(outcome: Outcome) -> Iterator[list[GateLine]]:
     """Yield each preference to which the model itself has replied, with the reply."""
-    for place, (told, said) in enumerate(pairwise(outcome.messages), start=1):
-        if said.role == ASSISTANT and told.content in outcome.details["replies"]:
-            is_cut = said.finish_reason == "length"
-            yield [Said(told.role, told.content), Said(ASSISTANT, said.content, place, is_cut=is_cut)]
+    for place, (statement, response) in enumerate(pairwise(outcome.messages), start=1):
+        if response.role == ASSISTANT and statement.content in outcome.details["replies"]:
+            is_cut = response.finish_reason == "length"
+            yield [
+                GateLine(statement.role, statement.content),
+                GateLine(ASSISTANT, response.content, place, is_cut=is_cut),
+            ]
 
 
 def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data that exports need, besides the scenario, to rebuild the conversation."""
-    kept = {name: state[name] for name in ("position", "replies", "first", "critique") if state.get(name) is not None}
+    stored = {name: state[name] for name in ("position", "replies", "first", "critique") if state.get(name) is not None}
     details = {
         "preference": scenario.pair.preference,
         "question": scenario.pair.question,
-        **kept,
+        **stored,
         "answer": state.get("answer", ""),
     }
     if "retrieved" in state:

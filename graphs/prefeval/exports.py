@@ -17,7 +17,7 @@ from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of,
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
 from .results import CHECKERS, UNJUDGED, UNPARSED, error_of, quote_of
-from .scenario import LINES_PER_TURN, Method, PrefEvalScenario, told, utterances
+from .scenario import LINES_PER_TURN, Method, PrefEvalScenario, stating_lines, utterances
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
 """A file's path (folder names and the file's name), and one row of the file."""
@@ -190,7 +190,7 @@ class TrainingOptions(SystemOptions):
 
 @lru_cache(maxsize=2)
 def _last_lines(path: Path, chats: int) -> tuple[Line, ...]:
-    return tuple(Line(role=said.speaker, content=said.content) for chat in read_chats(path)[-chats:] for said in chat)
+    return tuple(Line(role=line.speaker, content=line.content) for chat in read_chats(path)[-chats:] for line in chat)
 
 
 def training_rows(
@@ -209,8 +209,8 @@ def training_rows(
     if options.right_only and error_of(episode.outcome.judgements):
         return
     for turns, lines in between.items():
-        said = [*told(pair, details["replies"]), *lines, Line(role="user", content=pair.question)]
-        history: list[Utterance] = utterances(said)
+        messages = [*stating_lines(pair, details["replies"]), *lines, Line(role="user", content=pair.question)]
+        history: list[Utterance] = utterances(messages)
         prompt = options.applied(prompts["prefeval/reply"].render({"history": history}))
         completion: list[ChatMessage] = [{"role": "assistant", "content": details["answer"]}]
         yield {"prompt": prompt, "completion": completion, "topic": pair.topic, "unrelated_turns": turns}

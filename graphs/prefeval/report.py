@@ -34,7 +34,7 @@ Place = Callable[[Setting], float]
 PIE_TURNS = 10
 """The number of turns for which the paper shows the shares of errors."""
 _DONE = Counted(state="done")
-_TOLD = ("model", "method")
+_FIXED_AXES = ("model", "method")
 """The axes that tables show even if all rows have the same value."""
 _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
 """The facets of settings for which `is_plain` is true."""
@@ -74,7 +74,7 @@ def compared(runs: Runs) -> list[Table]:
     before = "Accuracy by the position of the preference (share of unrelated turns before it)"
     plain = results.some(lambda setting: setting.is_plain)
     found = [
-        _across(results, "length", plain, "accuracy", f"Accuracy by length, {over}", held=_PLAIN),
+        _across(results, "length", plain, "accuracy", f"Accuracy by length, {over}", constant=_PLAIN),
         *_by_topic(results),
         _across(results, "position", _varied(results, one, "position", 0), "position", before),
         _across(
@@ -115,7 +115,7 @@ def _table(
     axes: Sequence[str],
     figures: Figures,
     notes: Sequence[str] = (),
-    held: Mapping[str, str] | None = None,
+    constant: Mapping[str, str] | None = None,
 ) -> Table:
     """Return a table with a row for each group of settings: the axes' values, and the figures.
 
@@ -126,19 +126,19 @@ def _table(
         axes: The axes that the first columns show.
         figures: The functions that compute the other columns.
         notes: Its notes.
-        held: The facets that are constant in the table, with their values.
+        constant: The facets that are constant in the table, with their values.
     """
     rows: list[Sequence[Cell]] = [
-        [*map(group[0].told, axes), *(figure(group) for figure in figures.values())] for group in groups
+        [*map(group[0].text_of, axes), *(figure(group) for figure in figures.values())] for group in groups
     ]
     table = Table(name, title, [*axes, *figures], rows, list(notes))
     settings = [setting for group in groups for setting in group]
     facets: dict[str, FacetColumn | None] = {"model": None}
     for axis in set(table.columns) & set(Setting._fields):
-        told = {setting.told(axis): facet for setting in settings if (facet := setting.facet(axis))}
-        if len(names := {facet for facet, _ in told.values()}) == 1:  # lengths may be in turns and in tokens
-            facets[axis] = FacetColumn(names.pop(), {words: value for words, (_, value) in told.items()})
-    table.facets, table.chosen = facets, dict.fromkeys(table.columns, held or {})
+        values = {setting.text_of(axis): facet for setting in settings if (facet := setting.facet(axis))}
+        if len(names := {facet for facet, _ in values.values()}) == 1:  # lengths may be in turns and in tokens
+            facets[axis] = FacetColumn(names.pop(), {words: value for words, (_, value) in values.items()})
+    table.facets, table.chosen = facets, dict.fromkeys(table.columns, constant or {})
     table.judged = {column: [f"{checker} ({ASSISTANT})" for checker in CHECKERS] for column in figures}
     return table
 
@@ -150,20 +150,20 @@ def _across(
     name: str,
     title: str,
     notes: Sequence[str] = (),
-    held: Mapping[str, str] | None = None,
+    constant: Mapping[str, str] | None = None,
 ) -> Table:
-    """Return a table of averages with one axis as columns and all others as rows. `held` states the constant facets."""
+    """Return a table of averages with one axis as columns and all others as rows. `constant` states fixed facets."""
 
     def at(group: Sequence[Setting], value: object) -> Cell:
         return next((results.average(each) for each in group if getattr(each, axis) == value), None)
 
-    words = {getattr(setting, axis): f"{setting.told(axis)} %" for setting in settings}
+    words = {getattr(setting, axis): f"{setting.text_of(axis)} %" for setting in settings}
     figures: Figures = {words[value]: partial(at, value=value) for value in results.values(axis, settings)}
-    axes = varying(settings, but=(axis,), always=_TOLD)
+    axes = varying(settings, but=(axis,), always=_FIXED_AXES)
     notes = [*notes, _ACCURACY, _TURNS, *_too_long(results, settings)]
-    table = _table(name, title, grouped(settings, but=(axis,)), axes, figures, notes, held)
+    table = _table(name, title, grouped(settings, but=(axis,)), axes, figures, notes, constant)
     for each in settings:
-        table.chosen[words[getattr(each, axis)]] = {**(held or {}), **dict(filter(None, [each.facet(axis)]))}
+        table.chosen[words[getattr(each, axis)]] = {**(constant or {}), **dict(filter(None, [each.facet(axis)]))}
     return table
 
 
@@ -173,7 +173,7 @@ def _by_topic(results: ItemResults) -> list[Table]:
     by = ("task", "form", "length")
     for group in grouped((each for each in results.settings if each.is_plain), by=by):
         task, form, length = group[0].task, group[0].form, group[0].length
-        held = {**_PLAIN, **dict(filter(None, map(group[0].facet, by)))}
+        constant = {**_PLAIN, **dict(filter(None, map(group[0].facet, by)))}
 
         def share(row: Sequence[Setting], topic: str) -> Cell:
             return results.share(row[0], topic)
@@ -185,8 +185,8 @@ def _by_topic(results: ItemResults) -> list[Table]:
         name, title = f"{task}-{form}-{length.amount}-{length.unit}", f"Accuracy by topic: {task}, {form}, {length}"
         rows = [[setting] for setting in group] if results.total(*group).n else []
         notes = [_ACCURACY, *_too_long(results, group)]
-        table = _table(name, title, rows, varying(group, always=_TOLD), figures, notes, held)
-        table.chosen.update({f"{topic} %": {**held, "topic": topic} for topic in results.topics})
+        table = _table(name, title, rows, varying(group, always=_FIXED_AXES), figures, notes, constant)
+        table.chosen.update({f"{topic} %": {**constant, "topic": topic} for topic in results.topics})
         tables.append(table)
     return tables if len(results.topics) > 1 else []
 
@@ -199,7 +199,7 @@ def _too_long(results: ItemResults, settings: Sequence[Setting]) -> list[str]:
 def _retrieval(results: ItemResults) -> Table:
     settings = [setting for setting in results.settings if setting.retrieved]
     figures: Figures = {
-        "retrieved": lambda row: row[0].told("retrieved"),
+        "retrieved": lambda row: row[0].text_of("retrieved"),
         "accuracy %": lambda row: results.average(row[0]),
         "preference found %": lambda row: results.hit_rate(row[0]),
     }
@@ -219,7 +219,7 @@ def _counts(results: ItemResults, keys: Mapping[str, str]) -> Figures:
 
 def _of_task(results: ItemResults, task: str, name: str, title: str, figures: Figures, notes: Sequence[str]) -> Table:
     settings = results.some(lambda setting: setting.task == task)
-    axes = varying(settings, always=(*_TOLD, "length"))
+    axes = varying(settings, always=(*_FIXED_AXES, "length"))
     table = _table(name, title, [[each] for each in settings], axes, figures, notes, {"task": task})
     table.population = _DONE
     return table
@@ -239,7 +239,7 @@ def _choices(results: ItemResults) -> Table:
     counts = _counts(results, {"right": RIGHT, "wrong": WRONG, no_letter: "no_letter"})
     figures: Figures = {"choices": lambda row: results.total(*row).n, **counts}
     table = _of_task(results, "classification", "choices", "Choices among four options", figures, [])
-    table.counted = {told: Counted(verdicts=[{CORRECT: told == "right"}]) for told in ("right", "wrong")}
+    table.counted = {choice: Counted(verdicts=[{CORRECT: choice == "right"}]) for choice in ("right", "wrong")}
     table.counted["choices"] = Counted(is_judged=True)
     table.chosen[no_letter] = None
     return table
@@ -275,9 +275,9 @@ def charts(runs: Runs) -> list[Chart]:
 def _lengths(results: ItemResults) -> Iterable[Chart]:
     """Yield figures 3 and 10 of the paper: accuracy of zero-shot by turns and by tokens, with one line per model."""
     settings = [each for each in results.settings if each.is_plain and each.method == "zero-shot"]
-    for suffix, told, panel in _panels(settings, ("task", "form")):
+    for suffix, in_title, panel in _panels(settings, ("task", "form")):
         by_turns = [setting for setting in panel if setting.length.unit == "turns"]
-        title = f"Zero-shot accuracy by {{}}{told}"
+        title = f"Zero-shot accuracy by {{}}{in_title}"
         yield from _over(results, by_turns, "length", _turns, f"turns{suffix}", title.format("turns"), _TURNS_AXIS)
         tokens = "tokens before the question"
         yield from _over(results, panel, "length", results.tokens, f"tokens{suffix}", title.format("tokens"), tokens)
@@ -291,18 +291,18 @@ def _variants(results: ItemResults) -> Iterable[Chart]:
         ("methods", "Accuracy by method", every, ("model", "task", "form")),
         ("forms", "Accuracy with a reminder, by form", reminded, ("model", "task")),
     ):
-        for suffix, told, panel in _panels(settings, axes):
+        for suffix, in_title, panel in _panels(settings, axes):
             if len({(setting.method, setting.retrieved, setting.form) for setting in panel}) > 1:
-                yield from _over(results, panel, "length", _turns, f"{name}{suffix}", f"{title}{told}", _TURNS_AXIS)
+                yield from _over(results, panel, "length", _turns, f"{name}{suffix}", f"{title}{in_title}", _TURNS_AXIS)
 
 
 def _shares(results: ItemResults) -> Iterable[Chart]:
     """Yield figure 7 of the paper: each error's share of the answers, by method."""
     settings = _free(results)
     nearest = min((setting.length for setting in settings), key=lambda each: abs(each.amount - PIE_TURNS), default=None)
-    for suffix, told, panel in _panels([each for each in settings if each.length == nearest], ("model", "form")):
+    for suffix, in_title, panel in _panels([each for each in settings if each.length == nearest], ("model", "form")):
         totals = [results.total(setting) for setting in panel]
-        title = f"Errors after {nearest}{told}"
+        title = f"Errors after {nearest}{in_title}"
         chart = Chart(f"errors{suffix}", title, "", "share of answers", y_range=(0.0, 1.0), kind="stacked")
         chart.names = [_named(setting, varying(panel) or ["method"]) for setting in panel]
         shares = {kind: [total[kind] / total.n for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
@@ -313,8 +313,8 @@ def _shares(results: ItemResults) -> Iterable[Chart]:
 
 def _numbers(results: ItemResults) -> Iterable[Chart]:
     """Yield figure 13 of the paper: the number of errors of each type, by turns."""
-    for suffix, told, panel in _panels(_free(results), ("model", "form", "method", "retrieved")):
-        chart = Chart(f"error-numbers{suffix}", f"Errors by turns{told}", _TURNS_AXIS, "number of answers")
+    for suffix, in_title, panel in _panels(_free(results), ("model", "form", "method", "retrieved")):
+        chart = Chart(f"error-numbers{suffix}", f"Errors by turns{in_title}", _TURNS_AXIS, "number of answers")
         totals = [results.total(setting) for setting in panel]
         counts = {kind: [float(total[kind]) for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
         chart.series = _series_of(counts, [setting.length.amount for setting in panel])
@@ -396,9 +396,9 @@ def _panels(settings: Sequence[Setting], axes: Sequence[str]) -> Iterable[tuple[
 
     A suffix for the names of charts and one for their titles come first. Both are empty if no axis varies.
     """
-    told = [axis for axis in varying(settings) if axis in axes]
+    varying_axes = [axis for axis in varying(settings) if axis in axes]
     for panel in grouped(settings, by=axes):
-        parts = [*filter(None, map(panel[0].told, told))]
+        parts = [*filter(None, map(panel[0].text_of, varying_axes))]
         yield "".join(f"-{part}" for part in parts), f": {', '.join(parts)}" if parts else "", panel
 
 
@@ -410,7 +410,7 @@ def _groups(settings: Sequence[Setting], axis: str) -> Iterable[tuple[list[Setti
 
 
 def _named(setting: Setting, axes: Iterable[str]) -> str:
-    return " ".join(filter(None, map(setting.told, axes)))
+    return " ".join(filter(None, map(setting.text_of, axes)))
 
 
 def _over(

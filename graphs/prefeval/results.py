@@ -86,8 +86,8 @@ REPLY_TYPES: Mapping[str, type[BaseModel]] = {"yes-no": YesNo, "yes-no-quote": Y
 
 def quote_of(judgements: Iterable[Judgement]) -> str:
     """Return the passage quoted in a positive judgement of `acknowledges`; empty if there is none."""
-    said = (each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True)
-    return next(said, "")
+    quotes = (each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True)
+    return next(quotes, "")
 
 
 def seen_by(metric: str, outcome: Outcome) -> dict[str, str]:
@@ -162,8 +162,8 @@ def _choice(item: Conversation) -> tuple[bool, str] | None:
     if item.scenario.task != "classification":
         return None
     letter, right = item.outcome.details["choice"], item.outcome.details["correct"]
-    told = f"{letter} was chosen" if letter else "no letter was chosen"
-    return letter == right, told if letter == right else f"{told}; {right} is right"
+    explanation = f"{letter} was chosen" if letter else "no letter was chosen"
+    return letter == right, explanation if letter == right else f"{explanation}; {right} is right"
 
 
 def _is_asked(scenario: PrefEvalScenario, outcome: Outcome, metric: str) -> bool:
@@ -242,7 +242,7 @@ class Setting(NamedTuple):
         """Return whether the only preference is at the start of the conversation, as in tables by topic and length."""
         return not self.position and self.preferences == 1 and not self.arm
 
-    def told(self, axis: str) -> str:
+    def text_of(self, axis: str) -> str:
         """Return the value of an axis as text; empty if the axis does not apply."""
         if axis == "retrieved":
             return f"k={self.retrieved}" if self.retrieved else ""
@@ -370,9 +370,9 @@ class ItemResults:
         total = self.total(*settings)
         return total["tokens"] / total["items"]
 
-    def some(self, wanted: Callable[[Setting], bool]) -> list[Setting]:
+    def some(self, matches: Callable[[Setting], bool]) -> list[Setting]:
         """Return the settings that match, or no settings if none of them has an accuracy."""
-        settings = [setting for setting in self.settings if wanted(setting)]
+        settings = [setting for setting in self.settings if matches(setting)]
         return settings if self.total(*settings).n else []
 
     def values(self, axis: str, settings: Iterable[Setting]) -> list[Any]:

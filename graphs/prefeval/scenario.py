@@ -232,17 +232,17 @@ def folded(
             turns = f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk"
             yield Line(role=FOLDED, content=turns)
         else:
-            yield from told(part, replies, broken_off)
+            yield from stating_lines(part, replies, broken_off)
 
 
-def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
+def stating_lines(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
     """Return the lines that state a preference: its fixed dialogue, or its sentence and any reply to it."""
     if pair.talk:
         return [Line(role=line.speaker, content=line.content) for line in pair.talk]
-    said = [Line(role="user", content=pair.preference)]
+    lines = [Line(role="user", content=pair.preference)]
     if (reply := replies.get(pair.preference)) is not None:
-        said.append(Line(role="assistant", content=reply, finish_reason=broken_off.get(pair.preference)))
-    return said
+        lines.append(Line(role="assistant", content=reply, finish_reason=broken_off.get(pair.preference)))
+    return lines
 
 
 def explicit_preferences(scenario: PrefEvalScenario) -> list[str]:
@@ -278,7 +278,7 @@ def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePa
 
 def _lines(scenario: PrefEvalScenario, part: PreferencePair | range, replies: Replies) -> list[Line]:
     if isinstance(part, PreferencePair):
-        return told(part, replies)
+        return stating_lines(part, replies)
     return list(scenario.distractors.value[part.start * LINES_PER_TURN : part.stop * LINES_PER_TURN])
 
 
@@ -347,12 +347,12 @@ class _Plan:
 
     def _lengths(self, pair: PreferencePair, company: _Company) -> Iterator[dict[str, int]]:
         """Yield each length as its turns, tokens, and token limit, which is 0 for lengths given in turns."""
-        told = sum(map(_told_tokens, (pair, *company.extras)))
+        count = sum(map(_stating_tokens, (pair, *company.extras)))
         for turns in self._options.turns or (() if self._options.tokens else (_USUAL_TURNS,)):
-            yield {"turns": turns, "tokens": told + self._pool.tokens(turns)}
+            yield {"turns": turns, "tokens": count + self._pool.tokens(turns)}
         for most in self._options.tokens:
-            turns = self._pool.fitting(most, told, f"{pair.id} ({pair.form})")
-            yield {"turns": turns, "tokens": told + self._pool.tokens(turns), "token_limit": most}
+            turns = self._pool.fitting(most, count, f"{pair.id} ({pair.form})")
+            yield {"turns": turns, "tokens": count + self._pool.tokens(turns), "token_limit": most}
 
     def _methods(self) -> Iterator[dict[str, Any]]:
         for method in self._options.method:
@@ -385,7 +385,9 @@ class _Others:
     def __init__(self, source: PreferencePairs, options: PrefEvalOptions) -> None:
         needed = options.conflict or any(options.extra)
         topics = source.topics() if needed else []
-        self._by_topic = {topic: [_told_only(each) for each in source.pairs(topic, "explicit")] for topic in topics}
+        self._by_topic = {
+            topic: [_statement_only(each) for each in source.pairs(topic, "explicit")] for topic in topics
+        }
         self._source = source
 
     def drawn(self, pair: PreferencePair, count: int, draw: random.Random, setting: str) -> tuple[PreferencePair, ...]:
@@ -411,7 +413,7 @@ class _Others:
                 raise DataError(
                     self._source.path, f"{pair.topic}, row {pair.index}: conflict needs a 'conflicting_preference'"
                 )
-            return (_told_only(pair.model_copy(update={"preference": pair.conflicting})),)
+            return (_statement_only(pair.model_copy(update={"preference": pair.conflicting})),)
         return ()
 
 
@@ -421,13 +423,13 @@ def _stripped(pair: PreferencePair, task: Task) -> PreferencePair:
     return pair.model_copy(update=unused)
 
 
-def _told_only(pair: PreferencePair) -> PreferencePair:
+def _statement_only(pair: PreferencePair) -> PreferencePair:
     return PreferencePair(
         topic=pair.topic, index=pair.index, form="explicit", preference=pair.preference, question=pair.question
     )
 
 
-def _told_tokens(pair: PreferencePair) -> int:
+def _stating_tokens(pair: PreferencePair) -> int:
     """Return the number of tokens of a preference's statement.
 
     The model's own reply is not included, because it is not known yet.

@@ -13,7 +13,7 @@ from typing import Any
 
 from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
-from dialoom.graphs.gate.talk import Facts, Said, Talk
+from dialoom.graphs.gate.talk import Facts, GateLine, Talk
 from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, Result, generation_graph
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
@@ -67,9 +67,9 @@ def _chosen(options: PairsOptions, topics: list[PairTopic]) -> list[PairTopic]:
 
 def _outlined(draft: Draft) -> Outline:
     rate = "" if draft.violation_rate is None else f"violation rate {draft.violation_rate:.2f}"
-    told = f"dropped: {draft.dropped}" if draft.dropped else rate
+    outcome = f"dropped: {draft.dropped}" if draft.dropped else rate
     parts = [Outline([Span(draft.preference, "user")]), Outline([Span(draft.question, "user")])]
-    return Outline([Span(told or "written", "note")], parts)
+    return Outline([Span(outcome or "written", "note")], parts)
 
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
@@ -133,11 +133,12 @@ def written_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Ite
     forms: tuple[Form, ...] = ("choice", "persona")
     for form in forms:
         lines = draft.pair(form, 0).talk
-        said = [
-            Said(line.speaker, line.content, where=f"{place}, {form} {at}") for at, line in enumerate(lines, start=1)
+        spoken = [
+            GateLine(line.speaker, line.content, where=f"{place}, {form} {at}")
+            for at, line in enumerate(lines, start=1)
         ]
-        if said:
-            yield Talk(said, facts, author="writer")
+        if spoken:
+            yield Talk(spoken, facts, author="writer")
 
 
 _COLUMNS = {

@@ -59,27 +59,27 @@ def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
     for place, row in enumerate(state["written"]):
         merged = dict(row)
         for stage in STAGES:
-            said = state.get(stage, {}).get(str(place), {})
-            merged |= {key: value for key, value in said.items() if key != "dropped" or not merged.get("dropped")}
+            fields = state.get(stage, {}).get(str(place), {})
+            merged |= {key: value for key, value in fields.items() if key != "dropped" or not merged.get("dropped")}
         found.append(Draft.model_validate(merged))
     return found
 
 
-def still_in(state: Mapping[str, Any], wanted: Callable[[Draft], bool] | None = None) -> dict[str, Draft]:
-    """Return the drafts that were not dropped, by index; if `wanted` is given, only those for which it is true."""
+def still_in(state: Mapping[str, Any], condition: Callable[[Draft], bool] | None = None) -> dict[str, Draft]:
+    """Return the drafts that were not dropped, by index; if `condition` is given, only those for which it is true."""
     left = {str(at): draft for at, draft in enumerate(drafts_of(state)) if not draft.dropped}
-    return {at: draft for at, draft in left.items() if wanted is None or wanted(draft)}
+    return {at: draft for at, draft in left.items() if condition is None or condition(draft)}
 
 
 async def write(state: PairsState, scene: Scene) -> Update:
     """Request new pairs once. A pair that exactly repeats an earlier preference or question is dropped as a twin."""
     scenario: PairsScenario = scene.scenario
     written = state["written"]
-    told = f"{scenario.topic.topic}: call {len(state['calls']) + 1} of {scenario.calls}"
+    progress = f"{scenario.topic.topic}: call {len(state['calls']) + 1} of {scenario.calls}"
     shown = {"count": scenario.per_call, "written": [row["preference"] for row in written]}
     reply = (await ask_each(scene, "prefeval_pairs/pairs", {"": {**scenario.topic.model_dump(), **shown}}))[""]
     if reply is None:
-        scene.tell(f"{told}: the reply could not be parsed")
+        scene.tell(f"{progress}: the reply could not be parsed")
         return {"calls": [{"pairs": 0, "unparsed": 1}]}
     known = {row[key].casefold() for row in written for key in ("preference", "question")}
     drafts = []
@@ -88,7 +88,7 @@ async def write(state: PairsState, scene: Scene) -> Update:
         draft = Draft(topic=scenario.topic.topic, **item.model_dump(), dropped="twin" if texts & known else "")
         drafts.append({**draft.model_dump(mode="json", exclude_defaults=True), "text_id": draft.own_id})
         known |= texts
-    scene.tell(f"{told}: {len(drafts)} pairs, {len(written) + len(drafts)} in all")
+    scene.tell(f"{progress}: {len(drafts)} pairs, {len(written) + len(drafts)} in all")
     return {"written": drafts, "calls": [{"pairs": len(drafts), "unparsed": 0}]}
 
 
@@ -98,10 +98,10 @@ async def check(state: PairsState, scene: Scene) -> Update:
     replies = await ask_each(scene, "prefeval_pairs/validity", {at: _texts(draft) for at, draft in asked.items()})
     found: Found = {}
     for at, reply in replies.items():
-        said = None if reply is None else reply.verdict
-        reason = "validity unparsed" if said is None else "" if said == "valid" else said
-        found[at] = {"dropped": reason, **({} if said is None else {"validity": said})}
-    _tell(scene, "are valid", found)
+        verdict = None if reply is None else reply.verdict
+        reason = "validity unparsed" if verdict is None else "" if verdict == "valid" else verdict
+        found[at] = {"dropped": reason, **({} if verdict is None else {"validity": verdict})}
+    _report_count(scene, "are valid", found)
     return {"validity": found}
 
 
@@ -123,10 +123,10 @@ async def answer(state: PairsState, scene: Scene) -> Update:
     )
     rates = {at: draft.violation_rate for at, draft in judged.items()}
     for at in asked:
-        said = [verdict.answer == "yes" for (_, place), verdict in verdicts.items() if place == at and verdict]
-        rates[at] = sum(said) / len(said) if said else None
+        violations = [verdict.answer == "yes" for (_, place), verdict in verdicts.items() if place == at and verdict]
+        rates[at] = sum(violations) / len(violations) if violations else None
     found = {at: {"violation_rate": value, "dropped": _low_rate(value, scenario)} for at, value in rates.items()}
-    _tell(scene, "are violated often enough", found)
+    _report_count(scene, "are violated often enough", found)
     return {"rate": found}
 
 
@@ -144,7 +144,7 @@ async def grade(state: PairsState, scene: Scene) -> Update:
         at: {"rating": each and each.model_dump(), "dropped": _low_rating(each, scenario)}
         for at, each in ratings.items()
     }
-    _tell(scene, "are rated well enough", found)
+    _report_count(scene, "are rated well enough", found)
     return {"rating": found}
 
 
@@ -175,17 +175,17 @@ async def select(state: PairsState, scene: Scene) -> Update:
     others = dict(sorted(still_in(state, lambda draft: not draft.chosen).items(), key=lambda item: _rank(*item)))
     texts = [f"{draft.preference} {draft.question}" for draft in (*by_hand.values(), *others.values())]
     vectors = await embedded(texts, scene, scenario.embedder)
-    kept = VectorIndex(vectors[: len(by_hand)])
+    index = VectorIndex(vectors[: len(by_hand)])
     count, found = len(by_hand), Found()
     for at, vector in zip(others, vectors[len(by_hand) :], strict=True):
-        nearest = kept.nearest(vector)
+        nearest = index.nearest(vector)
         if nearest is not None and nearest[1] > scenario.threshold:
             found[at] = {"dropped": "near-duplicate"}
         elif count >= scenario.keep:
             found[at] = {"dropped": "surplus"}
         else:
             found[at] = {"chosen": True}
-            kept.add(vector)
+            index.add(vector)
             count += 1
     scene.tell(f"{scenario.topic.topic}: {count} of {len(texts)} pairs are chosen")
     return {"selection": found}
@@ -222,7 +222,7 @@ async def offer(state: PairsState, scene: Scene) -> Update:
         if talk is not None and not _gives_away(talk, asked[at]):
             made = talk.after(first[at]["query"])
             found[at] = {"options": list(offered[at].options), "choice_conversation": made.model_dump()}
-    _tell(scene, "have a dialogue with a choice", found)
+    _report_count(scene, "have a dialogue with a choice", found)
     return {"choice": found}
 
 
@@ -241,7 +241,7 @@ async def tell(state: PairsState, scene: Scene) -> Update:
         },
     )
     found: Found = {}
-    wanted: dict[str, dict[str, Any]] = {}
+    requests: dict[str, dict[str, Any]] = {}
     for at, draft in asked.items():
         reply = PersonaNumber(number=1) if draft.persona else numbers[at]
         if reply is None or reply.number > len(drawn[at]):
@@ -251,17 +251,17 @@ async def tell(state: PairsState, scene: Scene) -> Update:
         else:
             turns = scene.draw(f"turns {at}").randint(scenario.shortest, scenario.longest)
             teller = drawn[at][reply.number - 1]
-            wanted[at] = {"preference": draft.preference, "persona": teller, "turns": turns}
-    talks: dict[str, PersonaTalk | None] = await ask_each(scene, "prefeval_pairs/persona-talk", wanted)
+            requests[at] = {"preference": draft.preference, "persona": teller, "turns": turns}
+    talks: dict[str, PersonaTalk | None] = await ask_each(scene, "prefeval_pairs/persona-talk", requests)
     for at, talk in talks.items():
         if talk is None:
             found[at] = {"dropped": "persona unparsed"}
         elif not scenario.shortest <= len(talk.turns) <= scenario.longest:
             found[at] = {"dropped": "talk length"}
         else:
-            turns_said = [turn.model_dump() for turn in talk.turns]
-            found[at] = {"persona": wanted[at]["persona"], "persona_conversation": turns_said}
-    _tell(scene, "have a dialogue with a persona", found)
+            turns_of_talk = [turn.model_dump() for turn in talk.turns]
+            found[at] = {"persona": requests[at]["persona"], "persona_conversation": turns_of_talk}
+    _report_count(scene, "have a dialogue with a persona", found)
     return {"persona": found}
 
 
@@ -284,7 +284,7 @@ async def finish(state: PairsState, scene: Scene) -> Update:
         is_other = reply is not None and _folded(reply.preference) != _folded(single[at].preference)
         conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}
         found[at] = {**conflicting, **found[at]}
-    _tell(scene, "have options to choose from", found)
+    _report_count(scene, "have options to choose from", found)
     return {"options": found}
 
 
@@ -296,8 +296,8 @@ def _drawn(scene: Scene, at: str) -> list[str]:
 
 def _gives_away(talk: OfferedChoice, draft: Draft) -> bool:
     """Return whether the assistant's last message repeats the whole preference."""
-    told = set(content_words(draft.preference))
-    return bool(told) and told <= set(content_words(talk.assistant_acknowledgment))
+    preference = set(content_words(draft.preference))
+    return bool(preference) and preference <= set(content_words(talk.assistant_acknowledgment))
 
 
 def _texts(draft: Draft) -> dict[str, Any]:
@@ -308,7 +308,7 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _tell(scene: Scene, what: str, found: Found) -> None:
-    made = sum(not said.get("dropped") for said in found.values())
+def _report_count(scene: Scene, what: str, found: Found) -> None:
+    made = sum(not draft.get("dropped") for draft in found.values())
     if found:
         scene.tell(f"{scene.scenario.topic.topic}: {made} of {len(found)} pairs {what}")

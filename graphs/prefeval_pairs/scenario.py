@@ -214,10 +214,10 @@ class PersonaTalk(Frozen):
     passage: Text
 
     @model_validator(mode="after")
-    def _told_once(self) -> PersonaTalk:
-        told = sum(turn.user.count(self.passage) for turn in self.turns)
-        if told != 1:
-            raise ValueError(f"the passage stands {told} times in what the user says; once, word for word, is needed")
+    def _has_one_passage(self) -> PersonaTalk:
+        count = sum(turn.user.count(self.passage) for turn in self.turns)
+        if count != 1:
+            raise ValueError(f"the passage stands {count} times in what the user says; once, word for word, is needed")
         if any(self.passage in turn.assistant for turn in self.turns):
             raise ValueError("the assistant repeats the passage; nobody but the user may say it")
         return self

@@ -172,14 +172,14 @@ def _text(value: object) -> str | None:
 _BEGINNING = '{"content":'
 
 
-class _Kept(TypedDict):
+class _StoredReply(TypedDict):
     content: str
     tool_calls: tuple[FunctionCall, ...]
     outputs: NotRequired[tuple[str, ...]]
     carried: NotRequired[dict[str, Any]]
 
 
-_KEPT = TypeAdapter(_Kept)
+_STORED_REPLY = TypeAdapter(_StoredReply)
 
 
 def kept_text(completion: Completion) -> str:
@@ -205,12 +205,12 @@ def read_reply(completion: Completion) -> Completion:
     )
 
 
-def _read(text: str) -> _Kept | None:
+def _read(text: str) -> _StoredReply | None:
     """Parse a stored text; return `None` if it is plain text, or if `kept_text` cannot have produced it."""
     if not text.startswith(_BEGINNING):
         return None
     try:
-        stored = _KEPT.validate_json(text)
+        stored = _STORED_REPLY.validate_json(text)
     except (ValidationError, ValueError, RecursionError):
         return None
     return stored if _json_text(dict(stored)) == text else None

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome, Outline, Recipe, Scenario
 from dialoom.graphs.capabilities import WithGate, WithLabels, WithOutline
 from dialoom.graphs.check import conversation_to
-from dialoom.graphs.gate import Said, Talk
+from dialoom.graphs.gate import GateLine, Talk
 from dialoom.graphs.outcome import USER
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.prompts.messages import identity, tool_name
@@ -243,8 +243,8 @@ class FaultyCalls:
 class _SpokenLine:
     """A line, and all lines before it."""
 
-    line: Said
-    before: Sequence[Said]
+    line: GateLine
+    before: Sequence[GateLine]
 
 
 def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Outcome) -> FaultyCalls:

@@ -27,7 +27,7 @@ from .shared_budget import LeasedAccount, LeaseState, SharedBudget
 _REMEMBERED = 5000
 """The number of cached common calls (calls made once for all scenarios); others are looked up in the run's file."""
 
-_NEWS = 1000
+_MOST_NOTICES = 1000
 
 Failed = tuple[str, Exception]
 """The name of the worker whose common call failed, with the error."""
@@ -92,7 +92,7 @@ class SharedState:
         self._made: OrderedDict[str, tuple[str, Transfer]] = OrderedDict()
         self._asked: dict[str, _Asked] = {}
         self._refused: dict[str, Failed] = {}
-        self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_NEWS)
+        self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_MOST_NOTICES)
         self._number = 0
         self._changed = asyncio.Event()
 

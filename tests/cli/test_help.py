@@ -17,7 +17,7 @@ import typer
 from dialoom.cli.app import build_app
 from dialoom.cli.command_list import SECTIONS
 from dialoom.cli.console import HarmlessConsole
-from dialoom.cli.progress import ProgressDisplay, Standing
+from dialoom.cli.progress import ProgressDisplay, ProgressSnapshot
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.store import Usage
 from tests.conftest import Command
@@ -337,7 +337,7 @@ def test_option_with_the_name_of_a_setting_is_refused(dialoom: Command, tmp_path
 
 USAGE = Usage(calls=9000, input_tokens=1_200_000, output_tokens=34_000, cost=1.5)
 LIMITS = {"openai/gpt-4o-mini": LimitState(limit=64, in_flight=16, waiting=0, throttled=3, paused=12.0)}
-STANDING = Standing(120, 7, 4800, 11, 60.0, USAGE, LIMITS)
+STANDING = ProgressSnapshot(120, 7, 4800, 11, 60.0, USAGE, LIMITS)
 
 
 def _drawn(width: int, *notices: str) -> list[str]:
@@ -369,4 +369,4 @@ def test_waiting_reasons_stand_below_the_progress_line() -> None:
 
 
 def test_time_left_is_unknown_before_anything_is_finished() -> None:
-    assert "-:--:-- left" in Standing(0, 0, 10, 0, 5.0, Usage(), {}).figures()
+    assert "-:--:-- left" in ProgressSnapshot(0, 0, 10, 0, 5.0, Usage(), {}).figures()

@@ -20,7 +20,7 @@ from .gold import FlowRequest, Gold, Resident, Slots
 
 DRAWS = 50
 _FEWEST_ROWS = 3
-_TOLD_IN, _ASKED_IN = (
+_STATED_DAYS, _ASKED_DAYS = (
     range(7),
     range(14, 21),
 )  # with a gap, so that the first request's dates are past at the second request
@@ -131,8 +131,8 @@ def _found_pair(
     draw: random.Random,
     also: Callable[[Slots], str | None],
 ) -> FlowPair:
-    stated = find_request(world, preference, resident, draw, days=_TOLD_IN)
-    return FlowPair(*stated, *find_request(world, preference, resident, draw, stated[0].slots, _ASKED_IN, also))
+    stated = find_request(world, preference, resident, draw, days=_STATED_DAYS)
+    return FlowPair(*stated, *find_request(world, preference, resident, draw, stated[0].slots, _ASKED_DAYS, also))
 
 
 def find_request(

@@ -168,7 +168,7 @@ REQUESTS = content("requests")
 
 
 @dataclass(frozen=True, slots=True)
-class ToldPreference:
+class StatedPreference:
     """A preference that a session states.
 
     Attributes:
@@ -218,7 +218,7 @@ def closing_turns(tool: str, output: Output, draw: random.Random) -> list[Speech
     return [Speech(speaker="assistant", text=done), _user(filled(draw.choice(REQUESTS["farewells"]), {}, draw))]
 
 
-def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
+def read_preference(turns: Iterable[tuple[str, str]]) -> StatedPreference | None:
     """Return the preference stated in a session of the scripted source; None if it states none.
 
     Args:
@@ -232,7 +232,7 @@ def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
         }
         if found:
             forms = [form for name, (form, _) in found.items() if not facets[name].plain] or ["explicit"]
-            return ToldPreference(
+            return StatedPreference(
                 flow, max(forms, key=forms.count), {name: value for name, (_, value) in found.items()}
             )
     return None

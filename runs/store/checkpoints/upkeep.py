@@ -16,7 +16,7 @@ DELETE FROM pending_writes WHERE NOT EXISTS (
 )
 """
 _SWEEP_FRAMES = "DELETE FROM checkpoint_frames WHERE id NOT IN (SELECT frame FROM checkpoints)"
-_HELD = """
+_REFERENCES = """
     held (type, value) AS (
         SELECT part.type, part.value FROM checkpoints, json_each(checkpoints.held) AS part
         UNION ALL
@@ -27,7 +27,7 @@ _HELD = """
 """
 _SWEEP_LISTS = f"""
 DELETE FROM checkpoint_lists WHERE id NOT IN (
-    WITH RECURSIVE {_HELD}, live (id) AS (
+    WITH RECURSIVE {_REFERENCES}, live (id) AS (
         SELECT json_extract(value, '$.list') FROM held WHERE type = 'object'
         UNION
         SELECT prefix FROM live JOIN checkpoint_lists USING (id) WHERE prefix IS NOT NULL
@@ -37,7 +37,7 @@ DELETE FROM checkpoint_lists WHERE id NOT IN (
 """
 _SWEEP_VALUES = f"""
 DELETE FROM checkpoint_values WHERE id NOT IN (
-    WITH {_HELD}
+    WITH {_REFERENCES}
     SELECT value FROM held WHERE type = 'integer'
     UNION ALL
     SELECT element.value FROM checkpoint_lists, json_each(elements) AS element WHERE element.type = 'integer'
