@@ -55,7 +55,7 @@ class Acting(Protocol):
         """Return the id of the prompt for a role's next message, and the prompt's inputs."""
         ...
 
-    def told(self, state: Any, scene: Scene, role: str, reply: str) -> Update:
+    def reply_update(self, state: Any, scene: Scene, role: str, reply: str) -> Update:
         """Return the state update that adds a role's reply."""
         ...
 
@@ -173,7 +173,7 @@ def assistant(recipe: Acting, role: str, servers: Sequence[str], speak: Node) ->
         if not reply.content and not reply.tool_calls:
             raise UnparsedReplyError(prompt, "", "it holds neither text nor tool calls")
         if not reply.tool_calls:
-            return recipe.told(state, scene, role, reply.content)
+            return recipe.reply_update(state, scene, role, reply.content)
         made = acted(reply, len(messages), role)
         if not reply.outputs:
             return {"messages": made}

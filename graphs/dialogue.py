@@ -395,7 +395,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
                 reply = await scene.ask_user(prompt, lines(state["messages"]), self.spoken, **inputs)
             else:
                 reply = str(await scene.ask(prompt, **inputs))
-            return self.told(state, scene, role, reply)
+            return self.reply_update(state, scene, role, reply)
 
         speak.__name__ = role
         return speak
@@ -411,7 +411,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         }
         return prompt, {name: inputs[name] for name in scene.inputs_of(prompt)}
 
-    def told(self, state: DialogueState, scene: Scene, role: str, reply: str) -> Update:
+    def reply_update(self, state: DialogueState, scene: Scene, role: str, reply: str) -> Update:
         """Return the state update that adds a role's reply.
 
         Raises:

@@ -218,8 +218,8 @@ class Workbench:
         run_remote: RunRemote | None = None,
     ) -> None:
         self._name = "" if factory is None else name_of(factory)
-        self._environment = environment = None if factory is None else self._asked("", factory)
-        own = () if environment is None else self._asked("tools", lambda: tuple(environment.tools))
+        self._environment = environment = None if factory is None else self._call("", factory)
+        own = () if environment is None else self._call("tools", lambda: tuple(environment.tools))
         self.tools = Toolset((*own, *tools), remote)
         self._run_remote = run_remote
         self._begun: Any = None
@@ -231,14 +231,14 @@ class Workbench:
     def reset(self, scenario: Any) -> Any:
         """Reset the environment for a scenario, and return its first snapshot; `None` without an environment."""
         if self._environment is not None:
-            self._asked("reset", partial(self._environment.reset, scenario))
+            self._call("reset", partial(self._environment.reset, scenario))
         return self.state()
 
     def restore(self, snapshot: Any) -> None:
         """Set the environment to a copy of its conversation's state. The environment may change the copy."""
         self._begun = snapshot
         if self._environment is not None:
-            self._asked("restore", partial(self._environment.restore, copy.deepcopy(snapshot)))
+            self._call("restore", partial(self._environment.restore, copy.deepcopy(snapshot)))
 
     def restart(self) -> None:
         """Undo all calls, because the attempt that made them is repeated. Remote calls are numbered from 1 again."""
@@ -257,7 +257,7 @@ class Workbench:
             raise self._failure
         if self._environment is None:
             return None
-        snapshot = self._asked("snapshot", self._environment.snapshot)
+        snapshot = self._call("snapshot", self._environment.snapshot)
         try:
             return json.loads(json.dumps(snapshot, allow_nan=False))
         except (TypeError, ValueError) as error:
@@ -291,7 +291,7 @@ class Workbench:
                 self._failure = error
                 raise
 
-    def _asked(self, what: str, ask: Callable[[], Result]) -> Result:
+    def _call(self, what: str, ask: Callable[[], Result]) -> Result:
         """Call a method of the environment, and return its result.
 
         Raises:

@@ -413,12 +413,12 @@ class PromptLibrary(Mapping[str, Prompt]):
 
     @classmethod
     def load(
-        cls, wanted: Iterable[str | Prompt], sets: Iterable[str] = (), shipped: Path | None = None
+        cls, selected: Iterable[str | Prompt], sets: Iterable[str] = (), shipped: Path | None = None
     ) -> PromptLibrary:
         """Load prompts.
 
         Args:
-            wanted: Ids such as `personalens/user`, or prompts made in code.
+            selected: Ids such as `personalens/user`, or prompts made in code.
             sets: Names of shipped sets, or paths of folders. Each `*.md` file in a set replaces the prompt with the id
                 that the file states, and any replacement of it in an earlier set. Files for prompts of other recipes
                 are ignored.
@@ -429,7 +429,7 @@ class PromptLibrary(Mapping[str, Prompt]):
             PromptError: If a file does not contain a valid prompt, or an override has an unknown id or input.
         """
         folder = shipped or SHIPPED
-        read = (_read(folder / f"{each}.md") if isinstance(each, str) else each for each in wanted)
+        read = (_read(folder / f"{each}.md") if isinstance(each, str) else each for each in selected)
         prompts = {prompt.id: prompt for prompt in read}
         replaced = [_overrides(_folder(each), prompts) for each in sets]
         return cls(reduce(operator.or_, replaced, prompts).values())

@@ -171,12 +171,12 @@ class PlannedPair:
         return f"s-{self.id}"
 
     @property
-    def told(self) -> str:
+    def session_hash(self) -> str:
         """A hash of the inputs for writing the session; see `SessionDraft.about`."""
         return digest([*self._preference_inputs, self.form, self.slots.told, self.user.resident])
 
     @property
-    def asked(self) -> str:
+    def query_hash(self) -> str:
         """A hash of the inputs for writing the query; see `QueryDraft.about`."""
         return digest([*self._preference_inputs, self.kind, self.slots.asked, self.user.information("")])
 
@@ -232,7 +232,7 @@ class PlannedErrand:
     number: int
 
     @property
-    def told(self) -> str:
+    def session_hash(self) -> str:
         """A hash of the inputs from which the session is written."""
         return digest([self.tool])
 

@@ -340,13 +340,13 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
 def _new(state: WriteState, planned: Mapping[str, Planned]) -> list[str]:
     """Return the sessions that have to be written, including those whose inputs have changed."""
     rows = state["drafts"]["sessions"]
-    stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.told]
+    stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.session_hash]
     return due(state, unwritten_of(state, "sessions", planned) + stale)
 
 
 def _beginning(planned: Planned, id_: str, scenario: WriteScenario) -> SessionDraft:
     form = planned.form if isinstance(planned, PlannedPair) else None
-    return SessionDraft(id=id_, user=scenario.user, about=planned.told, form=form)
+    return SessionDraft(id=id_, user=scenario.user, about=planned.session_hash, form=form)
 
 
 def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft: SessionDraft) -> dict[str, Any]:
@@ -426,14 +426,14 @@ async def ask(state: WriteState, scene: Scene) -> Update:
     scenario: WriteScenario = scene.scenario
     planned = _with_session(scenario, state)
     rows = state["drafts"]["queries"]
-    stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.asked]
+    stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.query_hash]
     asked = {
         id_: {**_inputs_of_queries(planned[id_]), **earlier(state, id_)}
         for id_ in due(state, unwritten_of(state, "queries", planned) + stale)
     }
     replies, problems = await written(scene, "apollo_write/query", asked)
     made = [
-        QueryDraft(id=id_, user=scenario.user, about=planned[id_].asked, kind=planned[id_].kind, query=reply.query)
+        QueryDraft(id=id_, user=scenario.user, about=planned[id_].query_hash, kind=planned[id_].kind, query=reply.query)
         for id_, reply in replies.items()
     ]
     return {"drafts": {"queries": rows_of(made)}, "problems": problems}

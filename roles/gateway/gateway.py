@@ -127,7 +127,7 @@ class Gateway:
         self._availabilities: dict[tuple[str, str | None], Availability] = {}
         self._pauses = Pauses()
         self._windows = Windows(self._limits.context)
-        self._asked: dict[str, asyncio.Future[None]] = {}
+        self._pending: dict[str, asyncio.Future[None]] = {}
         self._refused: dict[str, PermanentProviderError] = {}
         self._listener: Callable[[ProviderEvent], None] = lambda _tidings: None
         self._in_flight: dict[str, CallInFlight] = {}
@@ -249,14 +249,14 @@ class Gateway:
             return known
         if (refused := self._refused.get(key)) is not None:
             raise refused
-        while (asked := self._asked.get(key)) is not None:
+        while (asked := self._pending.get(key)) is not None:
             await asyncio.wait([asked])
             if asked.cancelled():
                 continue
             if (error := asked.exception()) is not None:
                 raise error
             return await self._complete(key, request, place)  # replayed from the ledger, which records the use
-        asked = self._asked[key] = asyncio.get_running_loop().create_future()
+        asked = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
             completion = await self._made_once(key, request, place)
         except asyncio.CancelledError:
@@ -269,7 +269,7 @@ class Gateway:
             asked.exception()  # mark the exception as retrieved: there may be no waiting caller
             raise
         finally:
-            del self._asked[key]
+            del self._pending[key]
             if not asked.done():
                 asked.set_result(None)
         return completion

@@ -27,7 +27,7 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
     """Return an answer to a question, a chosen option, a critique or a revision."""
     lines = request.lines
     last = lines[-1].text if lines else ""
-    asked = _asked(last)
+    asked = _kind_of(last)
     place = max(len(lines) - _BACK.get(asked, 1), 0)
     question = _question(_BLOCK.sub("", lines[place].text)) if lines else ""
     if not question:
@@ -59,7 +59,7 @@ def _reach(method: str, turns: int, found: bool) -> int:
     return int(rule["start"] - rule["loss"] * ((1 + turns).bit_length() - 1))
 
 
-def _asked(last: str) -> str:
+def _kind_of(last: str) -> str:
     """Return the kind of a request, recognized by its wording."""
     small = last.lower()
     marks = WORDS.get("asked")

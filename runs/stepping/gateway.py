@@ -208,13 +208,13 @@ class RecordingGateway:
 
     def __init__(self, models: Mapping[str, ModelBinding]) -> None:
         self._models = models
-        self._asked: dict[str, tuple[CallPlace, Request]] = {}
+        self._requests: dict[str, tuple[CallPlace, Request]] = {}
 
     def asked(self) -> list[NextRequest]:
         """Return the first requests of each node, in graph order."""
         found: list[NextRequest] = []
         for key, (place, request) in sorted(
-            self._asked.items(), key=lambda item: (item[1][0].node, item[1][0].ordinal)
+            self._requests.items(), key=lambda item: (item[1][0].node, item[1][0].ordinal)
         ):
             number = sum(each.node == place.node for each in found)
             found.append(NextRequest(place.node, number, request, key))
@@ -227,7 +227,7 @@ class RecordingGateway:
             NotSentError: Always.
         """
         request = _bound(request, self._models)
-        self._asked[request.key(place)] = place, request
+        self._requests[request.key(place)] = place, request
         for _ in range(_LOOP_TURNS):
             await asyncio.sleep(0)
         raise NotSentError

@@ -198,7 +198,7 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If the next step does not call this role, or the text is not a valid reply.
         """
-        asked = await self._asked(role)
+        asked = await self._request_of(role)
         reply_from_text(asked.request, text)
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._branch_off()
@@ -214,7 +214,7 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If the next step does not call this role.
         """
-        asked = await self._asked(role)
+        asked = await self._request_of(role)
         await self._branch_off()
         whole: list[ChatMessage] = well_formed_value([{**message} for message in messages])
         stop = await self.step(CallOverrides(messages={asked.key: whole}))
@@ -287,7 +287,7 @@ class Stepper(StepperView):
         await self.context.store.results.promote(self.context.work, taken, outcome, calls)
         return outcome
 
-    async def _asked(self, who: str) -> NextRequest:
+    async def _request_of(self, who: str) -> NextRequest:
         asked = await self.next_requests()
         meant = [each for each in asked if who in (each.role, each.node, each.name)]
         if len(nodes := dict.fromkeys(each.node for each in meant)) > 1:

@@ -13,7 +13,7 @@ from dialoom.roles import Completion
 from dialoom.roles.gateway.completions import read_reply
 from dialoom.roles.gateway.graphs import readable
 
-from .ledger import read_asked
+from .ledger import decode_request
 
 MadeCall = tuple[str, str, bool]
 """A call that led to a checkpoint: node, key in hexadecimal digits, and whether a person wrote the request."""
@@ -201,7 +201,7 @@ class BranchReader:
         return [self._call(row) for row in _latest_sample(rows)]
 
     def _call(self, row: sqlite3.Row) -> StepCall:
-        asked = read_asked(self._reader, row["messages"])
+        asked = decode_request(self._reader, row["messages"])
         return StepCall(
             id=row["id"],
             key=row["key"].hex(),

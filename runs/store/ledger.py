@@ -395,7 +395,7 @@ _MESSAGE = TypeAdapter(ChatMessage)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedRequest:
     """The messages and tools of a request that was sent to a model.
 
     Attributes:
@@ -407,18 +407,18 @@ class Asked:
     tools: tuple[ToolDefinition, ...] = ()
 
 
-def read_asked(connection: sqlite3.Connection, column: str) -> Asked:
+def decode_request(connection: sqlite3.Connection, column: str) -> RecordedRequest:
     """Return the request that the column `messages` of a call encodes."""
     text = reading_texts(connection)
     messages = read_messages(column, reading(connection))
     tools = _TOOLS.validate_json(text(messages.pop(0)[1])) if messages[:1] and messages[0][0] == TOOLS else []
-    return Asked(tuple(_message(each, text) for each in messages), tuple(tools))
+    return RecordedRequest(tuple(_message(each, text) for each in messages), tuple(tools))
 
 
-def read_request(connection: sqlite3.Connection, call: int) -> Asked | None:
+def read_request(connection: sqlite3.Connection, call: int) -> RecordedRequest | None:
     """Return a call's request, by its row in the ledger; `None` if there is no such call."""
     row = connection.execute("SELECT messages FROM calls WHERE id = ?", (call,)).fetchone()
-    return None if row is None else read_asked(connection, row["messages"])
+    return None if row is None else decode_request(connection, row["messages"])
 
 
 def _message(stored: StoredMessage, text: ReadText) -> ChatMessage:

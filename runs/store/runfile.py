@@ -32,7 +32,15 @@ from .connections import open_for_reading
 from .corruption import SIGNS, damaged, is_of_the_store, reading
 from .episodes import SpokenTexts, read_episode, read_episodes, read_figures, read_outcome, read_state
 from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, panel_of, read_judgement_sets
-from .ledger import Asked, CommonCall, read_calls, read_calls_of, read_common_calls, read_request, read_unsound
+from .ledger import (
+    CommonCall,
+    RecordedRequest,
+    read_calls,
+    read_calls_of,
+    read_common_calls,
+    read_request,
+    read_unsound,
+)
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, read_choices, read_neighbours, read_page
 from .plan import ScenarioTable, WorkQueue, thread_of
 from .status import (
@@ -330,7 +338,7 @@ class RunFile:
         """Return the calls of one scenario; see `read_calls` for the fields."""
         return read_calls_of(self._reader, position)
 
-    def request(self, call: int) -> Asked | None:
+    def request(self, call: int) -> RecordedRequest | None:
         """Return a call's request, by its row in the ledger; `None` if there is no such call."""
         return read_request(self._reader, int(call))  # SQLite would not match a numpy integer
 

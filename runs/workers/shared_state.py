@@ -64,7 +64,7 @@ class Notices:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _PendingCall:
     """A common call that a worker is making."""
 
     maker: str
@@ -90,7 +90,7 @@ class SharedState:
         self._pauses = Pauses()
         self._cache = None if cache is None else ResponseCache(cache)
         self._made: OrderedDict[str, tuple[str, Transfer]] = OrderedDict()
-        self._asked: dict[str, _Asked] = {}
+        self._pending: dict[str, _PendingCall] = {}
         self._refused: dict[str, Failed] = {}
         self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_MOST_NOTICES)
         self._number = 0
@@ -153,8 +153,8 @@ class SharedState:
                 return transfer
             if (refused := self._refused.get(key)) is not None:
                 return refused
-            if (asked := self._asked.get(key)) is None:
-                self._asked[key] = _Asked(worker)
+            if (asked := self._pending.get(key)) is None:
+                self._pending[key] = _PendingCall(worker)
                 return None
             await asked.over.wait()
             if asked.error is not None:
@@ -191,7 +191,7 @@ class SharedState:
             spent: The spend of its calls; `None` if it is unknown.
         """
         self._purse.ended(worker, spent)
-        for key in [key for key, asked in self._asked.items() if asked.maker == worker]:
+        for key in [key for key, asked in self._pending.items() if asked.maker == worker]:
             self._over(key, None)
         return [_given(transfer, None) for by, transfer in self._made.values() if by == worker]
 
@@ -203,7 +203,7 @@ class SharedState:
         return None if transfer is None else _given(transfer, LENT)
 
     def _over(self, key: str, error: Exception | None) -> None:
-        if (asked := self._asked.pop(key, None)) is not None:
+        if (asked := self._pending.pop(key, None)) is not None:
             asked.error = error
             asked.over.set()
 
