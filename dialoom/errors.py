@@ -75,7 +75,7 @@ class Problem(NamedTuple):
     Attributes:
         place: Keys and indexes that lead to the value, joined by dots; empty if the whole value is invalid.
         message: What would be valid.
-        value: The value at that place.
+        value: The value that is invalid.
     """
 
     place: str

@@ -102,7 +102,7 @@ def validated(model: type[Model], value: Any, path: str | Path, line: int | None
 
 
 def _nearest(error: ValidationError, value: Any) -> tuple[str, ErrorDetails]:
-    """Return the first problem of a value, and its place in the value.
+    """Return the first problem of a value, and the position of the problem in the value.
 
     For a union, pydantic reports the problems of every type, and adds the type's name to the place. The type with the
     fewest problems is taken as the intended one.

@@ -745,7 +745,7 @@ def _adapter(type_: Any) -> TypeAdapter[Any]:
 
 
 def setting_error(problem: ErrorDetails) -> SettingError:
-    """Return the error of an invalid setting: its place, what it must be, and its value."""
+    """Return the error of an invalid setting: its name, what it must be, and its value."""
     name, *names = (str(each) for each in problem["loc"] if each)
     if name == "budget" and names and problem["type"] == "extra_forbidden":
         bounds = ", ".join(Budget.model_fields)
@@ -771,7 +771,7 @@ def requirement_text(problem: ErrorDetails) -> str:
 
 
 def _meant(name: str, known: list[str]) -> str:
-    """Return a hint for an unknown setting: the setting's right place, or a known setting with a similar name."""
+    """Return a hint for an unknown setting: where to give it, a known setting with a similar name, or all known settings."""
     if name in Budget.model_fields:
         return f"this bound is part of the budget: budget=dialoom.Budget({name}=...)"
     if like := get_close_matches(name, known, 1):

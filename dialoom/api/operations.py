@@ -105,7 +105,7 @@ class Run(RunReader):
         """Open one conversation for stepping: `async with run.step(1) as stepper`.
 
         Args:
-            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            scenario: Its id, the beginning of its id, or its number in the plan (from 1).
             branch: The branch to open.
             models: Functions and graphs given as Python objects, by role; those that this handle was made with need not
                 be given again.
@@ -408,7 +408,7 @@ async def aretry(
         path: The run's file.
         failed: Whether to retry failed scenarios, from their last step; the default if neither `scenarios` nor
             `unparsed` is given.
-        scenarios: Scenarios to play again from their beginning, with new replies: ids, beginnings of ids, or places in
+        scenarios: Scenarios to play again from their beginning, with new replies: ids, beginnings of ids, or numbers in
             the plan (from 1).
         unparsed: Whether to request new replies for judgements whose replies could not be parsed.
         judging: The set whose unparsed judgements are repeated; by default the run's own set.

@@ -242,7 +242,7 @@ class RunReader:
         """Return each scenario's first message that contains the words, by position; see `search` of `scenarios`.
 
         Raises:
-            RunError: If there is no word.
+            RunError: If `words` contains no word.
             OutputError: If the index cannot be written.
         """
         with self._opened() as file:
@@ -254,7 +254,7 @@ class RunReader:
         """Return a scenario's neighbours in the list that `scenarios` returns; `None` if the list does not contain it.
 
         Args:
-            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            scenario: Its id, the beginning of its id, or its number in the plan (from 1).
             query: Which scenarios, and in which order; by default all, in plan order.
             where: As for `scenarios`.
             search: As for `scenarios`.
@@ -297,7 +297,7 @@ class RunReader:
         """Return the result of one scenario; `None` while it is pending.
 
         Args:
-            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            scenario: Its id, the beginning of its id, or its number in the plan (from 1).
             judging: The set of judgements; by default the oldest.
 
         Raises:
@@ -316,7 +316,7 @@ class RunReader:
         """Return a scenario's conversation, finished or not: each message with its faults, judgements and call.
 
         Args:
-            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            scenario: Its id, the beginning of its id, or its number in the plan (from 1).
             judging: The set of judgements; by default the oldest.
 
         Raises:
@@ -382,7 +382,7 @@ class RunReader:
         """Write a person's label of a judgement to the labels file, from which kappas are computed.
 
         Args:
-            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            scenario: Its id, the beginning of its id, or its number in the plan (from 1).
             item: The judgement's id, as in the result of `conversation`.
             annotator: The person's name.
             label: A value of the metric's scale (`yes`, `4`); empty to remove the label.
@@ -647,7 +647,7 @@ class RunReader:
                 dialogues.
             where: Only scenarios that match this expression; see `episodes`.
             embedder: Also find texts with nearly the same meaning, with the embedder `lexical` or `st:MODEL`.
-            alike: The minimum cosine similarity of such texts; by default 0.9.
+            alike: The minimum cosine similarity of the texts that `embedder` finds; by default 0.9.
             like: A run or a file of real conversations; the statistics then include distances from their users.
 
         Raises:
@@ -787,7 +787,7 @@ class RunReader:
         """Open one conversation's steps for reading, also while another process plays it; nothing is written.
 
         Args:
-            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            scenario: Its id, the beginning of its id, or its number in the plan (from 1).
             branch: The branch to look at.
             checkpoint: A checkpoint's number or id; by default the branch's current one.
 
@@ -858,12 +858,12 @@ def describe(
         against: As for `Run.describe`.
         where: For a run, only scenarios that match this expression.
         embedder: Also find texts with nearly the same meaning, with the embedder `lexical` or `st:MODEL`.
-        alike: The minimum cosine similarity of such texts; by default 0.9.
+        alike: The minimum cosine similarity of the texts that `embedder` finds; by default 0.9.
         like: As for `Run.describe`.
         trust: As for `RunReader`.
 
     Raises:
-        RunError: If `path` is none of these, a library is missing (extra `describe`), or it is empty.
+        RunError: If `path` is none of these or is empty, or a library is missing (extra `describe`).
         DataError: If a line cannot be read; the message names the file and the line.
     """
     from dialoom.runs.describe import SimilarTexts, describe_path

@@ -459,7 +459,7 @@ def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
 
 
 def check_study(store: RunStore, tell: Callable[[Event], None]) -> None:
-    """Check that the functions of a run's study are as when the run was made; do nothing for other recipes.
+    """Check that the functions of a run's study are unchanged since the run was made; do nothing for other recipes.
 
     If the study's file has changed, report that the stored study is used.
 

@@ -75,7 +75,7 @@ async def atry_judge(
 ) -> JudgeTrial:
     """Let a judge score labelled conversations, and return its health and its agreement with the labels.
 
-    Nothing but the judge is played, and nothing is kept unless `path` is given. Needs the extra `agree`.
+    Only the judge is called, and nothing is stored unless `path` is given. Needs the extra `agree`.
 
     Example:
         >>> trial = dialoom.try_judge("labelled.jsonl", "offline/placeholder", judges="judges.toml")

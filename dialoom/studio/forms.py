@@ -233,7 +233,7 @@ class Forms:
 
     Args:
         page: The page, which carries out the actions.
-        seen: The current place in the conversation.
+        seen: The current position in the conversation.
     """
 
     def __init__(self, page: FormPage, seen: Looked) -> None:

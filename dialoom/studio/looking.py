@@ -31,7 +31,7 @@ class BranchShown:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A place in a conversation, with the data that the page shows around it.
+    """A position in a conversation, with the data that the page shows about it.
 
     Attributes:
         closed: The reason why the conversation is read-only; empty if it is not.
@@ -41,7 +41,7 @@ class Looked:
         asked: The requests of the next step, or the reason why they are unknown.
         parsed: Parsed structured replies, by the calls' rows.
         recorded: The recorded replies of the next step, if it was played, by `NextRequest.name`.
-        outcome: The conversation's outcome at this place.
+        outcome: The conversation's outcome at this position.
     """
 
     closed: str
@@ -64,10 +64,10 @@ class Looked:
 
 
 async def looked(run: Run, scenario: str, place: Spot) -> Looked:
-    """Read the data that the step page shows for a place in a conversation.
+    """Read the data that the step page shows for a position in a conversation.
 
     Raises:
-        DialoomError: If there is no such place, or the run's recipe cannot be loaded.
+        DialoomError: If there is no such position, or the run's recipe cannot be loaded.
     """
     return await asyncio.to_thread(lambda: asyncio.run(_looked(run, scenario, place)))
 
@@ -87,7 +87,7 @@ async def compared(run: Run, scenario: str, left: str, right: str) -> Difference
 
 
 async def saved(run: Run, scenario: str, place: Spot) -> str:
-    """Return a branch up to a place as a case that can be replayed, in JSON."""
+    """Return a branch up to a position as a case that can be replayed, in JSON."""
 
     async def look() -> str:
         async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
@@ -97,7 +97,7 @@ async def saved(run: Run, scenario: str, place: Spot) -> str:
 
 
 async def state_at(run: Run, scenario: str, place: Spot) -> dict[str, Any]:
-    """Return the state at a place, as plain values."""
+    """Return the state at a position, as plain values."""
 
     async def look() -> dict[str, Any]:
         async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:

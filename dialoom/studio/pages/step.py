@@ -70,7 +70,7 @@ class StepPage:
         await self._look()
 
     def address(self, number: int | None, branch: str | None = None, compare: str | None = None) -> str:
-        """Return the address of a place in this conversation."""
+        """Return the address of a position in this conversation."""
         at = "" if number is None else str(number)
         other = self.compare if compare is None else compare
         stands = {"branch": branch or self.place.branch, "at": at, "with": other, "break": self.breaks}
