@@ -32,7 +32,7 @@ from dialoom.settings import PathLike, prompt_sets
 
 
 class MemoryLedger:
-    """A ledger of calls in memory: a fork of a thread gets the same reply if it repeats a request at the same position."""
+    """A ledger of calls in memory: a fork of a thread that repeats a request at the same position gets its reply."""
 
     def __init__(self) -> None:
         self._replies: dict[str, Completion] = {}

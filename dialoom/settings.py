@@ -771,7 +771,7 @@ def requirement_text(problem: ErrorDetails) -> str:
 
 
 def _meant(name: str, known: list[str]) -> str:
-    """Return a hint for an unknown setting: where to give it, a known setting with a similar name, or all known settings."""
+    """Return a hint for an unknown setting: where to give it, a setting with a similar name, or all settings."""
     if name in Budget.model_fields:
         return f"this bound is part of the budget: budget=dialoom.Budget({name}=...)"
     if like := get_close_matches(name, known, 1):

@@ -51,7 +51,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
 
     Building all commands is slow.
 
-    `dialoom run RECIPE` has the options of the recipe in the arguments.
+    `dialoom run RECIPE` gets the options of the recipe that the arguments name.
     """
     app = typer.Typer(
         name="dialoom",

@@ -1,4 +1,4 @@
-"""Tables and coloured texts on a terminal, with all other control sequences removed."""
+"""Printing of tables and coloured text; all control sequences other than colours are removed."""
 
 from __future__ import annotations
 

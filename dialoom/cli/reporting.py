@@ -27,7 +27,7 @@ from .flags import trust
 from .terminal import say
 
 _ENDLESS = 10_000
-"""A number of columns that is wider than any table."""
+"""A width in columns that is larger than the width of any table."""
 
 
 def report_run(

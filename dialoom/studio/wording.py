@@ -109,7 +109,7 @@ def is_blind(view: View) -> bool:
 
 
 def named(view: View, prefix: str) -> dict[str, str]:
-    """Return the query's values whose names have a prefix, by the rest of the name."""
+    """Return the query's values whose names begin with a prefix, by the name without the prefix."""
     return {
         name.removeprefix(prefix): view.one(name) for name in view.query if name.startswith(prefix) and view.one(name)
     }
