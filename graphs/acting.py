@@ -216,7 +216,7 @@ def _changed(recipe: Acting, state: ActingState, after: Any) -> Update:
 
 
 def _ending(recipe: Acting, called: Sequence[str]) -> str:
-    """Return the recorded ending if these calls end the dialogue; empty otherwise."""
+    """Return the ending to record if one of the called tools ends the dialogue; otherwise an empty text."""
     return next((f"tool {name}" for name in called if name in recipe.turns.ending_tools), "")
 
 

@@ -86,7 +86,7 @@ class Check:
             metric: The name of the metric.
             sql: The statement; each `{{ expression }}` over the scenario's fields is bound as a parameter.
             expected: The expected value of the first column in the first row, or a list of its values in all rows. The
-                score is then a verdict. If `None`, the value itself is the score.
+                score is then a verdict. If `expected` is `None`, the value itself is the score.
             scale: The lowest and the highest score.
         """
         return cls(metric, sql_check(sql, expected), scale)
@@ -182,7 +182,7 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
         sql: The statement. Each `{{ expression }}` over the scenario's fields is bound as a parameter.
         expected: The expected value of the first column in the first row, or a list of its values in all rows. The
             score is then a verdict. A string that consists of one `{{ expression }}` is replaced by the value of the
-            expression. If `None`, the value itself is the score.
+            expression. If `expected` is `None`, the value itself is the score.
 
     Raises:
         StateCheckError: If an expression is wrong, or is within quotes.

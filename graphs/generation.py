@@ -107,7 +107,7 @@ def unwritten() -> dict[str, Any]:
 
 
 def problem(check: str, reason: str, written: str = "", result: Result = "rejected") -> Problem:
-    """Return a problem with these attributes."""
+    """Return a `Problem` with these attributes."""
     return Problem(check=check, reason=reason, written=written, result=result)
 
 

@@ -25,7 +25,7 @@ class PersonalDatum(NamedTuple):
 
     @property
     def masked(self) -> str:
-        """The characters found, masked except for the first and last ones, so that the place can be found again."""
+        """The characters found, masked except for the first and last ones, so that the item can be found again."""
         return f"{self.text[:3]}…{self.text[-2:]}"
 
 

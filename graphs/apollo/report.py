@@ -76,7 +76,7 @@ class ApolloResults:
 
     @property
     def warnings(self) -> list[str]:
-        """A warning for each model that made no call at all although gold calls exist."""
+        """A warning for each model that made no call at all, although calls were expected."""
         found = []
         for (model,), samples in self.grouped(self.samples, ["model"]):
             expected = sum(sample["has_gold"] for sample in samples)
@@ -185,8 +185,8 @@ _READ = (
     "Actions: the calls that order, book or send something are the same; lookups do not count."
 )
 _RULE = (
-    "The rule: unawareness if the agent asked something, unhelpful if it made no call; otherwise the first wrong call "
-    "decides."
+    "The rule labels a sample unawareness if the agent asked something, and unhelpful if it made no call; otherwise "
+    "the first wrong call decides the label."
 )
 _KAPPA = "Kappa: Cohen's kappa of the judge and the rule, over the samples that both have labelled."
 _GAINS = (

@@ -358,7 +358,7 @@ class ItemResults:
         return mean_of_shares([(count["hits"], count["looked"]) for count in counts])
 
     def total(self, *settings: Setting) -> Count:
-        """Return the counts over all topics of these settings."""
+        """Return the counts of these settings over all topics."""
         total = Count()
         for setting in settings:
             for count in self._counts.get(setting, {}).values():
