@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from dialoom import Line
+from dialoom.graphs.capabilities import WithPrompts
 from dialoom.graphs.gate import KINDS, RULES, Facts, PromptWords, Talk
 from dialoom.graphs.outcome import BY_JUDGES
 from dialoom.graphs.reporting.statistics import wilson
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.prompts.prompt import SHIPPED
+from dialoom.runs.configuration.recipes import load_recipe
+from tests.conftest import ROOT
 from tests.graphs.gate.cases import ALLOWED, cases
 
 LABELLED = Path(__file__).parent / "labelled"
@@ -44,7 +47,7 @@ def planted() -> dict[str, Counts]:
 
 @cache
 def variants() -> list[Mapping[str, Any]]:
-    """Return the dialogues of SmolLM2 with three sets of prompts at two temperatures."""
+    """Return the dialogues of SmolLM2 with four sets of prompts at two temperatures."""
     return [json.loads(line) for line in (LABELLED / "variants.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
@@ -79,9 +82,9 @@ def labelled(half: str) -> dict[str, Counts]:
 
 
 def kappa(kind: str) -> float:
-    """Return Cohen's kappa of the two passes over all lines, or all dialogues for `task_not_stated`."""
+    """Return Cohen's kappa of the two passes over all held-out lines, or dialogues for `task_not_stated`."""
     cells = Counter[tuple[bool, bool]]()
-    for each in variants():
+    for each in (each for each in variants() if each["half"] == "held-out"):
         first, second = labels(each, "first"), labels(each, "second")
         for line in [-1] if kind == "task_not_stated" else range(len(each["lines"])):
             cells[(line, kind) in first, (line, kind) in second] += 1
@@ -108,7 +111,7 @@ def labelled_table() -> str:
         for kind in (*MAIN, "glued_lines")
     ]
     columns = ("faults", "flagged", "precision", "recall")
-    names = (*(f"first half: {columns[0]}", *columns[1:]), *(f"second half: {columns[0]}", *columns[1:]))
+    names = (*(f"development: {columns[0]}", *columns[1:]), *(f"held out: {columns[0]}", *columns[1:]))
     return _table(("kind", *names, "kappa"), rows)
 
 
@@ -135,8 +138,10 @@ def _table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def all_prompts() -> PromptWords:
     """Return the words of the shipped prompts, and of those with which labelled dialogues were played."""
     shipped = PromptLibrary.load(str(path.relative_to(SHIPPED))[:-3] for path in SHIPPED.rglob("*.md")).values()
+    study = WithPrompts.of(load_recipe(str(ROOT / "docs" / "examples" / "studies" / "support.toml")))
+    composed = (prompt for sets in ((), ("small",)) for prompt in study.library(sets).values())
     own = (Prompt.parse(path.read_text(encoding="utf-8"), path.name) for path in (LABELLED / "prompts").glob("*.md"))
-    return PromptWords.of([*shipped, *own])
+    return PromptWords.of([*shipped, *composed, *own])
 
 
 if __name__ == "__main__":
