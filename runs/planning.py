@@ -54,7 +54,7 @@ class Drawn:
     """A sample of the scenarios of a plan, with its size.
 
     Attributes:
-        positions: The positions in the whole plan, in its order.
+        positions: The positions of the drawn scenarios in the whole plan, in ascending order.
         total: The number of scenarios in the whole plan.
         covered: For each facet, the number of its values in the sample and in the whole plan.
     """

@@ -189,10 +189,9 @@ def _lexical(counted: DialogueCount) -> Table:
         role, texts = list(drawn.items())[-1]
         table.rows.append([role, "as published", *_figures(published(texts))])
     table.notes += [
-        "Dist-n: share of distinct n-grams among all; Ent-4: entropy of 4-grams in nats; Self-BLEU: how similar a "
-        "line is "
-        f"to the others (of at most {MOST_COMPARED:,} lines). The first two fall with the number of words, so compare "
-        "sets of similar size.",
+        "Dist-n: share of distinct n-grams among all; Ent-4: entropy of 4-grams in nats; Self-BLEU: how similar a line "
+        f"is to the others (of at most {MOST_COMPARED:,} lines). The first two fall with the number of words, so "
+        "compare sets of similar size.",
         f"As published (PersonaLens, table 10, after Joko et al. 2024): means over {SAMPLES} samples of "
         f"{SAMPLE_WORDS:,} words; Self-BLEU of characters instead of words.",
     ]

@@ -41,12 +41,10 @@ punctuation marks, repeated words, and tripled letters.
 _DISTANCE = (
     "Distance: how far the values of simulated and real dialogues differ (Wasserstein-1), in standard deviations of "
     "the real ones; 0 means equal distributions; users who are all alike are far from varied users even if the means "
-    "agree. In "
-    "brackets: 95 % intervals, bootstrapped over dialogues (none for fewer than "
-    f"{FEWEST}). By chance: the mean distance between two samples of the real dialogues, drawn with replacement, one "
-    "as large as the simulated set and one as large as the real set; simulated users with the same distribution as "
-    "real ones would be "
-    "about that far away."
+    f"agree. In brackets: 95 % intervals, bootstrapped over dialogues (none for fewer than {FEWEST}). By chance: the "
+    "mean distance between two samples of the real dialogues, drawn with replacement, one as large as the simulated "
+    "set and one as large as the real set; simulated users with the same distribution as real ones would be about that "
+    "far away."
 )
 _MEASURED = (
     "All measures are of the user's lines in each dialogue. Different words: in windows of "

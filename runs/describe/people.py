@@ -65,11 +65,9 @@ def _preferences(census: Census) -> Table:
         table.rows.append([*row, values.counts.total(), len(values.counts), type(values)(values.type, stated).evenness])
     table.notes += [
         "Evenness: E = H / ln n over the n values that occur, for all people, whether or not they are interested in "
-        "the domain; 1 if "
-        "all are equally common, a dash if there is only one.",
+        "the domain; 1 if all are equally common, a dash if there is only one.",
         "Generated: the number of different values; for a preference with a fixed list, at most the length of the "
-        "list. "
-        "Without N/A: the same without the value N/A, which the paper counts as a value.",
+        "list. Without N/A: the same without the value N/A, which the paper counts as a value.",
     ]
     return table
 
@@ -85,8 +83,7 @@ def _texts(census: Census) -> Table:
     table.notes.append(
         f"As published: means over {SAMPLES} samples of {SAMPLE_WORDS:,} words, Self-BLEU of characters instead of "
         "words (Joko et al. 2024); the paper applies this to dialogues, which the dataset does not contain. Words: "
-        "measured over all "
-        "words of the texts."
+        "measured over all words of the texts."
     )
     if any(drawn.count > MOST_TEXTS for drawn in census.texts.values()):
         table.notes.append(f"If there are more than {MOST_TEXTS:,} texts, that many were drawn at random.")
@@ -194,10 +191,10 @@ class Combinations:
                 count = len(left) * len(right)
                 table.rows.append([one, other, count, len(empty), len(empty) / count, such])
         table.notes.append(
-            f"For each pair of facets, among the values that occur at all; {compared:,} pairs of facets were "
-            f"compared. Left out are facets with a single value or with more than {MOST_VALUES}, and pairs with more "
-            "combinations than there are dialogues, or than a facet that determines both has values. Some of these "
-            "combinations may be impossible."
+            f"For each pair of facets, among the values that occur at all; {compared:,} pairs of facets were compared. "
+            f"Left out are facets with a single value or with more than {MOST_VALUES}, and pairs that have more "
+            "combinations than there are dialogues, or more than the number of values of a facet that determines both. "
+            "Some of these combinations may be impossible."
         )
         if decided := [f"{name} by {', '.join(sorted(by))}" for name, by in deciding.items() if by]:
             table.notes.append(

@@ -136,9 +136,9 @@ def shortcut_table(sample: PairSample) -> Table | None:
             warned.append(name)
     if warned:
         table.notes.append(
-            f"Warning: chosen and rejected replies can be told apart without knowing the person, by "
-            f"{', '.join(warned)} "
-            f"(above {WARN_ABOVE}). A model trained on these pairs can learn that instead of a person's preferences."
+            "Warning: chosen and rejected replies can be told apart without knowing the person, by "
+            f"{', '.join(warned)} (above {WARN_ABOVE}). A model trained on these pairs can learn that instead of a "
+            "person's preferences."
         )
     if len(people) < FEWEST_FOR_WORDS:
         table.notes.append(

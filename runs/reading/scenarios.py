@@ -251,7 +251,8 @@ class Where:
         known = dict.fromkeys((*_COMMON_NAMES, *WithJudging.of(run.recipe).metrics, *run.named_figures()))
         if not names:
             raise RunError(
-                f"{setting} {text!r} uses no name of the scenarios; the names are {', '.join(known)}", setting=setting
+                f"{setting} {text!r} does not depend on the scenarios; use at least one of {', '.join(known)}",
+                setting=setting,
             )
         if unknown := sorted(names.difference(known)):
             meant = "".join(f"; did you mean {name}?" for name in get_close_matches(unknown[0], known, 1))

@@ -18,10 +18,9 @@ from .differences import subject_of
 
 NEEDED = "Alpha and kappa are computed by libraries that are not installed here: pip install 'dialoom[agree]'."
 _ALPHA = (
-    "alpha: Krippendorff's, over items with a score in at least two sets, with squared distances between scores; 1 is "
-    "full agreement, 0 is chance agreement. A dash: undefined, for example because all scores are equal. "
-    "Verdicts count as 1 and 0. In brackets: 95 % intervals, bootstrapped over the judged items (none for "
-    f"fewer than {FEWEST})."
+    "alpha: Krippendorff's alpha over items with a score in at least two sets, with squared distances between scores; "
+    "1 is full agreement, 0 is chance agreement. A dash: undefined, for example because all scores are equal. Verdicts "
+    f"count as 1 and 0. In brackets: 95 % intervals, bootstrapped over the judged items (none for fewer than {FEWEST})."
 )
 
 
@@ -130,8 +129,8 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
 
 
 _KAPPA = (
-    "kappa: Cohen's, of scores with quadratic weights; its interval is asymptotic (none for fewer than "
-    f"{FEWEST} pairs, and at full agreement). A dash: one of the two sets has only a single score, so kappa is not "
+    "kappa: Cohen's kappa, for scores with quadratic weights; its interval is asymptotic (none for fewer than "
+    f"{FEWEST} pairs or at full agreement). A dash: one of the two sets has only a single score, so kappa is not "
     "informative."
 )
 

@@ -27,7 +27,7 @@ from .reported import ReportedRun, offline_roles, reported_runs, user_difference
 from .trials import pass_hat
 
 ALLOWED = ("constant", "missing", "offline", "unfinished", "unhealthy")
-"""Conditions that make a requirement fail unless the user allows them: a judge's scores are all equal, scores are
+"""Conditions that make a requirement fail unless the user allows them: all scores of a judge are equal, scores are
 missing, an offline model affects the scores, scenarios failed or were not played, or the judge fails another check of
 its health.
 """

@@ -28,15 +28,14 @@ RANKING = "user-ranking"
 _SHARES = (
     "Shares of the variance of a scenario's score between the user models of this run, between scenarios, and the rest "
     "(the user models' different effects on scenarios, and chance); by a two-way analysis of variance of the scenarios "
-    "that were scored with every user model. In brackets: 95 % intervals, bootstrapped over {units}, for these user "
-    "models (none for fewer than {fewest} {units}). A dash: all scores are equal."
+    "that were scored with every user model. In brackets: 95 % intervals for these user models, bootstrapped over "
+    "{units} (none for fewer than {fewest} {units}). A dash: all scores are equal."
 )
 _TAU = (
-    "Kendall's tau-b of the order of the assistants' means with one user model and with another, averaged over the "
-    "pairs of user models, over the scenarios that all assistants have played with every user model: 1 is the same "
-    "order, -1 "
-    "the reverse. In brackets: 95 % intervals, bootstrapped over {units} (none for fewer than {fewest} {units}). A "
-    "dash: all means with one user model are equal."
+    "Kendall's tau-b compares the order of the assistants' means with one user model to their order with another: 1 is "
+    "the same order, -1 the reverse. It is averaged over the pairs of user models, and covers the scenarios that all "
+    "assistants have played with every user model. In brackets: 95 % intervals, bootstrapped over {units} (none for "
+    "fewer than {fewest} {units}). A dash: all means with one user model are equal."
 )
 
 

@@ -248,7 +248,7 @@ class ScenarioContext:
         try:
             return parse_reply(call.reply, form).model_dump(mode="json")
         except ValueError as error:
-            return f"nothing: {error}"
+            return f"not parsed: {error}"
 
     def stage(self, gateway: Caller, branch: Branch, step: int) -> Stage:
         """Return the context of one step."""

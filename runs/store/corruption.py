@@ -108,7 +108,7 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def reading(path: Path, recipe: str | None = None) -> Iterator[None]:
-    """Report errors raised in a `with` block that reads a file's rows as corruption of the file.
+    """Report errors in a `with` block as corruption of the file whose rows the block reads.
 
     Args:
         path: The file.

@@ -12,7 +12,7 @@ from dialoom.graphs.outcome import BY_JUDGES
 from dialoom.runs.errors import StoreError
 
 ANY, NONE = "any", "none"
-"""Values of the fault filter: with any faults, and checked without finding any."""
+"""Values of the filter by faults: dialogues with any fault, and dialogues that were checked and have none."""
 
 STATES = ("pending", "done", "failed")
 _MOST_VALUES = 100

@@ -220,7 +220,7 @@ def test_unjudged_scenarios_fit_no_comparison(tmp_path: Path) -> None:
     [
         ("personalisation >= 3", "there is no 'personalisation'; did you mean personalization? There are number, id, "),
         ("setting ==", "is not a valid expression"),
-        ("1 == 1", "uses no name of the scenarios"),
+        ("1 == 1", "does not depend on the scenarios"),
         ("setting >= 3", "cannot be evaluated for"),
         ("setting.__class__.__mro__", "cannot be evaluated for"),
     ],
