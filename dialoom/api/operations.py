@@ -439,7 +439,7 @@ async def aretry(
 
 
 async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> CostEstimate:
-    """Estimate the cost of a run before anything is sent, from a few of its scenarios played by understudies.
+    """Estimate the cost of a run before anything is sent, from a few of its scenarios played by scripted stand-ins.
 
     Example:
         >>> dialoom.estimate("personalens", options={"limit": 2}).total.calls > 0
@@ -450,7 +450,7 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
         **settings: As for `play`.
 
     Raises:
-        RunError: If understudies cannot play the recipe, and in the same cases as `play`.
+        RunError: If stand-ins cannot play the recipe, and in the same cases as `play`.
     """
     new = await asyncio.to_thread(lambda: resolve(recipe, False, **settings))
     tell, control = watched(settings)

@@ -94,7 +94,7 @@ def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings
 
 
 def _unplayed(recipe: Recipe, options: RecipeOptions) -> dict[str, str]:
-    """Return the used roles that have no understudy of their own, each with the generic offline model."""
+    """Return the used roles that have no scripted stand-in of their own, each with the generic offline model."""
     library = WithPrompts.of(recipe).library()
     used = WithRoles.of(recipe).roles_used(options)
     return {role: model for role, model in stand_ins(library).items() if role in used and model == PLACEHOLDER}

@@ -104,7 +104,7 @@ class Check:
     Attributes:
         about: The subject: `python`, `package`, `extra`, `keys`, `model`, `parameters` (what is not sent to it as
             configured), `context` (the context window that its server reports), `structured output` (the format
-            requested in the prompt) or `shape` (the schema that a server enforces even against the prompt).
+            requested in the prompt) or `shape` (the schema, enforced by the server even if the prompt contradicts it).
         name: The name of the package, model or other item.
         state: `missing` if the item is optional; `failed` if it is required; `changed` if parameters differ.
         detail: The finding as text for people.
@@ -300,7 +300,7 @@ def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int
 
 
 async def _schema_enforcement(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
-    """Check that the server enforces the schema against the prompt, so that replies always have the right format.
+    """Check that the server enforces the schema even if the prompt contradicts it, so that every reply is valid.
 
     A schema that was explicitly requested and is not enforced is a failure; in `auto` mode it is not.
     """

@@ -56,7 +56,7 @@ def studio(
 
 
 def _open(address: str) -> None:
-    """Open an address in the user's browser, if there is one; the address was printed as well."""
+    """Open an address in the user's browser; ignore that there is no browser, because the address is also printed."""
     import webbrowser
 
     with suppress(webbrowser.Error):

@@ -1,4 +1,4 @@
-"""Forms: forms whose values are sent in an address, fields, and the forms of the step debugger."""
+"""Fields, forms whose values are sent in an address, and the forms of the step debugger."""
 
 from __future__ import annotations
 

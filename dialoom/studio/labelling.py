@@ -241,7 +241,7 @@ class JudgementBox:
         """Add the annotator's labels of judgements that belong only to an earlier conversation."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
-            labels_left = f"{many(count, 'label')} that you gave to judgements of an earlier conversation only"
+            labels_left = f"{many(count, 'label')} that you gave to judgements which only an earlier conversation has"
             text("p", f"Not counted while this conversation is the outcome: {labels_left}.", "quiet small")
 
     def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
