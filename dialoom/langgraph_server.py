@@ -138,15 +138,15 @@ class Programme:
         return Stage(scenario, cast, scenario.id, request.seed, request.sample)
 
     def _bound(self, request: StageRequest) -> dict[str, ModelBinding]:
-        asked = self._known(request.models)
-        for model in (request.model, *asked.values()):
+        models = self._known(request.models)
+        for model in (request.model, *models.values()):
             if model is not None and model.startswith(_LOCAL):
                 raise RunError(
                     f"model {model!r}: a request can use only providers' models and offline ones; models that are "
                     "code on this machine must be given where the graph is created: serve(..., models={...})"
                 )
         named = {
-            role: asked.get(role) or self._models.get(role) or request.model or DEFAULT_MODEL for role in self._roles
+            role: models.get(role) or self._models.get(role) or request.model or DEFAULT_MODEL for role in self._roles
         }
         return {
             role: ModelBinding(

@@ -90,8 +90,8 @@ class WithRoles(Capability):
 
         By default these are all roles except unused judges.
         """
-        judging, asked = ({judge.role for judge in judges} for judges in (self.judges, self.judges_used(options)))
-        return {role: value for role, value in self.roles.items() if role in asked or role not in judging}
+        judging, used = ({judge.role for judge in judges} for judges in (self.judges, self.judges_used(options)))
+        return {role: value for role, value in self.roles.items() if role in used or role not in judging}
 
     def judges_used(self, options: Any) -> Sequence[Judge]:
         """Return the judges that a run with these options uses.

@@ -249,12 +249,12 @@ class Judge:
     async def _judged(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> list[Judgement]:
         if case.missing:
             return [self._judgement(metric, case, None, case.missing) for metric in self.metrics]
-        asked = [self._inputs(scene, prompt, case, outcome)]
+        inputs = [self._inputs(scene, prompt, case, outcome)]
         if self.both_orders is not None:
             one, other = self.both_orders
-            asked.append({**asked[0], one: asked[0][other], other: asked[0][one]})
+            inputs.append({**inputs[0], one: inputs[0][other], other: inputs[0][one]})
         try:
-            replies = await asyncio.gather(*(scene.ask_role(self.role, prompt, **each) for each in asked))
+            replies = await asyncio.gather(*(scene.ask_role(self.role, prompt, **each) for each in inputs))
         except UnparsedReplyError as error:
             return [self._judgement(metric, case, None, str(error)) for metric in self.metrics]
         reply = replies[0]

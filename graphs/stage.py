@@ -323,8 +323,8 @@ class Scene:
 
     def common_place(self, prompt_id: str, ordinal: int, sample: int, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of a call shared between scenarios. Its seed is derived from its messages."""
-        asked = json.dumps([identity(message) for message in messages])
-        seed = _digest(self._stage.seed, "common", prompt_id, asked, sample) % 2**31
+        content = json.dumps([identity(message) for message in messages])
+        seed = _digest(self._stage.seed, "common", prompt_id, content, sample) % 2**31
         return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed, sample=sample, is_common=True)
 
 

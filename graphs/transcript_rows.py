@@ -221,13 +221,13 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     content = _text(each[key]) if key else "" if calls else None
     if content is None:
         raise DataError(path, f"{place} has no text; give {' or '.join(CONTENTS)}", number)
-    asked = each.get("tool_call_id")
+    call_id = each.get("tool_call_id")
     return [
         Line(
             role=NAMES.get(role, role),
             content=content,
             tool_calls=calls,
-            tool_call_id=str(asked) if asked else None,
+            tool_call_id=str(call_id) if call_id else None,
         )
     ]
 

@@ -169,11 +169,11 @@ async def largest_requests(
 
 def _served_windows(models: Mapping[str, ModelBinding], stated: Mapping[str, int]) -> dict[str, ServedWindow]:
     """Return the context windows that servers report, by role; each server is asked once."""
-    asked: dict[str, ServedWindow | None] = {}
+    windows: dict[str, ServedWindow | None] = {}
     for each in models.values():
-        if each.model not in stated and (place := f"{each.model} {each.api_base}") not in asked:
-            asked[place] = served_window(each)
-    found = {role: asked.get(f"{each.model} {each.api_base}") for role, each in models.items()}
+        if each.model not in stated and (place := f"{each.model} {each.api_base}") not in windows:
+            windows[place] = served_window(each)
+    found = {role: windows.get(f"{each.model} {each.api_base}") for role, each in models.items()}
     return {role: window for role, window in found.items() if window is not None}
 
 

@@ -628,8 +628,8 @@ class RunReader:
                 other = opened.enter_context(not_worse_than._opened())
             elif not_worse_than is not None:
                 other = opened.enter_context(RunReader(not_worse_than, trust=self._trust)._opened())
-            asked = metrics, judging, where, is_confident, allow, allow_different_users
-            return required(file, requirements, other, *asked)
+            arguments = metrics, judging, where, is_confident, allow, allow_different_users
+            return required(file, requirements, other, *arguments)
 
     def describe(
         self,

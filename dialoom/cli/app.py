@@ -518,9 +518,9 @@ def require(
     """Check a run's scores against requirements: exit code 1 if one is not met."""
     from .reporting import require_of_run
 
-    asked = {"is_confident": confident, "not_worse_than": not_worse_than, "allow": allow or [], "where": where}
-    asked |= {"judging": judging, "allow_different_users": allow_different_users}
-    raise typer.Exit(require_of_run(run, requirements or [], trust, junit, summary, **asked))
+    arguments = {"is_confident": confident, "not_worse_than": not_worse_than, "allow": allow or [], "where": where}
+    arguments |= {"judging": judging, "allow_different_users": allow_different_users}
+    raise typer.Exit(require_of_run(run, requirements or [], trust, junit, summary, **arguments))
 
 
 _CALLING = (resume, retry, judge, review, scorecard, doctor)

@@ -324,10 +324,10 @@ async def _schema_enforcement(gateway: Gateway, request: Request, shapes: Shapes
     try:
         parse_reply(completion.text, Verdict)
     except ValueError:
-        asked = "the model supports no structured output" if form is Form.NONE else f"requested as {form}"
+        form_text = "the model supports no structured output" if form is Form.NONE else f"requested as {form}"
         state = State.MISSING if request.structured == "auto" else State.FAILED
         return Check(
-            "shape", request.model, state, f"not enforced ({asked}); only the prompt asks for the format", latency
+            "shape", request.model, state, f"not enforced ({form_text}); only the prompt asks for the format", latency
         )
     return Check("shape", request.model, State.OK, f"enforced, requested as {form}", latency)
 

@@ -141,8 +141,8 @@ def judge_run(path: Path, which: JudgedScenarios, retry_failed: bool, given: Jud
         raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
     settings = part(JudgeSettings, given)
     every, by_role = named_models(settings)
-    settings["models"], asked = by_role, [*every, *by_role.values()]
-    is_one = which["repeat"] == 1 and len(asked) == 1 and not isinstance(asked[0], list)
+    settings["models"], models = by_role, [*every, *by_role.values()]
+    is_one = which["repeat"] == 1 and len(models) == 1 and not isinstance(models[0], list)
 
     def again(ended: Ended) -> str:
         return _same_command(ended, ended.judging if is_one and which["name"] is None else None)

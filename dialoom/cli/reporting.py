@@ -67,15 +67,15 @@ def require_of_run(
     is_trusted: bool,
     junit_file: Path | None,
     summary_file: Path | None,
-    **asked: Any,
+    **arguments: Any,
 ) -> int:
     """Print a line for each requirement on a run's scores, and write them to files; return the exit code."""
     run = RunReader(path, trust=trust(is_trusted))
-    checked = run.require(*requirements, **asked)
+    checked = run.require(*requirements, **arguments)
     for each in checked:
         say(str(each))
     if junit_file is not None or summary_file is not None:
-        chosen = asked["judging"], asked["where"]
+        chosen = arguments["judging"], arguments["where"]
         worst = ["" if each.is_met else worst_conversation(run, each, *chosen) for each in checked]
         for file, form in ((junit_file, junit), (summary_file, markdown_summary)):
             if file is not None:

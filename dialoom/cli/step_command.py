@@ -100,8 +100,8 @@ def replay(
     """Play a saved case with the current code: with its recorded replies, or with new replies of live roles."""
     from .stepping.stepping import replay_case
 
-    asked = {"live": live or [], "models": by_role(model or []), "prompts": prompts}
-    raise typer.Exit(replay_case(case, requirements or [], allow or [], env_file, json, trust, **asked))
+    arguments = {"live": live or [], "models": by_role(model or []), "prompts": prompts}
+    raise typer.Exit(replay_case(case, requirements or [], allow or [], env_file, json, trust, **arguments))
 
 
 def _recipe(arguments: list[str]) -> str | None:

@@ -242,42 +242,42 @@ class Forms:
 
     def build(self) -> None:
         """Build the forms."""
-        if isinstance(self._seen.asked, str):
-            text("div", self._seen.asked, "problem")
+        if isinstance(self._seen.requests, str):
+            text("div", self._seen.requests, "problem")
         else:
-            nodes = [each.node for each in self._seen.asked]
-            for each in self._seen.asked:
+            nodes = [each.node for each in self._seen.requests]
+            for each in self._seen.requests:
                 self._request_form(each, each.name if nodes.count(each.node) > 1 else each.node)
         with element("div", "cards"):
             self._edit()
             self._models()
             self._branch()
 
-    def _request_form(self, asked: NextRequest, who: str) -> None:
+    def _request_form(self, request: NextRequest, who: str) -> None:
         """Add the next request, with actions to replace the reply."""
         with card(classes="stack"):
             with element("div", "section-head"):
-                text("h2", f"Next call: {asked.role}" + ("" if who == asked.role else f" by {who}"))
-                text("span", f"{asked.request.model} · {asked.request.prompt_id}", "quiet small")
-            with folded(f"Next request: {many(len(asked.request.messages), 'message')}", "call") as part:
+                text("h2", f"Next call: {request.role}" + ("" if who == request.role else f" by {who}"))
+                text("span", f"{request.request.model} · {request.request.prompt_id}", "quiet small")
+            with folded(f"Next request: {many(len(request.request.messages), 'message')}", "call") as part:
                 pass
-            on_opening(part, partial(_blocks, asked.request.messages))
+            on_opening(part, partial(_blocks, request.request.messages))
             is_to_change = bool(self._page.view.one("before"))  # the page was opened by the link `change it`
             with folded("Write this reply", "form", is_open=is_to_change):
-                recorded = self._seen.recorded.get(asked.name, "")
-                words = Field(f"Reply of {asked.role}", recorded, lines=_lines(recorded))
+                recorded = self._seen.recorded.get(request.name, "")
+                words = Field(f"Reply of {request.role}", recorded, lines=_lines(recorded))
                 if recorded:
                     text("p", "The recorded reply; edit it.", "quiet small")
                 self._button("Use this reply", lambda: acting.say(who, words.value))
             with folded("Edit prompt", "form") as rewriting:
                 pass
-            on_opening(rewriting, lambda: self._rewrite(asked, who))
+            on_opening(rewriting, lambda: self._rewrite(request, who))
 
-    def _rewrite(self, asked: NextRequest, who: str) -> None:
+    def _rewrite(self, request: NextRequest, who: str) -> None:
         """Add a form to edit every message of the next request."""
         fields = [
             (each, Field(each["role"], each["content"], lines=_lines(each["content"])))
-            for each in asked.request.messages
+            for each in request.request.messages
         ]
 
         def messages() -> list[ChatMessage]:
@@ -312,8 +312,8 @@ class Forms:
     def _models(self) -> None:
         """Add the form to give a role another model."""
         with card("Model of a role", "stack"):
-            asked = () if isinstance(self._seen.asked, str) else self._seen.asked
-            now = {each.role: each.request.model for each in asked}
+            requests = () if isinstance(self._seen.requests, str) else self._seen.requests
+            now = {each.role: each.request.model for each in requests}
             role = Field("Role", next(iter(now), ""), options={each: each for each in self._seen.roles})
             model = Field("Model", now.get(role.value, ""), hint="openai/gpt-4o-mini")
             self._button("Change model", lambda: acting.exchange(role.value, model.value.strip()))

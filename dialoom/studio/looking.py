@@ -38,7 +38,7 @@ class Looked:
         stop: The current stop; `None` if nothing was played yet.
         line: The numbers of this branch's checkpoints, from its beginning to its end.
         outcome_branch: The branch that the scenario's outcome comes from; `None` if it has none yet.
-        asked: The requests of the next step, or the reason why they are unknown.
+        requests: The requests of the next step, or the reason why they are unknown.
         parsed: Parsed structured replies, by the calls' rows.
         recorded: The recorded replies of the next step, if it was played, by `NextRequest.name`.
         outcome: The conversation's outcome at this position.
@@ -51,7 +51,7 @@ class Looked:
     branches: Sequence[BranchShown] = ()
     outcome_branch: str | None = None
     roles: Sequence[str] = ()
-    asked: Sequence[NextRequest] | str = ()
+    requests: Sequence[NextRequest] | str = ()
     parsed: Mapping[int, Any] = field(default_factory=dict)
     recorded: Mapping[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
@@ -161,11 +161,11 @@ async def _looked(run: Run, scenario: str, place: Spot) -> Looked:
 
 async def _around(looking: ReadOnlyStepper, closed: str) -> Looked:
     stop = await looking.here()
-    asked: Sequence[NextRequest] | str
+    requests: Sequence[NextRequest] | str
     try:
-        asked = await looking.next_requests()
+        requests = await looking.next_requests()
     except DialoomError as error:
-        asked = str(error)
+        requests = str(error)
     return Looked(
         closed=closed,
         stop=stop,
@@ -174,26 +174,26 @@ async def _around(looking: ReadOnlyStepper, closed: str) -> Looked:
         branches=[await _branch(looking, name) for name in (each.name for each in looking.branches())],
         outcome_branch=None if looking.is_pending else looking.outcome_branch,
         roles=looking.roles,
-        asked=asked,
+        requests=requests,
         parsed=looking.parsed_replies(stop),
-        recorded=await _recorded(looking, stop.number, asked),
+        recorded=await _recorded(looking, stop.number, requests),
         outcome=await looking.outcome(),
     )
 
 
-async def _recorded(looking: ReadOnlyStepper, number: int, asked: Sequence[NextRequest] | str) -> dict[str, str]:
+async def _recorded(looking: ReadOnlyStepper, number: int, requests: Sequence[NextRequest] | str) -> dict[str, str]:
     """Return the recorded replies to the next requests, in the form in which a person would enter a reply.
 
     The replies are those of this branch or, if it ends here, of the first branch that continues from here.
     """
-    if isinstance(asked, str):
+    if isinstance(requests, str):
         return {}
     for name in dict.fromkeys([looking.branch, *(each.name for each in looking.branches())]):
         line = (await looking.at(name)).numbers()
         if number in line[:-1]:
             stop = await (await looking.at(name, line[line.index(number) + 1])).here()
             answers = {(call.node, call.ordinal): call.answer for call in stop.calls if call.answer is not None}
-            keys = {each.name: (each.node, each.number) for each in asked}
+            keys = {each.name: (each.node, each.number) for each in requests}
             return {label: text_from_reply(answers[key]) for label, key in keys.items() if key in answers}
     return {}
 

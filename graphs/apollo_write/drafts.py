@@ -101,8 +101,8 @@ async def review(
     scenario: WriteScenario = scene.scenario
     new = {id_: draft for id_, draft in drafts.items() if draft.is_edited}
 
-    async def checked(asked: Mapping[str, Any]) -> dict[str, Problem | None]:
-        found = await checker({id_: draft for id_, draft in asked.items() if not draft.accepted})
+    async def checked(unchecked: Mapping[str, Any]) -> dict[str, Problem | None]:
+        found = await checker({id_: draft for id_, draft in unchecked.items() if not draft.accepted})
         return {id_: stated(why) for id_, why in found.items()}
 
     known = state["problems"] if problems is None else problems

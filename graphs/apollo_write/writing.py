@@ -71,8 +71,8 @@ async def introduce(state: WriteState, scene: Scene) -> Update:
     """Write the user's profile."""
     scenario: WriteScenario = scene.scenario
     seed = {"number": scenario.user, "seed": scenario.seed_persona, "city": scenario.city}
-    asked = {id_: {**seed, **earlier(state, id_)} for id_ in due(state, unwritten_of(state, "users", [scenario.user]))}
-    replies, problems = await written(scene, "apollo_write/profile", asked)
+    inputs = {id_: {**seed, **earlier(state, id_)} for id_ in due(state, unwritten_of(state, "users", [scenario.user]))}
+    replies, problems = await written(scene, "apollo_write/profile", inputs)
     place = {"city": scenario.city, "home": scenario.home, "work": scenario.work}
     made = [UserDraft(id=id_, user=id_, **place, **reply.model_dump()) for id_, reply in replies.items()]
     return {"drafts": {"users": rows_of(made)}, "problems": problems}
@@ -121,18 +121,18 @@ async def prefer(state: WriteState, scene: Scene) -> Update:
     """Have the writer choose the set that suits the user best, and write the story of each preference."""
     scenario: WriteScenario = scene.scenario
     user = passed(state, "users", scenario.user)
-    asked = dict[str, dict[str, Any]]()
+    inputs = dict[str, dict[str, Any]]()
     for flow in _due(state, scenario, state["offers"]) if user else ():
         if not (offers := state["offers"][flow]):
             continue
-        asked[_id(scenario, flow)] = {
+        inputs[_id(scenario, flow)] = {
             "user": user.person().information("")[:2],
             "about": about_flow(flow),
             "facets": facets_shown(flow, {facet.name: facet.values[0] for facet in FLOWS[flow].facets}),
             "offers": [[values_text(each["values"]) for each in three] for three in offers],
             **earlier(state, _id(scenario, flow)),
         }
-    replies, problems = await written(scene, "apollo_write/preferences", asked)
+    replies, problems = await written(scene, "apollo_write/preferences", inputs)
     notes = [
         Note(
             kind="preferences",
@@ -177,14 +177,14 @@ async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
             drafts[draft.id], why = await asyncio.to_thread(_with_requests, scenario, draft, user.resident)
             problems |= {draft.id: each} if (each := stated(why)) else {}
 
-    async def checker(asked: Mapping[str, PreferencesDraft]) -> dict[str, str]:
+    async def checker(unchecked: Mapping[str, PreferencesDraft]) -> dict[str, str]:
         inputs = {
             id_: {
                 "user": user.person().information("")[:2],
                 "about": about_flow(draft.flow),
                 "sets": [{"wanted": values_text(each.values), "story": each.story} for each in draft.sets],
             }
-            for id_, draft in asked.items()
+            for id_, draft in unchecked.items()
         }
         return await ask_checker(scene, "fit", "apollo_write/preferences-check", inputs)
 
@@ -317,9 +317,9 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
         refusal = wording_refusal(each.preference, each.form, each.slots.told, session)
         return session_refusal(world, each.user, each.preference, each.form, session) or refusal
 
-    async def checker(asked: Mapping[str, SessionDraft]) -> dict[str, str]:
+    async def checker(unchecked: Mapping[str, SessionDraft]) -> dict[str, str]:
         pairs, errands = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
-        for id_, draft in asked.items():
+        for id_, draft in unchecked.items():
             each = planned[id_]
             lines = [f"{speaker}: {text}" for speaker, text in speeches(each.session(draft))]
             if isinstance(each, PlannedErrand):
@@ -427,11 +427,11 @@ async def ask(state: WriteState, scene: Scene) -> Update:
     planned = _with_session(scenario, state)
     rows = state["drafts"]["queries"]
     stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.query_hash]
-    asked = {
+    inputs = {
         id_: {**_inputs_of_queries(planned[id_]), **earlier(state, id_)}
         for id_ in due(state, unwritten_of(state, "queries", planned) + stale)
     }
-    replies, problems = await written(scene, "apollo_write/query", asked)
+    replies, problems = await written(scene, "apollo_write/query", inputs)
     made = [
         QueryDraft(id=id_, user=scenario.user, about=planned[id_].query_hash, kind=planned[id_].kind, query=reply.query)
         for id_, reply in replies.items()
@@ -452,9 +452,9 @@ async def look_at_queries(state: WriteState, scene: Scene) -> Update:
         world = world_of(scenario)
         return worded or query_refusal(world, each.user, pair) or gold_refusal(world, pair)
 
-    async def checker(asked: Mapping[str, QueryDraft]) -> dict[str, str]:
+    async def checker(unchecked: Mapping[str, QueryDraft]) -> dict[str, str]:
         inputs = {}
-        for id_, draft in asked.items():
+        for id_, draft in unchecked.items():
             slots = planned[id_].slots.asked
             seen = {"kind": planned[id_].kind, "occasion": occasion(slots), "query": draft.query}
             inputs[id_] = {**_shared_inputs(planned[id_]), **seen}
@@ -473,12 +473,12 @@ async def verify(state: WriteState, scene: Scene) -> Update:
     drafts: dict[str, QueryDraft] = {
         id_: draft for id_ in planned if (draft := passed(state, "queries", id_)) and draft.verified < times
     }
-    asked = {
+    inputs = {
         (id_, time): {**_shared_inputs(planned[id_]), "query": draft.query}
         for id_, draft in drafts.items()
         for time in range(times)
     }
-    replies = await ask_each(scene, "apollo_write/solve", asked)
+    replies = await ask_each(scene, "apollo_write/solve", inputs)
     notes, after = list[Note](), list[QueryDraft]()
     for id_, draft in drafts.items():
         answers = [reply for (of, _), reply in replies.items() if of == id_ and reply is not None]

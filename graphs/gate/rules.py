@@ -372,8 +372,8 @@ def _leaves_unanswered(before: list[GateLine], last: GateLine, talk: Talk) -> bo
     if any(words.dealt.search(spelt(line.own)) for line in before):
         return False
     question = spelt(before[-1].own[-300:])
-    asked = question.rstrip("\"'”) ").endswith("?") and words.asks.search(_last_sentence(question)) is not None
-    return asked and _is_farewell(last, talk)
+    is_question = question.rstrip("\"'”) ").endswith("?") and words.asks.search(_last_sentence(question)) is not None
+    return is_question and _is_farewell(last, talk)
 
 
 def _last_sentence(text: str) -> str:

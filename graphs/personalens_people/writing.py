@@ -86,13 +86,13 @@ async def choose(state: PersonState, scene: Scene) -> Update:
 async def prefer(state: PersonState, scene: Scene) -> Update:
     """Write the preferences of each domain."""
     scenario: PersonScenario = scene.scenario
-    asked = {name: scenario.domain(name) for name in due(state, state["interests"])}
-    inputs = {name: _preference_inputs(scenario, domain) | earlier(state, name) for name, domain in asked.items()}
+    domains = {name: scenario.domain(name) for name in due(state, state["interests"])}
+    inputs = {name: _preference_inputs(scenario, domain) | earlier(state, name) for name, domain in domains.items()}
     replies, problems = await written(scene, "personalens_people/preferences", inputs)
     made = dict(state["preferences"])
     for name, reply in replies.items():
         given = [(each.name, each.values) for each in reply.preferences]
-        values, why = asked[name].spelt(given, scenario.open_values)
+        values, why = domains[name].spelt(given, scenario.open_values)
         if why:
             problems[name] = problem("form", why, lines(dict(given)))
         else:
@@ -174,11 +174,11 @@ async def plan(state: PersonState, scene: Scene) -> Update:
     scenario: PersonScenario = scene.scenario
     domains = domains_of(state)
     several = scenario.multi_tasks and len(domains) >= FEWEST  # with fewer domains, no such task is possible
-    asked = due(state, [*(domains if scenario.single_tasks else ()), *([ACROSS] if several else ())])
+    kinds = due(state, [*(domains if scenario.single_tasks else ()), *([ACROSS] if several else ())])
     replies, problems = await written(
         scene,
         lambda place: "personalens_people/tasks-across" if place == ACROSS else "personalens_people/tasks",
-        {place: _task_inputs(scenario, place) | earlier(state, place) for place in asked},
+        {place: _task_inputs(scenario, place) | earlier(state, place) for place in kinds},
         common=True,
     )
     tasks = dict(state["tasks"])  # if a reply cannot be parsed, the earlier valid tasks are kept
@@ -188,7 +188,7 @@ async def plan(state: PersonState, scene: Scene) -> Update:
         if faults:
             shown = "\n".join(each.model_dump_json() for each in reply.tasks)
             problems[place] = problem("tasks", "; ".join(faults), shown)
-    update = settled(state, "lists of tasks", asked, problems, scenario.repairs)
+    update = settled(state, "lists of tasks", kinds, problems, scenario.repairs)
     return {"tasks": tasks, **update, "notes": [], "task_notes": update["notes"]}
 
 

@@ -203,8 +203,8 @@ def training_rows(
     """
     between = options.turns()
     pair, details = scenario.pair, episode.outcome.details
-    asked = (scenario.task, scenario.method, pair.form, scenario.turns, len(scenario.extras))
-    if episode.state != "done" or asked != ("generation", "reminder", "explicit", 0, 0) or not details["answer"]:
+    setting = (scenario.task, scenario.method, pair.form, scenario.turns, len(scenario.extras))
+    if episode.state != "done" or setting != ("generation", "reminder", "explicit", 0, 0) or not details["answer"]:
         return
     if options.right_only and error_of(episode.outcome.judgements):
         return

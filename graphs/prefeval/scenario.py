@@ -331,7 +331,7 @@ class _Plan:
         order = self._order(pair) if task == "classification" else ()
         for company, position in product(self._companies(pair), self._options.positions()):
             for length in self._lengths(pair, company):
-                for asked in self._methods():
+                for method in self._methods():
                     yield PrefEvalScenario(
                         pair=shown,
                         task=task,
@@ -342,7 +342,7 @@ class _Plan:
                         order=order,
                         distractors=self._pool.first(length["turns"]),
                         **length,
-                        **asked,
+                        **method,
                     )
 
     def _lengths(self, pair: PreferencePair, company: _Company) -> Iterator[dict[str, int]]:

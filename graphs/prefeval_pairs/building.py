@@ -94,8 +94,8 @@ async def write(state: PairsState, scene: Scene) -> Update:
 
 async def check(state: PairsState, scene: Scene) -> Update:
     """Drop pairs whose question contradicts or reveals the preference, or lacks information that an answer needs."""
-    asked = still_in(state, lambda draft: not draft.chosen and draft.validity is None)
-    replies = await ask_each(scene, "prefeval_pairs/validity", {at: _texts(draft) for at, draft in asked.items()})
+    unchecked = still_in(state, lambda draft: not draft.chosen and draft.validity is None)
+    replies = await ask_each(scene, "prefeval_pairs/validity", {at: _texts(draft) for at, draft in unchecked.items()})
     found: Found = {}
     for at, reply in replies.items():
         verdict = None if reply is None else reply.verdict
@@ -109,20 +109,24 @@ async def answer(state: PairsState, scene: Scene) -> Update:
     """Measure the violation rate: the share of answers by models unaware of the preference that contradict it."""
     scenario: PairsScenario = scene.scenario
     judged = still_in(state, lambda draft: not draft.chosen)
-    asked = {at: draft for at, draft in judged.items() if draft.violation_rate is None}
+    unmeasured = {at: draft for at, draft in judged.items() if draft.violation_rate is None}
     answers = await ask_each(
         scene,
         "prefeval_pairs/answer",
-        {(role, at): {"question": draft.question} for role in scenario.answerers for at, draft in asked.items()},
+        {(role, at): {"question": draft.question} for role in scenario.answerers for at, draft in unmeasured.items()},
         role=lambda key: key[0],
     )
     verdicts = await ask_each(
         scene,
         VIOLATES,
-        {key: {**_texts(asked[key[1]]), "answer": answer} for key, answer in answers.items() if answer is not None},
+        {
+            key: {**_texts(unmeasured[key[1]]), "answer": answer}
+            for key, answer in answers.items()
+            if answer is not None
+        },
     )
     rates = {at: draft.violation_rate for at, draft in judged.items()}
-    for at in asked:
+    for at in unmeasured:
         violations = [verdict.answer == "yes" for (_, place), verdict in verdicts.items() if place == at and verdict]
         rates[at] = sum(violations) / len(violations) if violations else None
     found = {at: {"violation_rate": value, "dropped": _low_rate(value, scenario)} for at, value in rates.items()}
@@ -134,10 +138,10 @@ async def grade(state: PairsState, scene: Scene) -> Update:
     """Have a rater grade pairs. Pairs that people have rated serve as examples."""
     scenario: PairsScenario = scene.scenario
     judged = still_in(state, lambda draft: not draft.chosen)
-    asked = {at: draft for at, draft in judged.items() if draft.rating is None}
+    unrated = {at: draft for at, draft in judged.items() if draft.rating is None}
     labelled = [each.model_dump() for each in scenario.rated.value]
     replies = await ask_each(
-        scene, "prefeval_pairs/rating", {at: {**_texts(draft), "labelled": labelled} for at, draft in asked.items()}
+        scene, "prefeval_pairs/rating", {at: {**_texts(draft), "labelled": labelled} for at, draft in unrated.items()}
     )
     ratings: dict[str, PairRating | None] = {at: draft.rating for at, draft in judged.items()} | replies
     found: Found = {
@@ -203,12 +207,14 @@ def _rank(place: str, draft: Draft) -> tuple[float, ...]:
 
 async def offer(state: PairsState, scene: Scene) -> Update:
     """Write, step by step, an easier question, four options, and the dialogue in which the fitting option is chosen."""
-    asked = still_in(state, lambda draft: draft.choice_conversation is None)
-    queries = await ask_each(scene, "prefeval_pairs/choice-query", {at: _texts(draft) for at, draft in asked.items()})
+    unfinished = still_in(state, lambda draft: draft.choice_conversation is None)
+    queries = await ask_each(
+        scene, "prefeval_pairs/choice-query", {at: _texts(draft) for at, draft in unfinished.items()}
+    )
     first = {
-        at: {"preference": asked[at].preference, "query": reply.query}
+        at: {"preference": unfinished[at].preference, "query": reply.query}
         for at, reply in queries.items()
-        if reply is not None and _folded(reply.query) != _folded(asked[at].question)
+        if reply is not None and _folded(reply.query) != _folded(unfinished[at].question)
     }
     offered = await ask_each(scene, "prefeval_pairs/choice-options", first)
     second = {
@@ -217,9 +223,9 @@ async def offer(state: PairsState, scene: Scene) -> Update:
         if reply is not None
     }
     talks = await ask_each(scene, "prefeval_pairs/choice-talk", second)
-    found: Found = {at: {"dropped": "choice unparsed"} for at in asked}
+    found: Found = {at: {"dropped": "choice unparsed"} for at in unfinished}
     for at, talk in talks.items():
-        if talk is not None and not _gives_away(talk, asked[at]):
+        if talk is not None and not _gives_away(talk, unfinished[at]):
             made = talk.after(first[at]["query"])
             found[at] = {"options": list(offered[at].options), "choice_conversation": made.model_dump()}
     _report_count(scene, "have a dialogue with a choice", found)
@@ -229,20 +235,20 @@ async def offer(state: PairsState, scene: Scene) -> Update:
 async def tell(state: PairsState, scene: Scene) -> Update:
     """Write a conversation in which a persona states the preference. The first drawn persona that fits is used."""
     scenario: PairsScenario = scene.scenario
-    asked = still_in(state, lambda draft: draft.persona_conversation is None)
-    drawn = {at: [draft.persona] if draft.persona else _drawn(scene, at) for at, draft in asked.items()}
+    unfinished = still_in(state, lambda draft: draft.persona_conversation is None)
+    drawn = {at: [draft.persona] if draft.persona else _drawn(scene, at) for at, draft in unfinished.items()}
     numbers: dict[str, PersonaNumber | None] = await ask_each(
         scene,
         "prefeval_pairs/persona-choice",
         {
             at: {"preference": draft.preference, "personas": drawn[at]}
-            for at, draft in asked.items()
+            for at, draft in unfinished.items()
             if not draft.persona
         },
     )
     found: Found = {}
     requests: dict[str, dict[str, Any]] = {}
-    for at, draft in asked.items():
+    for at, draft in unfinished.items():
         reply = PersonaNumber(number=1) if draft.persona else numbers[at]
         if reply is None or reply.number > len(drawn[at]):
             found[at] = {"dropped": "persona unparsed"}
@@ -267,14 +273,14 @@ async def tell(state: PairsState, scene: Scene) -> Update:
 
 async def finish(state: PairsState, scene: Scene) -> Update:
     """Write four answers to choose from, the right one first, and a conflicting preference."""
-    asked = still_in(state)
-    lacking = {at: draft for at, draft in asked.items() if draft.classification_task_options is None}
+    drafts = still_in(state)
+    lacking = {at: draft for at, draft in drafts.items() if draft.classification_task_options is None}
     answers = await ask_each(
         scene,
         "prefeval_pairs/options",
         {at: {**_texts(draft), "explanation": draft.explanation} for at, draft in lacking.items()},
     )
-    single = {at: draft for at, draft in asked.items() if not draft.conflicting_preference}
+    single = {at: draft for at, draft in drafts.items() if not draft.conflicting_preference}
     earlier = await ask_each(scene, "prefeval_pairs/conflict", {at: _texts(draft) for at, draft in single.items()})
     found: Found = {at: {} for at in lacking | single}
     for at, reply in answers.items():

@@ -128,19 +128,19 @@ def _calling(completion: Completion, message: Any, model: str) -> Completion:
 
 def _booked(completion: Completion, usage: Any, cost: Any) -> Completion:
     """Return the completion with plausible token counts and cost. LiteLLM's 0 for missing figures counts as unknown."""
-    asked, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    if asked == 0:
-        asked = None
-    if written == 0 and (asked is None or completion.text or completion.reasoning or completion.tool_calls):
+    read, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    if read == 0:
+        read = None
+    if written == 0 and (read is None or completion.text or completion.reasoning or completion.tool_calls):
         written = None
     cached = _cached(usage)
-    is_consistent = cached is None or 0 <= cached <= (asked or 0)
+    is_consistent = cached is None or 0 <= cached <= (read or 0)
     is_priced = (
-        isinstance(cost, int | float) and cost >= 0 and asked is not None and written is not None and is_consistent
+        isinstance(cost, int | float) and cost >= 0 and read is not None and written is not None and is_consistent
     )
     return replace(
         completion,
-        input_tokens=asked,
+        input_tokens=read,
         output_tokens=written,
         cached_tokens=cached if is_consistent else None,
         reasoning_tokens=_count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"),

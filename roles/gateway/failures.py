@@ -65,15 +65,15 @@ def is_too_long(status: int | None, text: str) -> bool:
 
 def window_advice(text: str, request: Request | None) -> str:
     """Return advice with the sizes of window and request as far as known, from the provider or estimated by dialoom."""
-    asked, reads = _figure(_ASKED, text), _figure(_READS, text)
-    if asked is None and request is not None:
-        asked = f"about {request.letters // 4:,}"
-    return too_long(asked and f"{asked} tokens", reads, request)
+    needed, reads = _figure(_ASKED, text), _figure(_READS, text)
+    if needed is None and request is not None:
+        needed = f"about {request.letters // 4:,}"
+    return too_long(needed and f"{needed} tokens", reads, request)
 
 
-def too_long(asked: str | None, reads: str | None, request: Request | None) -> str:
+def too_long(needed: str | None, reads: str | None, request: Request | None) -> str:
     """Return a description of the problem, with the lengths of window and request as far as known, and advice."""
-    lengths = [asked] if asked else []
+    lengths = [needed] if needed else []
     lengths += [f"its context window is {reads}"] if reads else []
     length = f" ({'; '.join(lengths)})" if lengths else ""
     role = f"the role {request.role}" if request else "its role"

@@ -249,29 +249,29 @@ class Gateway:
             return known
         if (refused := self._refused.get(key)) is not None:
             raise refused
-        while (asked := self._pending.get(key)) is not None:
-            await asyncio.wait([asked])
-            if asked.cancelled():
+        while (pending := self._pending.get(key)) is not None:
+            await asyncio.wait([pending])
+            if pending.cancelled():
                 continue
-            if (error := asked.exception()) is not None:
+            if (error := pending.exception()) is not None:
                 raise error
             return await self._complete(key, request, place)  # replayed from the ledger, which records the use
-        asked = self._pending[key] = asyncio.get_running_loop().create_future()
+        pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
             completion = await self._made_once(key, request, place)
         except asyncio.CancelledError:
-            asked.cancel()
+            pending.cancel()
             raise
         except BaseException as failure:
             if isinstance(failure, PermanentProviderError):
                 self._refused[key] = failure
-            asked.set_exception(failure)
-            asked.exception()  # mark the exception as retrieved: there may be no waiting caller
+            pending.set_exception(failure)
+            pending.exception()  # mark the exception as retrieved: there may be no waiting caller
             raise
         finally:
             del self._pending[key]
-            if not asked.done():
-                asked.set_result(None)
+            if not pending.done():
+                pending.set_result(None)
         return completion
 
     async def _made_once(self, key: str, request: Request, place: CallPlace) -> Completion:

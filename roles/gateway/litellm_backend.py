@@ -299,17 +299,17 @@ def ensure_known(model: str) -> None:
         ) from error
 
 
-def routed(litellm: ModuleType, asked: Request | ModelBinding, has_tools: bool) -> str:
+def routed(litellm: ModuleType, request: Request | ModelBinding, has_tools: bool) -> str:
     """Return the name by which LiteLLM calls a model, with `responses/` if the Responses API is used.
 
     OpenAI's own server is called through this API for a reasoning model with tools, and wherever LiteLLM itself would
     use it. Servers at other addresses may not have that API.
     """
-    model = asked.model
+    model = request.model
     if RESPONSES in model or family_of(model) is None or provider_name(litellm, model) not in ("azure", "openai"):
         return model
-    base = asked.api_base or litellm.api_base or _first_set("OPENAI_BASE_URL", "OPENAI_API_BASE")
-    return _route(litellm, model, has_tools, asked.params.get(EFFORT), base)
+    base = request.api_base or litellm.api_base or _first_set("OPENAI_BASE_URL", "OPENAI_API_BASE")
+    return _route(litellm, model, has_tools, request.params.get(EFFORT), base)
 
 
 def _first_set(*names: str) -> str | None:

@@ -250,8 +250,8 @@ class Windows:
 
     def _check(self, request: Request, window: int, room: int, reply: int | None) -> None:
         if _most(request) > room and (length := counted(request)) > room:
-            asked = f"{length:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
-            raise ContextError(f"{request.model}: not sent, because {too_long(asked, f'{window:,}', request)}")
+            needed = f"{length:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
+            raise ContextError(f"{request.model}: not sent, because {too_long(needed, f'{window:,}', request)}")
 
 
 def counted(request: Request) -> int:

@@ -61,9 +61,9 @@ class OfflineProvider(CustomLLM):
         if turn.calls:
             message.tool_calls = [_call(*each) for each in turn.calls]
             written += sum(_tokens(name + arguments) for name, arguments in turn.calls)
-        asked = sum(_tokens(_shown(each)) for each in messages)
-        asked += _tokens(json.dumps(tools, ensure_ascii=False)) if tools else 0
-        usage = Usage(prompt_tokens=asked, completion_tokens=written, total_tokens=asked + written)
+        read = sum(_tokens(_shown(each)) for each in messages)
+        read += _tokens(json.dumps(tools, ensure_ascii=False)) if tools else 0
+        usage = Usage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
         setattr(response, "usage", usage)  # noqa: B010 - LiteLLM declares the field on no class
         return response
 

@@ -239,10 +239,10 @@ async def _ask_model(model: Any, messages: Sequence[ChatMessage], request: Reque
 
     A runnable that begins with a graph gets a state as input.
     """
-    asked = model.bind_tools([dict(tool) for tool in request.tools]) if request.tools else model
+    runnable = model.bind_tools([dict(tool) for tool in request.tools]) if request.tools else model
     sent = list(map(as_sent, messages))
     is_graph = isinstance(first_of(model), CompiledGraph)
-    reply = await asked.ainvoke({"messages": sent} if is_graph else sent, configuration(request))
+    reply = await runnable.ainvoke({"messages": sent} if is_graph else sent, configuration(request))
     return reply_of_graph(reply, sent, (), []) if isinstance(reply, Mapping) and "messages" in reply else reply
 
 

@@ -126,8 +126,8 @@ def _label(request: MarkedRequest) -> tuple[str, str]:
     gold, transcript = _CALL.findall(request.part("gold")), request.part("transcript")
     made = _CALL.findall(transcript)
     if not made:
-        asked = "?" in transcript
-        return ("unawareness", "It asks.") if asked else ("unhelpful", "It calls nothing.")
+        has_question = "?" in transcript
+        return ("unawareness", "It asks.") if has_question else ("unhelpful", "It calls nothing.")
     for place, ((right, correct), (name, given)) in enumerate(zip(gold, made, strict=False)):
         if (right, correct) == (name, given):
             continue

@@ -312,19 +312,19 @@ class _Plan:
         """Return a move within the current matter; `None` if nothing is left to say."""
         questions = [part for part in sentences(reply) if part.endswith("?") and not offers(part)]
         questions = [part for part in questions if not signal("more").search(part)]
-        asked = [facet for facet, _ in now.wishes if facet not in now.stated and facet.is_asked_in(questions)]
+        requested = [facet for facet, _ in now.wishes if facet not in now.stated and facet.is_asked_in(questions)]
         acted = acts(reply)
-        if not asked and not now.pressed and now.passed_over() and not fresh:
+        if not requested and not now.pressed and now.passed_over() and not fresh:
             now.pressed = True
             return _Move(now, "", (now.passed_over()[0],), "again")
-        tell = asked[:2] or now.untold()[:1]
+        tell = requested[:2] or now.untold()[:1]
         if tell:
             now.stated += tell
             now.pressed = False
-            idle = questions and not (asked or acted)
+            idle = questions and not (requested or acted)
             surprised = fresh - set(now.stated)
             reaction = "fits" if surprised else "no_preference" if idle else "partly" if now.handled else ""
-            return _Move(now, reaction, tuple(tell), "late" if acted and not asked else "leads")
+            return _Move(now, reaction, tuple(tell), "late" if acted and not requested else "leads")
         if questions and not acted:
             return _Move(now, "no_preference")
         if not now.handled and not now.pressed:

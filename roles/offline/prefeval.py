@@ -27,18 +27,18 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
     """Return an answer to a question, a chosen option, a critique or a revision."""
     lines = request.lines
     last = lines[-1].text if lines else ""
-    asked = _kind_of(last)
-    place = max(len(lines) - _BACK.get(asked, 1), 0)
+    kind = _kind_of(last)
+    place = max(len(lines) - _BACK.get(kind, 1), 0)
     question = _question(_BLOCK.sub("", lines[place].text)) if lines else ""
     if not question:
         return WORDS.say("say.noted", draws)
     statement, turns = statement_of(lines[:place], question)
-    method = "self-critic" if asked in _BACK else asked
+    method = "self-critic" if kind in _BACK else kind
     found = statement in last
     minded = bool(statement) and request.model != "generic" and _reach(method, turns, found) > number_of(statement)
-    if asked == "critique":
+    if kind == "critique":
         return WORDS.say("say.missed" if minded else "say.good", draws, {"statement": statement})
-    if asked == "revision" and not minded:
+    if kind == "revision" and not minded:
         return lines[place + 1].text
     if options := _OPTION.findall(_BLOCK.sub("", last)):
         return f"<choice>{_nearest(options, statement if minded else question)}</choice>"
@@ -76,11 +76,11 @@ def _question(text: str) -> str:
 def statement_of(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
     """Return the most relevant statement, and the number of turns after it."""
     texts = [line.text for line in lines if line.speaker == "user"]
-    asked = frozenset(content_words(question))
+    words = frozenset(content_words(question))
     places = [place for place, text in enumerate(texts) if _is_statement(text)]
     if not places:
         return "", 0
-    best = max(places, key=lambda place: (len(asked & key_words(texts[place])), place))
+    best = max(places, key=lambda place: (len(words & key_words(texts[place])), place))
     return texts[best], len(texts) - best - 1
 
 
@@ -230,9 +230,9 @@ def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     count = request.inputs.get("turns", 3)
     persona, preference = request.part("persona"), request.part("preference")
     slots = {"persona": persona[:1].lower() + persona[1:], "preference": preference}
-    asked = list(zip(WORDS.get("talk.user"), WORDS.get("talk.assistant"), strict=True))
+    banked = list(zip(WORDS.get("talk.user"), WORDS.get("talk.assistant"), strict=True))
     exchanges = [(WORDS.say("talk.opening", draws, slots), WORDS.say("talk.begin", draws))]
-    exchanges += [asked[place] for place in sorted(draws.shuffled(range(len(asked)))[: count - 1])]
+    exchanges += [banked[place] for place in sorted(draws.shuffled(range(len(banked)))[: count - 1])]
     place = draws.number(1, max(1, len(exchanges) - 2))
     exchanges[place] = (WORDS.say("talk.passing", draws, slots), WORDS.say("talk.nod", draws))
     return {"turns": [{"user": user, "assistant": reply} for user, reply in exchanges], "passage": preference}

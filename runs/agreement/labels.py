@@ -352,8 +352,8 @@ def labelled(
     Raises:
         DataError: If the labels file cannot be read.
     """
-    asked = "\0".join([str(run.path.resolve()), str(path.resolve()), annotator, judging or "", *sorted(metrics)])
-    key = (signature(run.path), signature(path), asked)
+    identity = "\0".join([str(run.path.resolve()), str(path.resolve()), annotator, judging or "", *sorted(metrics)])
+    key = (signature(run.path), signature(path), identity)
     known = _cache.pop(key, None)
     if known is None:
         known = dict(_counted(run, path, annotator, metrics, judging))

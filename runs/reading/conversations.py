@@ -369,14 +369,14 @@ def request_diff(run: RunFile, call: int, before: int | None = None) -> RequestD
     Raises:
         RunError: If there is no such call.
     """
-    asked = run.request(call)
-    if asked is None:
+    request = run.request(call)
+    if request is None:
         raise RunError(f"there is no call {call} in {run.path}")
     earlier = None if before is None else run.request(before)
-    tools = [tool_name(each) for each in asked.tools]
+    tools = [tool_name(each) for each in request.tools]
     if earlier is None:
-        return RequestDiff([MarkedMessage("same", each) for each in asked.messages], tools, False)
-    return RequestDiff(message_diff(earlier.messages, asked.messages), tools, True)
+        return RequestDiff([MarkedMessage("same", each) for each in request.messages], tools, False)
+    return RequestDiff(message_diff(earlier.messages, request.messages), tools, True)
 
 
 def message_diff(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[MarkedMessage]:

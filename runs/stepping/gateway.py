@@ -210,7 +210,7 @@ class RecordingGateway:
         self._models = models
         self._requests: dict[str, tuple[CallPlace, Request]] = {}
 
-    def asked(self) -> list[NextRequest]:
+    def requests(self) -> list[NextRequest]:
         """Return the first requests of each node, in graph order."""
         found: list[NextRequest] = []
         for key, (place, request) in sorted(

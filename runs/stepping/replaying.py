@@ -417,7 +417,7 @@ class _LiveReplay(_Replay):
         if not self._departures:
             outcome = await self._outcome()
         self._used = len(recorded.used)
-        live = {"live": recorded.asked, "kept": len(recorded.others)}
+        live = {"live": recorded.calls_by_role, "kept": len(recorded.others)}
         if outcome is None:
             return self._result(number, None, **live)
         before, after = (
@@ -470,15 +470,15 @@ class _RecordedGateway:
         self.used: set[int] = set()
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
-        asked = digest(request.messages)
-        number = self._number(request, place, asked)
+        hash_ = digest(request.messages)
+        number = self._number(request, place, hash_)
         call = self._calls[number]
         self.used.add(number)
-        if not call.is_edited and call.request != asked:
+        if not call.is_edited and call.request != hash_:
             self.others.append(f"{place.node} sent {request.role} a request that differs from the recorded one")
         return read_reply(Completion(call.reply))
 
-    def _number(self, request: Request, place: CallPlace, asked: str) -> int:
+    def _number(self, request: Request, place: CallPlace, hash_: str) -> int:
         """Return the number of the recorded call at this place; if there are several, of one with the same request.
 
         If no request is the same, the call may be one whose request a person wrote.
@@ -491,7 +491,7 @@ class _RecordedGateway:
         ]
         if here:
             calls = self._calls
-            return min(here, key=lambda number: (calls[number].request != asked, self._rank(calls[number])))
+            return min(here, key=lambda number: (calls[number].request != hash_, self._rank(calls[number])))
         if place.ask > 1:
             raise _NotRecordedError(
                 f"{place.node} cannot use the recorded reply of {request.role}, and requested another"
@@ -528,7 +528,7 @@ class _LiveGateway(_RecordedGateway):
     """A gateway that calls the live roles, and answers all other roles with their recorded replies in order.
 
     Attributes:
-        asked: The number of replies that each live role gave.
+        calls_by_role: The number of replies that each live role gave.
         has_changed: Whether a live role has replied differently from the record.
     """
 
@@ -538,18 +538,18 @@ class _LiveGateway(_RecordedGateway):
         super().__init__([call for call in calls if call.role not in live])
         self._replies = {call.reply for call in calls if call.role in live}
         self._live, self._speakers, self._gateway = live, speakers, gateway
-        self.asked = dict.fromkeys(sorted(live), 0)
+        self.calls_by_role = dict.fromkeys(sorted(live), 0)
         self.has_changed = False
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         if request.role in self._live:
             completion = await self._gateway.complete(request, place)
-            self.asked[request.role] += 1
+            self.calls_by_role[request.role] += 1
             self.has_changed = self.has_changed or kept_text(completion) not in self._replies
             return completion
-        asked = digest(request.messages)
-        call = self._calls[self._number(request, place, asked)]
-        is_other = self.has_changed if call.is_edited else call.request != asked
+        hash_ = digest(request.messages)
+        call = self._calls[self._number(request, place, hash_)]
+        is_other = self.has_changed if call.is_edited else call.request != hash_
         if is_other and request.role not in self._speakers:
             raise _OtherRequestError(request.role)
         return await super().complete(request, place)

@@ -198,11 +198,11 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If the next step does not call this role, or the text is not a valid reply.
         """
-        asked = await self._request_of(role)
-        reply_from_text(asked.request, text)
+        request = await self._request_of(role)
+        reply_from_text(request.request, text)
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._branch_off()
-        return await self.step(CallOverrides(replies={asked.key: (text, sample)}))
+        return await self.step(CallOverrides(replies={request.key: (text, sample)}))
 
     async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
         """Play one step with a given request to a role instead of its rendered prompt.
@@ -214,11 +214,11 @@ class Stepper(StepperView):
         Raises:
             SteppingError: If the next step does not call this role.
         """
-        asked = await self._request_of(role)
+        request = await self._request_of(role)
         await self._branch_off()
         whole: list[ChatMessage] = well_formed_value([{**message} for message in messages])
-        stop = await self.step(CallOverrides(messages={asked.key: whole}))
-        if asked.request.is_stateful:  # its later replies depend on this request, even where theirs are as before
+        stop = await self.step(CallOverrides(messages={request.key: whole}))
+        if request.request.is_stateful:  # its later replies depend on this request, even where theirs are as before
             await self.resample()
         return stop
 
@@ -288,8 +288,8 @@ class Stepper(StepperView):
         return outcome
 
     async def _request_of(self, who: str) -> NextRequest:
-        asked = await self.next_requests()
-        meant = [each for each in asked if who in (each.role, each.node, each.name)]
+        requests = await self.next_requests()
+        meant = [each for each in requests if who in (each.role, each.node, each.name)]
         if len(nodes := dict.fromkeys(each.node for each in meant)) > 1:
             raise SteppingError(f"the next step calls {who} in several nodes; name one: {', '.join(nodes)}")
         if meant:
@@ -297,7 +297,7 @@ class Stepper(StepperView):
         if who not in (*self.roles, *self.nodes):
             raise SteppingError(f"there is no such role as {who!r}; the roles are {', '.join(self.roles)}")
         await self._ensure_more()
-        roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "no role"
+        roles = ", ".join(dict.fromkeys(each.role for each in requests)) or "no role"
         raise SteppingError(
             f"the next step calls {roles}, not {who!r}; 'back' leads to earlier steps, and 'until {who}' plays on "
             f"until {who} is next"

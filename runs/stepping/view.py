@@ -254,13 +254,13 @@ class StepperView:
         config = at(self._branch.thread, self._head)
         with suppress(NotSentError):
             await self.context.scratch.ainvoke(None, config, context=stage, **one_step(coming))
-        return gateway.asked()
+        return gateway.requests()
 
     async def meets(self, conditions: Sequence[Condition], stop: Stop) -> bool:
         """Return whether one of the conditions is met at the current stop."""
         if not conditions:
             return False
-        roles = frozenset(asked.role for asked in await self.next_requests()) if not stop.is_end else frozenset()
+        roles = frozenset(request.role for request in await self.next_requests()) if not stop.is_end else frozenset()
         position = Position(stop.next, roles, stop.counts, stop.state)
         return any(condition.is_met(position) for condition in conditions)
 

@@ -201,7 +201,7 @@ class BranchReader:
         return [self._call(row) for row in _latest_sample(rows)]
 
     def _call(self, row: sqlite3.Row) -> StepCall:
-        asked = decode_request(self._reader, row["messages"])
+        request = decode_request(self._reader, row["messages"])
         return StepCall(
             id=row["id"],
             key=row["key"].hex(),
@@ -212,8 +212,8 @@ class BranchReader:
             model=row["model"],
             prompt=row["prompt"],
             sample=row["sample"],
-            messages=asked.messages,
-            tools=asked.tools,
+            messages=request.messages,
+            tools=request.tools,
             answer=None if row["reply"] is None else read_reply(Completion(self._text(row["reply"]))),
             input_tokens=row["input_tokens"],
             output_tokens=row["output_tokens"],

@@ -121,13 +121,13 @@ class StartingClock:
 
     async def run_out(self) -> str:
         """Wait until the time for a worker's start is used up, and return the reason why it did not start."""
-        asked = time.monotonic()
-        await asyncio.wait([self._reference], timeout=self._since + _NO_PROCESS - asked)
+        started = time.monotonic()
+        await asyncio.wait([self._reference], timeout=self._since + _NO_PROCESS - started)
         if self._seconds is None:
             return f"Ray started no process within {_NO_PROCESS:.0f} s"
         while True:
             bound = self.stretched(_NO_PLACE)
-            left = max(asked, self._last) + bound - time.monotonic()
+            left = max(started, self._last) + bound - time.monotonic()
             if left <= 0:
                 return f"no machine had room for it, or it did not start within {bound:.0f} s"
             await asyncio.sleep(left)

@@ -153,12 +153,12 @@ class SharedState:
                 return transfer
             if (refused := self._refused.get(key)) is not None:
                 return refused
-            if (asked := self._pending.get(key)) is None:
+            if (pending := self._pending.get(key)) is None:
                 self._pending[key] = _PendingCall(worker)
                 return None
-            await asked.over.wait()
-            if asked.error is not None:
-                return asked.maker, asked.error
+            await pending.over.wait()
+            if pending.error is not None:
+                return pending.maker, pending.error
 
     async def made(self, worker: str, key: str, transfer: Transfer | None) -> None:
         """Record that a common call was made."""
@@ -191,7 +191,7 @@ class SharedState:
             spent: The spend of its calls; `None` if it is unknown.
         """
         self._purse.ended(worker, spent)
-        for key in [key for key, asked in self._pending.items() if asked.maker == worker]:
+        for key in [key for key, pending in self._pending.items() if pending.maker == worker]:
             self._over(key, None)
         return [_given(transfer, None) for by, transfer in self._made.values() if by == worker]
 
@@ -203,9 +203,9 @@ class SharedState:
         return None if transfer is None else _given(transfer, LENT)
 
     def _over(self, key: str, error: Exception | None) -> None:
-        if (asked := self._pending.pop(key, None)) is not None:
-            asked.error = error
-            asked.over.set()
+        if (pending := self._pending.pop(key, None)) is not None:
+            pending.error = error
+            pending.over.set()
 
     def _rate(self, place: Place, kind: str, per_minute: int) -> PerMinute:
         if (place, kind) not in self._rates:
@@ -362,6 +362,6 @@ class _SharedRate:
         if units:
             self._gateway.tell(self._line.give(*self._of, units))
 
-    def _take_back(self, asked: asyncio.Future[None], units: int) -> None:
-        if not asked.cancelled() and asked.exception() is None:
+    def _take_back(self, request: asyncio.Future[None], units: int) -> None:
+        if not request.cancelled() and request.exception() is None:
             self.give(units)

@@ -190,19 +190,19 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
         raise SteppingError(f"prompt takes 'edit' and a role or a node, got {rest!r}")
     if is_edit:
         return await _edit_prompt(interpreter, who)
-    asked = await interpreter.stepper.next_requests()
-    chosen = [each for each in asked if not who or who[0] in (each.role, each.node)]
+    requests = await interpreter.stepper.next_requests()
+    chosen = [each for each in requests if not who or who[0] in (each.role, each.node)]
     if who and not chosen:
-        raise SteppingError(f"the next step calls {_roles(asked)}, not {who[0]!r}")
-    return views.asked_answer(chosen)
+        raise SteppingError(f"the next step calls {_roles(requests)}, not {who[0]!r}")
+    return views.requests_answer(chosen)
 
 
 async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> Answer:
-    asked = await interpreter.stepper.next_requests()
-    node = _only(asked, who[0] if who else None)
+    requests = await interpreter.stepper.next_requests()
+    node = _only(requests, who[0] if who else None)
     if node is None:
-        raise SteppingError(f"the next step calls {_roles(asked)}{f', not {who[0]!r}' if who else ''}")
-    messages = edited(next(each for each in asked if each.node == node).request.messages)
+        raise SteppingError(f"the next step calls {_roles(requests)}{f', not {who[0]!r}' if who else ''}")
+    messages = edited(next(each for each in requests if each.node == node).request.messages)
     if messages is None:
         return note("the prompt is unchanged, so nothing was played")
     return await interpreter.stopped(await interpreter.stepper.ask_instead(node, messages))
@@ -391,22 +391,22 @@ def _unknown(name: str) -> str:
     return f"there is no command {name!r}; {f'did you mean {meant!r}? ' if meant else ''}'help' lists them"
 
 
-def _only(asked: Sequence[NextRequest], who: str | None) -> str | None:
+def _only(requests: Sequence[NextRequest], who: str | None) -> str | None:
     """Return the only next node that calls the given role (or any role); `None` if there is none or several.
 
     Raises:
         SteppingError: If there are several, so that the user must select one.
     """
-    nodes = list(dict.fromkeys(each.node for each in asked if who is None or who in (each.role, each.node)))
+    nodes = list(dict.fromkeys(each.node for each in requests if who is None or who in (each.role, each.node)))
     if len(nodes) > 1:
         raise SteppingError(
-            f"the next step calls {who or _roles(asked)} in several nodes; name one: {', '.join(nodes)}"
+            f"the next step calls {who or _roles(requests)} in several nodes; name one: {', '.join(nodes)}"
         )
     return nodes[0] if nodes else None
 
 
-def _roles(asked: Sequence[NextRequest]) -> str:
-    return ", ".join(dict.fromkeys(each.role for each in asked)) or "no role"
+def _roles(requests: Sequence[NextRequest]) -> str:
+    return ", ".join(dict.fromkeys(each.role for each in requests)) or "no role"
 
 
 def _count(text: str, default: int) -> int:

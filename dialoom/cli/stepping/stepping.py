@@ -68,14 +68,14 @@ def replay_case(
     env_file: Path | None,
     is_json: bool,
     is_trusted: bool,
-    **asked: Any,
+    **arguments: Any,
 ) -> int:
     """Replay a saved case; return the exit code."""
-    if requirements and not asked["live"]:
+    if requirements and not arguments["live"]:
         raise RunError("requirements apply to roles that reply again; name one with --live")
     if env_file is not None:
         load_env_file(env_file)
-    played = replay(path, **asked, trust=trust(is_trusted))
+    played = replay(path, **arguments, trust=trust(is_trusted))
     checked = []
     if requirements and played.outcome is not None:
         checked = require_of_replay(played, requirements, allow=allowed)

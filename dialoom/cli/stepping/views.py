@@ -191,7 +191,7 @@ def calls_answer(stop: Stop, parsed: Mapping[int, Any]) -> Answer:
     return Answer(data, _calls(stop.calls, parsed, is_full=True))
 
 
-def asked_answer(asked: Sequence[NextRequest]) -> Answer:
+def requests_answer(requests: Sequence[NextRequest]) -> Answer:
     """Return the prompts of the next step."""
     data = [
         {
@@ -202,10 +202,10 @@ def asked_answer(asked: Sequence[NextRequest]) -> Answer:
             "messages": list(each.request.messages),
             **({"tools": list(each.request.tools)} if each.request.tools else {}),
         }
-        for each in asked
+        for each in requests
     ]
     shown: list[RenderableType] = []
-    for each in asked:
+    for each in requests:
         head = f"{each.role} is called by {each.node} ({each.request.model}, {each.request.prompt_id})"
         shown.append(Text(head, style="bold"))
         shown += [Inset(each) for each in (*_tools(each.request.tools), *map(_message, each.request.messages))]

@@ -52,7 +52,7 @@ async def build(view: View) -> None:
     results = element("div", "stack")
     metrics, labels = await asyncio.gather(asyncio.to_thread(metrics_of, view), asyncio.to_thread(labels_by, view))
     with filters:
-        asked = _Filters(view, metrics or [])
+        filter_form = _Filters(view, metrics or [])
         if lacks_its_judgements(view):
             return
     try:
@@ -61,14 +61,14 @@ async def build(view: View) -> None:
     except DialoomError as error:
         results.clear()
         with results:
-            asked.refuse(error)
+            filter_form.refuse(error)
     else:
         results.clear()
         with results:
             _results(view, found, page_number, metrics or [], differing, labels)
     if view.run.known_choices is None:
         with filters:
-            ui.timer(0.01, asked.count, once=True)
+            ui.timer(0.01, filter_form.count, once=True)
 
 
 async def _found(view: View, offset: int, results: Any) -> ScenarioPage:

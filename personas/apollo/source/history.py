@@ -164,11 +164,11 @@ def _unrelated(source: ApolloSource, pairs: Sequence[ApolloPair]) -> list[Apollo
     words = frozenset[str]().union(*(preference_words(each.flow, each.values) for each in pairs))
     order = [session for session in source.unrelated[pair.user] if not words & session.stems]
     _draw(pair, "order").shuffle(order)
-    asked, anew = set[str](), list[ApolloSession]()
+    calls, anew = set[str](), list[ApolloSession]()
     for session in order:
-        if asked.isdisjoint(session.asked):
+        if calls.isdisjoint(session.asked):
             anew.append(session)
-            asked |= session.asked
+            calls |= session.asked
     return anew
 
 

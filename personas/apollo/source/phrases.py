@@ -108,14 +108,14 @@ class FacetPhrases:
             return ask, self._frame(form, draw, used).format_map(Filling(ordinal=_ORDINALS[options.index(value)]))
         return ask, _sentences([self._unused("grumbles", option, draw, used) for option in options if option != value])
 
-    def read(self, asked: str, reply: str) -> tuple[PreferenceForm, Value] | None:
+    def read(self, question: str, reply: str) -> tuple[PreferenceForm, Value] | None:
         """Return the form and the value that an answer states; None if it answers no question about this facet."""
-        ask = next((ask for ask in self.asks if ask in asked), None)
+        ask = next((ask for ask in self.asks if ask in question), None)
         if ask is None:
             return None
         if reply in self.replies:
             return self.replies[reply]
-        offered = asked.partition(ask)[2].casefold()
+        offered = question.partition(ask)[2].casefold()
         places = {value: offered.find(self._label(value).casefold()) for value in self._values}
         if min(places.values()) < 0:
             return None

@@ -76,13 +76,13 @@ def interests_shown(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
 
     Only parameters with a list of values count. A number of minutes, for example, is not an interest.
     """
-    asked: dict[str, Counter[Value]] = {}
+    counts: dict[str, Counter[Value]] = {}
     for session in sessions:
         calls = [turn for turn in session.turns if isinstance(turn, PastCall) and turn.name in UNRELATED_TOOLS]
         listed = [(name, value) for call in calls for name, value in call.arguments.items() if _is_listed(call, name)]
         for name, value in dict.fromkeys(listed):
-            asked.setdefault(name, Counter())[value] += 1
-    most = {name: values.most_common(1)[0] for name, values in asked.items()}
+            counts.setdefault(name, Counter())[value] += 1
+    most = {name: values.most_common(1)[0] for name, values in counts.items()}
     return {name: value for name, (value, count) in sorted(most.items()) if count > 1}
 
 
@@ -110,13 +110,13 @@ def errand_turns(
     arguments: dict[str, Value] = {}
     for parameter in tool.parameters.values():
         arguments[parameter.name] = _value(parameter, tool, interests, draw, arguments)
-    asked, words = list[dict[str, Value]](), dict[str, Any]()
+    drawn, words = list[dict[str, Value]](), dict[str, Any]()
     for line in (line for line in script if line.startswith("call")):
         for name in line.split()[1:]:
             arguments = {**arguments, name: _value(tool.parameters[name], tool, interests, draw, arguments)}
-        asked.append(arguments)
-        words |= _words(arguments, [], len(asked))
-    made = iter(enumerate(asked, start=1))
+        drawn.append(arguments)
+        words |= _words(arguments, [], len(drawn))
+    made = iter(enumerate(drawn, start=1))
     for line in script:
         if line.startswith("call"):
             number, arguments = next(made)
@@ -225,10 +225,13 @@ def read_preference(turns: Iterable[tuple[str, str]]) -> StatedPreference | None
         turns: The speaker (`user` or `assistant`) and text of each turn, in order, without calls.
     """
     lines = list(turns)
-    answers = [(asked, text) for (asker, asked), (_, text) in pairwise(lines) if asker == "assistant"]
+    answers = [(question, text) for (asker, question), (_, text) in pairwise(lines) if asker == "assistant"]
     for flow, facets in phrases().items():
         found = {
-            name: read for asked, text in answers for name, facet in facets.items() if (read := facet.read(asked, text))
+            name: read
+            for question, text in answers
+            for name, facet in facets.items()
+            if (read := facet.read(question, text))
         }
         if found:
             forms = [form for name, (form, _) in found.items() if not facets[name].plain] or ["explicit"]
