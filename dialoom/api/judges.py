@@ -53,7 +53,7 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
 
 
 Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"
-"""The judge of every role and the judges of single roles, in one set of judgements."""
+"""The judges of one set of judgements: the judge of all roles, and judges of single roles, which take precedence."""
 
 
 def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[Seats]:

@@ -437,7 +437,7 @@ def report(
         typer.Option(
             "--labels",
             metavar="FILE",
-            help="For --calibrated: the labels file, by default RUN.labels.csv. With several runs, one for each.",
+            help="For --calibrated: the labels file, by default RUN.labels.csv. With several runs, give one for each.",
         ),
     ] = None,
     allow_different_users: DifferentUsersFlag = False,

@@ -71,8 +71,8 @@ def _export(
             "-o",
             "--out",
             metavar="FILE",
-            help="A file, which is replaced if it exists, or - for standard output. With --test-share and formats of "
-            "several files: a folder, in which existing files are never changed.",
+            help="A file, which is replaced if it exists, or - for standard output. With --test-share, and for formats "
+            "that write several files: a folder; its existing files are never changed.",
         ),
     ],
     format: Annotated[
