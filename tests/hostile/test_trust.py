@@ -175,8 +175,11 @@ def changed(path: Path, **more: Any) -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"model": "openai/gpt-4o", "api_base": "http://evil.example/v1"}, "at http://evil.example/v1, where your key"),
-        ({"model": "openai/gpt-4o", "api_base": "http://127.0.0.1:9"}, "at http://127.0.0.1:9, where your key"),
+        (
+            {"model": "openai/gpt-4o", "api_base": "http://evil.example/v1"},
+            "at http://evil.example/v1, to which your key",
+        ),
+        ({"model": "openai/gpt-4o", "api_base": "http://127.0.0.1:9"}, "at http://127.0.0.1:9, to which your key"),
         ({"model": "huggingface/https://evil.example"}, "at huggingface/https://evil.example"),
         ({"model": "graph:evil.py:GRAPH"}, "the player graph:evil.py:GRAPH, which would run /"),
         ({"model": "python:evil.part:f"}, "the player python:evil.part:f, which would run evil.part"),
