@@ -394,9 +394,10 @@ class PlayerSettings(TypedDict, total=False):
         Mapping[str, Players] | None,
         ByName(Any, is_for_all=False),
         Field(
-            description="The player of each role: offline/attentive (a scripted stand-in, the default), any LiteLLM "
-            "model, python:module:function or graph:file.py:name. Several judges judge one after the other; with "
-            "several models of the user, each scenario is played with each of them."
+            description="The player of each role: any LiteLLM model, python:module:function, graph:file.py:name or, by "
+            "default, a scripted stand-in: offline/attentive, or offline/placeholder in roles that it cannot play. "
+            "Several judges judge one after the other; with several models of the user, each scenario is played with "
+            "each of them."
         ),
         Flag("Models", "[ROLE=]MODEL", name="model"),
     ]

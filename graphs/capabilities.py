@@ -28,7 +28,7 @@ from .check import Check, conversation_to
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
-from .reporting.pivot import Pivot, default_tables, tabulate
+from .reporting.pivot import Pivot, default_tables, tabulate, without_column
 from .reporting.table import Chart, Facet, Outline, Table, charts_of, side_by_side
 
 
@@ -245,6 +245,9 @@ class WithFacets(Capability):
         return next((facet.name for facet in self.facets if facet.tells_length), None)
 
 
+_HIDDEN = "Scored, but without a column in the recipe's tables: {metrics}. 'dialoom show' and run.frame() have them."
+
+
 class WithReport(Capability):
     """A capability: tables or charts that pivots cannot express. They may compare several runs.
 
@@ -257,12 +260,17 @@ class WithReport(Capability):
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return the tables of one run, from its finished scenarios read one at a time.
 
-        By default, these are the tables of the recipe's `pivots`. Without pivots, they show each metric overall and by
-        each facet with few values.
+        By default, these are the tables of the recipe's `pivots`, with a note on metrics that none of them shows.
+        Without pivots, they show each metric overall and by each facet with few values.
         """
         known, judging = WithFacets.of(self), WithJudging.of(self)
         if self.pivots:
-            return tabulate(self.pivots, episodes, known.unit_facet, known.units)
+            scored: dict[str, None] = {}
+            tables = tabulate(self.pivots, _noting(episodes, scored), known.unit_facet, known.units)
+            hidden = without_column(self.pivots, scored)
+            if tables and hidden:
+                tables[0].notes.append(_HIDDEN.format(metrics=", ".join(hidden)))
+            return tables
         return default_tables(episodes, known.unit_facet, known.units, judging.check_metrics, judging.scales)
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
@@ -288,6 +296,13 @@ class WithReport(Capability):
                     chart = replace(chart, name=f"{chart.name}-{number}", title=f"{chart.title} ({label})")
                 drawn.append(chart)
         return drawn
+
+
+def _noting(episodes: Iterable[Episode], scored: dict[str, None]) -> Iterator[Episode]:
+    """Yield the scenarios, and add the metrics of their judgements to `scored`."""
+    for episode in episodes:
+        scored.update(dict.fromkeys(each.metric for each in episode.outcome.judgements))
+        yield episode
 
 
 class WithGate(Capability):

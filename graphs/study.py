@@ -352,7 +352,11 @@ _HIDDEN = frozenset({"text", "file", "folder", "content", "given"})
 
 def _problem(error: ValidationError, text: str, path: Path) -> DataError:
     """Return the first problem of a study's file as an error that states the line and the correct form."""
-    first = error.errors()[0]
+    problems = error.errors()
+    first = problems[0]
+    if first["type"] == "missing":  # an unknown key of the same table is named first, as it may be mistyped
+        beside = (each for each in problems if each["loc"][:-1] == first["loc"][:-1])
+        first = next((each for each in beside if each["type"] == "extra_forbidden"), first)
     loc = tuple(part for part in first["loc"] if not str(part).startswith("function-"))
     table, *keys = (str(part) for part in loc if not isinstance(part, int))
     where = f"[[{table}]]" if table in ("role", "judge", "check") else f"[{table}]"

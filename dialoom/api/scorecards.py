@@ -15,7 +15,7 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.outputs import file_name, make_folder
 from dialoom.roles.binding import OBJECT
-from dialoom.runs.configuration.config import DEFAULT_MODEL, config_diff
+from dialoom.runs.configuration.config import DEFAULT_MODEL, STAND_INS, config_diff
 from dialoom.runs.configuration.recipes import load_recipe, parsed_options
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
@@ -333,9 +333,9 @@ def _report_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> 
     """Report, before any paid call, the roles that a stand-in plays because no model was given."""
     casts = [cast for part in parts for cast in part.new.config.players]
     models = [(role, each.model) for cast in casts for role, each in cast.items()]
-    roles = list(dict.fromkeys(role for role, model in models if model == DEFAULT_MODEL))
-    if roles:
-        tell(Notice(f"{', '.join(roles)}: played by {DEFAULT_MODEL}, a scripted stand-in"))
+    for stand_in in STAND_INS:
+        if roles := list(dict.fromkeys(role for role, model in models if model == stand_in)):
+            tell(Notice(f"{', '.join(roles)}: played by {stand_in}, a scripted stand-in"))
 
 
 def _is_left(path: Path, retry_failed: bool) -> bool:

@@ -25,6 +25,7 @@ from dialoom.roles.binding import Bindings, rebind
 from dialoom.roles.gateway.gateway import changed_parameters, check_model, check_parameters
 from dialoom.roles.gateway.model_facts import missing_keys
 from dialoom.roles.role import check_understudies
+from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import (
@@ -37,7 +38,7 @@ from dialoom.runs.configuration.trust import (
     study_problem,
 )
 from dialoom.runs.engine import Engine, WorkList, in_thread
-from dialoom.runs.errors import RunError
+from dialoom.runs.errors import RunError, StoreError
 from dialoom.runs.gateway_setup import (
     CallPolicy,
     RunLimits,
@@ -50,7 +51,7 @@ from dialoom.runs.gateway_setup import (
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.preflight import ensure_fits
 from dialoom.runs.progress import Control, Ended, Event, Notice, Planned, Retrying, Started, StopRule
-from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
+from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunFile, RunStore, Work
 from dialoom.runs.workers.messages import take_leftovers
 from dialoom.settings import ModelLike, PathLike
 
@@ -89,6 +90,7 @@ async def new_run(
         is_played: Whether the run is played immediately, so that the providers' keys are required.
     """
     new = await asyncio.to_thread(lambda: resolve(recipe, is_played, **settings))
+    _check_same_study(Path(path), new.config)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config)
     if is_played and not new.policy.settings["replay_only"]:
@@ -109,6 +111,27 @@ async def new_run(
         report_unplayed(tell, settings, new.config.casts)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
+
+
+def _check_same_study(path: Path, config: RunConfig) -> None:
+    """Check that an existing run in place of a new one is not of another version of the study.
+
+    Raises:
+        StoreError: If it is; `planned` refuses every other existing file.
+    """
+    if config.study is None or not path.exists():
+        return
+    try:
+        with RunFile(path) as run:
+            known = run.config.study
+    except DialoomError:
+        return
+    if known is not None and known != config.study:
+        text = f"continue it with dialoom.resume({str(path)!r}), or give another path"
+        raise StoreError(
+            f"{path} exists and was made with another version of the study, which a continuation keeps",
+            advice=Advice("resume_or_new_path", text, {"path": path}),
+        )
 
 
 @contextlib.asynccontextmanager

@@ -108,10 +108,12 @@ def compact_run(path: Path) -> None:
 def write_report(found: Report, out: Path) -> None:
     """Write a report's files and print their names; without a library to draw them, charts are left out."""
     has_charts = not found.charts or can_draw()
+    had_files = out.is_dir() and any(out.iterdir())
+    markdown, page, *others = found.write(out, has_charts=has_charts)
+    say(f"{page}: open it in a browser")
     if not has_charts:
         say(f"no charts were drawn, because matplotlib is not installed: {HOW_TO_INSTALL}")
-    had_files = out.is_dir() and any(out.iterdir())
-    for written in found.write(out, has_charts=has_charts):
+    for written in (markdown, *others):
         say(str(written))
     if had_files:
         say(f"the earlier report in {out} is replaced")

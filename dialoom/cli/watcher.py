@@ -18,7 +18,7 @@ import structlog
 from dialoom.api.run import RunReader
 from dialoom.api.settings import CallSettings
 from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
-from dialoom.runs.configuration.config import DEFAULT_MODEL
+from dialoom.runs.configuration.config import STAND_INS
 from dialoom.runs.errors import Fault
 from dialoom.runs.progress import (
     Control,
@@ -162,11 +162,9 @@ class Watcher:
 
     def _planned(self, event: Planned) -> None:
         casts = event.config.players
-        if offline := [role for role in casts[0] if any(cast[role].model == DEFAULT_MODEL for cast in casts)]:
-            say(
-                f"{', '.join(offline)}: played by {DEFAULT_MODEL}, a scripted stand-in; "
-                "--model [ROLE=]MODEL names another"
-            )
+        for model in STAND_INS:
+            if offline := [role for role in event.config.played if any(cast[role].model == model for cast in casts)]:
+                say(f"{', '.join(offline)}: played by {model}, a scripted stand-in; --model [ROLE=]MODEL names another")
         trials, users = event.config.trials, len(casts)
         factors = [f"{users} user models"] * (users > 1) + [f"{trials} trials each"] * (trials > 1)
         each = f" ({', '.join([f'{event.scenarios // (trials * users):,} scenarios', *factors])})" if factors else ""

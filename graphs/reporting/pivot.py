@@ -226,6 +226,13 @@ def tabulate(
     return [table for each in filled if (table := each.table(units)).rows or keep_empty]
 
 
+def without_column(pivots: Iterable[Pivot], metrics: Iterable[str]) -> list[str]:
+    """Return the metrics that no column shows. A column whose title contains a metric's name shows that metric."""
+    columns = [column for pivot in pivots for column in pivot.columns]
+    shown, titles = {column.metric for column in columns}, "\n".join(column.title for column in columns)
+    return [each for each in metrics if each not in shown and not re.search(rf"\b{re.escape(each)}\b", titles)]
+
+
 class _Filled:
     """A pivot, with a tally for each cell of its table."""
 

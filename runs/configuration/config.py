@@ -10,11 +10,13 @@ from pydantic import Field
 from dialoom.graphs.outcome import USER, numbers_of
 from dialoom.inputs import Record
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import ATTENTIVE
+from dialoom.roles.binding import ATTENTIVE, PLACEHOLDER
 from dialoom.settings import FLAG, UserFault
 
 DEFAULT_MODEL = ATTENTIVE
 """The model of roles for which none is given; it needs no network and no key."""
+STAND_INS = (DEFAULT_MODEL, PLACEHOLDER)
+"""The models of roles for which none is given: the default, and the one of roles that the default cannot play."""
 
 
 class RunConfig(Record):

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -178,8 +179,9 @@ class Report:
         suffixes = {PANEL, *(name_in_file(each.name) for run in runs for each in run.judgement_sets())}
         selected = {found for name in names for found in _of_name(name, known, suffixes)}
         if unknown := [name for name in names if not _of_name(name, known, suffixes)]:
+            meant = "".join(f"; did you mean {each}?" for each in get_close_matches(unknown[0], known, 1))
             raise RunError(
-                f"tables must be among {', '.join(known) or 'none yet'}, got {unknown[0]!r}", setting="tables"
+                f"tables must be among {', '.join(known) or 'none yet'}, got {unknown[0]!r}{meant}", setting="tables"
             )
         return cls(
             "; ".join(_title(run, judging, where) for run in runs),

@@ -138,7 +138,10 @@ class Stepper(StepperView):
         here = next((place for place, point in enumerate(line) if point.id == self._head), len(line) - 1)
         after = len(line) - 1 - here
         if not 0 < count <= after:
-            raise SteppingError(f"{after} steps were played after this one on {self.branch}; forward goes no further")
+            more = await self.context.nodes_after(self.context.points()[self._head]) and "; 'next' plays a step"
+            raise SteppingError(
+                f"{after} steps were played after this one on {self.branch}; forward goes no further{more or ''}"
+            )
         return await self._stand(line[here + count])
 
     async def goto(self, checkpoint: str | int) -> Stop:

@@ -338,7 +338,7 @@ def test_table_keeps_its_name_after_a_second_judging(tmp_path: Path) -> None:
         "scores-panel",
     ]
     assert [table.name for table in run.report(tables=["scores-second"]).tables] == ["scores-second"]
-    with pytest.raises(DialoomError, match="tables must be among"):
+    with pytest.raises(DialoomError, match=r"tables must be among .*, got 'score'; did you mean scores-"):
         run.report(tables=["score"])
 
 

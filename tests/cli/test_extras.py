@@ -48,15 +48,16 @@ def test_missing_extra_is_found_before_anything_is_written(
     assert not (folder / "new").exists()
 
 
-def test_charts_that_cannot_be_drawn_are_announced_before_the_tables_are_written(made_once: MadeOnce) -> None:
+def test_charts_that_cannot_be_drawn_are_announced_between_the_page_and_the_other_files(made_once: MadeOnce) -> None:
     folder = made_once(_run)
     script = f"import sys\nsys.modules['matplotlib'] = None\n{COMMAND}"
     for line in ("describe run.db -o described", "report run.db -o reported"):
         with Started(folder, *line.split(), script=script) as command:
             said, complaint = command.communicate()
         assert command.returncode == 0, complaint
-        first, *written = said.splitlines()
-        assert first.startswith("no charts were drawn") and "pip install 'dialoom[plots]'" in first
+        page, notice, *written = said.splitlines()
+        assert page == f"{line.split()[-1]}/report.html: open it in a browser"
+        assert notice.startswith("no charts were drawn") and "pip install 'dialoom[plots]'" in notice
         assert written and all((folder / name).is_file() for name in written)
 
 

@@ -27,6 +27,11 @@ from tests.server import completion, error, serving
 LISTED = [name for section in SECTIONS.values() for name in section]
 
 
+def test_help_names_the_stand_ins_of_all_recipes(dialoom: Command) -> None:
+    told = " ".join(dialoom("run", "personalens", "--help").stdout.replace("│", " ").split())
+    assert "offline/attentive, or offline/placeholder in roles that it cannot play" in told
+
+
 def test_commands_are_listed_in_order_of_use(dialoom: Command) -> None:
     assert [*typer.main.get_command(build_app([])).list_commands(None)] == LISTED  # type: ignore[attr-defined]
     text = dialoom("--help", variables={"COLUMNS": "80"}).stdout

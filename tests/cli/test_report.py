@@ -309,6 +309,21 @@ def test_report_as_latex_is_escaped(dialoom: Command, tmp_path: Path) -> None:
     assert "leave out -o" in dialoom("report", "run.db", "--latex", "-o", "out", code=2).stderr
 
 
+def test_metrics_in_no_table_of_a_recipe_are_named(dialoom: Command, tmp_path: Path) -> None:
+    """A metric counts as shown by a column with its name in the title."""
+    two = 'checks = [Check("kind", lambda talk: True), Check("sorry", lambda talk: False), '
+    recipe = SUPPORT.replace("checks = [", two)
+    (tmp_path / "support.py").write_text(recipe)
+    dialoom("run", "support.py:RECIPE", "-o", "run.db")
+    told = "Scored, but without a column in the recipe's tables: "
+    assert f"{told}kind, sorry. 'dialoom show' and run.frame() have them." in dialoom("report", "run.db").stdout
+    recipe = recipe.replace("[count(), ", '[count("not sorry", of=lambda one: True), ')
+    (tmp_path / "support.py").write_text(recipe)
+    assert f"{told}kind. " in dialoom("report", "run.db").stdout
+    (tmp_path / "support.py").write_text(recipe.replace("not sorry", "kind, sorry"))
+    assert told not in dialoom("report", "run.db").stdout
+
+
 SUPPORT = """
 from dialoom.graphs import Check, DialogueRecipe, Scenario, Turns
 from dialoom.graphs.reporting import Pivot, count, score

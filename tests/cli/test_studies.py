@@ -121,6 +121,20 @@ def test_verdicts_of_turns_are_per_cent_everywhere(dialoom: Command, folder: Pat
     assert " | 100.0† [" in cells
 
 
+def test_the_roles_of_stand_ins_are_named_and_an_existing_run_of_another_study(dialoom: Command, folder: Path) -> None:
+    told = dialoom("run", "support.toml", "-o", "run.db").stdout
+    (folder / "noting.py").write_text("def reply(messages):\n    return 'Noted.'\n")
+    told += dialoom("run", "support.toml", "--model", "assistant=python:noting:reply", "-o", "other.db").stdout
+    parts = "user, assistant, judge", "user, judge"
+    lines = [f"{part}: played by offline/placeholder, a scripted stand-in; --model [ROLE=]MODEL" for part in parts]
+    assert [line.rsplit(" ", 2)[0] for line in told.splitlines() if "stand-in" in line] == lines
+    again = dialoom("run", "support.toml", "-o", "run.db", code=2).stderr
+    assert again.startswith("dialoom: run.db exists; continue with")
+    (folder / "support.toml").write_text(STUDY.replace("max_turns = 5", "max_turns = 6"))
+    again = dialoom("run", "support.toml", "-o", "run.db", code=2).stderr
+    assert "run.db exists and was made with another version of the study" in again
+
+
 @pytest.mark.usefixtures("folder")
 def test_hint_to_resume_names_the_given_concurrency(dialoom: Command) -> None:
     told = dialoom("run", "support.toml", "-o", "s.db", "--max-calls", 9, "--concurrency", 3, code=3)
@@ -207,6 +221,11 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
         ("pattern = ", "python = 'x' #", "support.toml:31: python = 'x' must have the form file.py:function"),
         ("pattern = ", "python = 'x.py:f' #", "python = 'x.py:f': [Errno 2] No such file or directory"),
         ('metric = "resolved"', "", "support.toml:20: [[judge]] needs 'metric'"),
+        (
+            'metric = "gave',
+            'metrik = "gave',
+            "support.toml:30: [[check]] has an unknown key 'metrik'; did you mean 'metr",
+        ),
         ('file = "people.csv"', "", 'support.toml:4: [people] needs file = "..." or rows = [...]'),
         ('file = "people.csv"', 'file = "peeple.csv"', "peeple.csv: there is no such file"),
         ('file = "people.csv"', 'rows = [{ name = "a" }, { name = "a" }]', "people:2: the same row as in 1; remove it"),
