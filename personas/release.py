@@ -166,7 +166,7 @@ class PersonaLensRelease:
             texts = value if isinstance(value, list) else [value]
             if not all(isinstance(text, str) for text in texts):
                 raise DataError(
-                    path, f"affinity {name!r} of {domain!r} is {value!r}; it must be a text or a list of texts"
+                    path, f"affinity {name!r} of {domain!r} is {value!r}; it must be a string or a list of strings"
                 )
             cleaned = [text.strip() for text in texts if text.strip() and not is_withheld(text)]
             withheld = sum(is_withheld(text) for text in texts)

@@ -115,7 +115,7 @@ def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
     if isinstance(row, str):
         row = {text: row}
     if not isinstance(row, Mapping):
-        raise DataError(place, f"a row must be a mapping or a text, got {type(row).__name__}", number)
+        raise DataError(place, f"a row must be a mapping or a string, got {type(row).__name__}", number)
     values = {str(name): _plain(value) for name, value in row.items()}
     return dict(well_formed_value(values))
 
@@ -335,7 +335,7 @@ def _rows(path: Path) -> _Rows:
         rows.append(_person(path, row, line))
         weights.append(_weight(path, row.get(_WEIGHT, "1"), line))
     if not any(weights):
-        raise DataError(path, "contains nobody with a weight above 0")
+        raise DataError(path, "contains no person with a weight above 0")
     if sum(weights) == float("inf"):
         raise DataError(path, "the sum of the weights is not finite; give smaller ones")
     return _Rows(rows, weights if has_weights else None)

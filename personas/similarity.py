@@ -76,7 +76,7 @@ class SentenceTransformerEmbedder:
         EmbedderError: If the library is not installed or the model cannot be loaded.
     """
 
-    meaning = "the threshold belongs to the model: 0.6 was set for paraphrase-MiniLM-L6-v2 by ALOE's authors"
+    meaning = "a threshold suits only one model: ALOE's authors chose 0.6 for paraphrase-MiniLM-L6-v2"
 
     def __init__(self, model: str) -> None:
         if importlib.util.find_spec("sentence_transformers") is None:
@@ -225,11 +225,11 @@ def _nearest(rows: NDArray[np.float32], vector: Vector, left_out: Sequence[int] 
 
 
 def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
-    """Return the lowest threshold, in hundredths, at which 95 % of a pool's own texts would pass one after another.
+    """Return the lowest threshold, in steps of 0.01, at which 95 % of a pool's texts would pass one after another.
 
-    It is computed from each text's similarity to its nearest predecessor. With this threshold, the pool stays about as
-    diverse as it is. For fewer than 20 texts the result is `None`, because there are too few similarities for an
-    estimate.
+    The threshold is computed from each text's similarity to its nearest predecessor. With this threshold, the pool
+    stays about as diverse as it is. For fewer than 20 texts the result is `None`, because there are too few
+    similarities for an estimate.
     """
     if len(vectors) < _FEWEST:
         return None

@@ -282,7 +282,7 @@ def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
 
 
 def is_named(player: ModelLike, model: str) -> bool:
-    """Return whether an object may be the one stored as `object:NAME`; `True` for models stored under other names."""
+    """Return whether an object may be the player stored as `object:NAME`; `True` for other stored models."""
     given, name = (player.player, player.name) if isinstance(player, Model) else (player, None)
     if isinstance(given, str) or not model.startswith(OBJECT):
         return True

@@ -14,7 +14,7 @@ class BindingError(RoleError):
 
 
 class ProviderError(RoleError):
-    """A model could not be reached, or refused the request: an error of the provider.
+    """An error of a provider: the model could not be reached, or it refused the request.
 
     Attributes:
         changes: The differences between the configured and the sent parameters, with reasons; `None` for none.
@@ -44,9 +44,9 @@ class Absence(IntEnum):
     UNKNOWN = 0
     """No evidence: the request timed out."""
     POSSIBLE = 1
-    """Something responded: the connection was lost, or a gateway had no server behind it (502, 503, 504)."""
+    """Weak evidence: the connection was lost, or a gateway reported that it has no server behind it (502, 503, 504)."""
     CERTAIN = 2
-    """No connection could be established."""
+    """Strong evidence: no connection could be established."""
 
 
 class UnansweredError(TransientProviderError):
@@ -95,7 +95,7 @@ class BudgetError(RoleError):
 
 
 class DrainedError(RoleError):
-    """A call was not sent or retried, because it would have had to wait while the run stopped.
+    """A call was not sent or retried, because it would have had to wait while the run was stopping.
 
     If the run is resumed, the call is sent.
     """
@@ -110,7 +110,7 @@ class CacheError(RoleError):
 
 
 class UnparsedReplyError(RoleError):
-    """Neither the first reply nor the second, for which the model was shown the error, could be parsed as the type.
+    """A reply that could not be parsed as its type, even when the model was asked again and shown the error.
 
     Attributes:
         reply: The last reply's text.

@@ -26,7 +26,7 @@ TRANSLATED: Mapping[str, tuple[tuple[type, ...], str]] = {
     "reasoning_effort": _TEXT,
     "seed": _WHOLE,
     "service_tier": _TEXT,
-    "stop": ((str, list), "a text or a list of texts"),
+    "stop": ((str, list), "a string or a list of strings"),
     "thinking": _MAPPING,
     "top_p": _NUMBER,
     "verbosity": _TEXT,

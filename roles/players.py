@@ -128,7 +128,7 @@ def made_graph(maker: GraphMaker, tools: list[Any], is_stateful: bool = False) -
     """Return the graph that a function makes for some tools.
 
     Raises:
-        PlayerError: If it returns something else, or a graph that is not as stateful as declared.
+        PlayerError: If it returns something else, or a graph that does not match the declaration as stateful or not.
     """
     graph: object = maker(tools)
     if not isinstance(graph, CompiledGraph):

@@ -31,14 +31,14 @@ _AT_ONCE = "before anything is played"
 _LOST = "a player that cannot be restored"
 
 AMONG_WORKERS = Refusal(
-    f"{_LOST}, with workers",
+    f"{_LOST}, in a run with workers",
     _AT_ONCE,
     "no other process has its state",
     "{setting}: {role} is played by {model}, whose state no other process can restore; play in one process, or give it "
     "snapshot() and restore(), or begin()",
 )
 ON_OTHER_MACHINES = Refusal(
-    "a graph with a checkpointer in a SQLite file, with workers of a Ray cluster",
+    "a graph whose checkpointer keeps its state in a SQLite file, in a run with workers of a Ray cluster",
     _AT_ONCE,
     "other machines do not have its file",
     "ray: {role} is played by {model}, whose checkpointer keeps its state in a file of this machine; play with workers "
@@ -58,9 +58,9 @@ WHEN_INTERRUPTED = Refusal(
     "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message is gone",
 )
 IN_REPLAY = Refusal(
-    "a stateful player that gives new replies in a replayed case of a person's second or later conversation",
+    "a stateful player that gives new replies when a case from a person's second or later conversation is replayed",
     _AT_ONCE,
-    "a case does not contain its state after the earlier conversations",
+    "a case does not contain the player's state after the earlier conversations",
     "live: {role!r} keeps state, this is the person's conversation {number}, and the case does not contain the state "
     "after the earlier ones",
 )
@@ -80,7 +80,7 @@ WITH_ITEMS = Refusal(
 )
 WITH_SNAPSHOT = Refusal(
     "an object whose `snapshot()` returns neither a JSON value nor bytes",
-    "at its first reply, because it has no state before",
+    "at its first reply, because no snapshot is taken before",
     "it could not be restored",
     "must return a JSON value or bytes from snapshot(): {error}",
 )
@@ -93,7 +93,7 @@ WITHOUT_PERSON = Refusal(
     "the person's id into it: config['configurable']['user_id']",
 )
 WITHOUT_SESSION = Refusal(
-    "a function or object without `session`, snapshots and `begin` that is declared stateful",
+    "a function or object that is declared stateful but has neither `session`, nor snapshots, nor `begin`",
     _AT_ONCE,
     "it could not distinguish conversations",
     "is declared stateful and cannot tell one conversation from another: give it a parameter `session`, or declare a "
@@ -107,7 +107,7 @@ WITH_SUBGRAPH = Refusal(
     "subgraph without a {kind}",
 )
 UNDECLARED = Refusal(
-    "a graph with a checkpointer or a store that is not declared stateful",
+    "a graph that has a checkpointer or a store but is not declared stateful",
     _AT_ONCE,
     "it would keep state that nothing restores",
     "is compiled with a {kind} ({type}), so it keeps state between calls: declare it stateful (setting `stateful`, or "
@@ -139,7 +139,7 @@ WITHOUT_CONVERSATION = Refusal(
     "it is not declared stateful",
 )
 SERVERS = Refusal(
-    "MCP servers with workers",
+    "tools of MCP servers, in a run with workers",
     _AT_ONCE,
     "a call must not be made twice",
     "{setting}: tools of MCP servers are called from one process only, so that no call is made twice; leave out "

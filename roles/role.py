@@ -287,7 +287,7 @@ class Cast:
         return other
 
     def played_by(self, role: str, prompt_id: str) -> Role:
-        """Return another role that plays a prompt in place of the prompt's own.
+        """Return another role that plays a prompt in place of the prompt's own role.
 
         Raises:
             BindingError: If the role has no model, or the prompt cannot be played.

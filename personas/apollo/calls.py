@@ -154,9 +154,9 @@ class CallError(ValueError):
 def canonical(call: Mapping[str, Any]) -> ToolCall:
     """Return the canonical form of a call, for execution and for comparison.
 
-    Names must be exact. An optional argument that is absent or null takes its default. Booleans may be true and false
-    or these words, integers may be 3, 3.0 or "3", and ids are text. Text is normalised (see `folded`). Values of a list
-    match even without spaces, hyphens and underscores. A day is YYYY-MM-DD, and `/` may replace `-`.
+    Names must be exact. An optional argument that is absent or null takes its default. Booleans may also be the words
+    "true" and "false", integers may be 3, 3.0 or "3", and ids are strings. Text is normalised (see `folded`). Listed
+    values match even if spaces, hyphens or underscores are missing. A day is YYYY-MM-DD, and `/` may replace `-`.
 
     Args:
         call: `name` and `arguments`, an object or its JSON text.
@@ -228,7 +228,7 @@ def _readers(tool: str) -> tuple[tuple[str, Mapping[Any, Value], Callable[[Any],
 
 
 def _reader(tool: Tool, parameter: Parameter) -> tuple[Mapping[Any, Value], Callable[[Any], Value]]:
-    """Return an argument's cache of parsed values and its parser.
+    """Return, for an argument, a cache of parsed values and the parser of all other values.
 
     Keys of the cache include the type, because True equals 1.
     """

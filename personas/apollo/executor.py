@@ -68,7 +68,7 @@ def _drawn(world: World, call: ToolCall) -> _Said:
 
 
 def _some_rows(call: ToolCall, draw: Draw) -> TableRows:
-    """Return rows of a tool that has no code. Their number is drawn or requested."""
+    """Return result rows for a tool that has no code. The call states their number, or it is drawn at random."""
     columns, count, _ = _columns(call.name)
     if isinstance(count, str):
         return columns.rows(draw, call.arguments, int(call.arguments[count]))
@@ -221,7 +221,7 @@ def _game_recommendation(world: World, call: ToolCall) -> _Said:
 
 
 def _search_products(world: World, call: ToolCall) -> _Said:
-    """Return products. The same products are found whatever order is requested.
+    """Return products in the requested order. The order does not affect which products are found.
 
     Orders by novelty and by match are random, because rows do not show these properties.
     """

@@ -144,9 +144,8 @@ class Columns:
     def _grouped(self, count: int) -> list[_Values | _Rule]:
         """Return the columns' rules.
 
-        Adjacent independent columns are joined to lists of tuples, which are drawn at once.
-
-        An element that is neither a rule nor a list holds texts that should not be repeated.
+        Adjacent independent columns are joined into lists of tuples, which are drawn at once. Elements of the
+        result that are neither rules nor lists hold texts that should not be repeated.
         """
         groups: list[_Values | _Rule] = []
         for rule in self._columns.values():

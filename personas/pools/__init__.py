@@ -161,7 +161,7 @@ def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
         for number, value in values_of(path, repairs):
             values = {"text": value} if isinstance(value, str) else value
             if not isinstance(values, dict) or not isinstance(values.get("text"), str):
-                raise DataError(path, f"{_shown(value)}; a line must be a text or an object with a 'text'", number)
+                raise DataError(path, f"{_shown(value)}; a line must be a string or an object with a 'text'", number)
             text = " ".join(values["text"].split())
             if not text:
                 repairs[EMPTY_TEXT] += 1

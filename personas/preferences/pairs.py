@@ -126,15 +126,15 @@ def read_models(path: Path, type_: type[Model], *, once: str = "") -> list[Model
 
 
 def text_of(path: Path, place: str, row: dict[str, Any], key: str, default: str | None = None) -> str:
-    """Return a text of a row.
+    """Return the string that a row has under a key, without surrounding spaces.
 
     Raises:
-        DataError: If the value is missing, empty or not a text; if there is a default, only if it is not a text.
+        DataError: If the value is not a string; if there is no default, also if it is missing or empty.
     """
     value = row.get(key, default)
     if not isinstance(value, str) or (default is None and not value.strip()):
         found = "missing" if key not in row else f"{value!r:.60}"
-        raise DataError(path, f"{place}: {key!r} is {found}; it must be a text")
+        raise DataError(path, f"{place}: {key!r} is {found}; it must be a string")
     return value.strip()
 
 

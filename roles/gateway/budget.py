@@ -14,7 +14,7 @@ from .calls import Completion
 from .limits import Pauses, Rate
 
 _ROUNDING = 1e-9
-"""Relative tolerance: costs are binary fractions, and three calls at $0.1 must fit into a budget of $0.3."""
+"""Relative tolerance: costs are floating-point numbers, and three calls at $0.1 must fit into a budget of $0.3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ address, the seconds since the call was sent, and the seconds that the provider 
 
 
 class Sharing(Protocol):
-    """State shared by the gateways of several processes: the budget, the rates, and the common calls."""
+    """State shared by the gateways of several processes: the budget, the rates, and the calls that scenarios share."""
 
     def account(self, budget: Budget) -> Account:
         """Return this gateway's share of the budget."""
@@ -148,7 +148,7 @@ class Sharing(Protocol):
         ...
 
     async def is_made(self, key: str) -> bool:
-        """Return whether a common call's reply is in this gateway's ledger; if not, this gateway must make the call.
+        """Return whether a common call's reply is in this gateway's ledger; otherwise, this gateway must make the call.
 
         If another process is making the call, wait for its reply.
 

@@ -40,7 +40,7 @@ class Replies(Protocol):
     """A store of replies shared between runs."""
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
-        """Return the cached reply to a request at a place, from this or another run; `None` if there is none."""
+        """Return the reply to a request that this or another run has cached; `None` if there is none."""
         ...
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
@@ -53,7 +53,7 @@ class ResponseCache:
 
     Only replies of models are cached. The replies of a user's own function or graph depend on code that may have
     changed, which cannot be detected. The offline models are part of dialoom, and their replies depend on the role and
-    the prompt as well as on the messages, so version, role and prompt are part of their cache keys.
+    the prompt as well as on the messages, so dialoom's version, the role and the prompt are part of their cache keys.
 
     Args:
         path: The file; created if it does not exist.
@@ -84,7 +84,7 @@ class ResponseCache:
         self._thread.shutdown()
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
-        """Return the cached reply to a request at a place, from this or another run; `None` if there is none.
+        """Return the reply to a request that this or another run has cached; `None` if there is none.
 
         Raises:
             CacheError: If the file cannot be read.
@@ -162,7 +162,7 @@ def _schema(reply_type: type[BaseModel]) -> dict[str, Any]:
 
 
 def is_kept(request: Request) -> bool:
-    """Return whether the reply to a request may be cached. Replies of the user's own code may not: it can change."""
+    """Return whether the reply to a request may be cached; replies of the user's own code may not, as it can change."""
     return not request.model.startswith(_OWN_CODE)
 
 
@@ -210,7 +210,8 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
         raise
     connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")
-    # After a power failure, the last entries may be missing and are requested again; the file stays consistent.
+    # After a power failure, the last entries may be missing, so that their calls are made again; the file stays
+    # consistent.
     connection.execute("PRAGMA synchronous = NORMAL")
 
 

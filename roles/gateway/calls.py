@@ -106,15 +106,15 @@ class CallPlace:
 
     Attributes:
         scenario: The scenario's id (or another thread's).
-        node: The graph's node.
+        node: The node of the graph that makes the call.
         step: The number of the superstep in LangGraph.
         ordinal: The call's number within that execution of the node, from 0.
         seed: The sampling seed, derived from the run's seed and this place, so that equal places get equal seeds.
         ask: The number of the request for this reply: 1, or 2 after a reply that does not parse. After the recipe has
             rejected a reply that parses, 3 and 4, and so on.
         sample: A number that distinguishes branches and repeated samples of the same call.
-        is_common: Whether the call belongs to no scenario: equal requests share one reply, and the seed is derived from
-            the request.
+        is_common: Whether the call belongs to no scenario (a common call): equal requests share one reply, and the seed
+            is derived from the request.
         session: The player's session, without its turn; not part of the call's identity.
     """
 

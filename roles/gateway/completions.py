@@ -163,7 +163,7 @@ def _count(holder: Any, name: str) -> int | None:
 
 
 def _text(value: object) -> str | None:
-    """Return a text, or the joined texts of a list of parts; `None` for any other value."""
+    """Return a string unchanged, or the joined texts of a list of parts; `None` for any other value."""
     if isinstance(value, list):
         return "".join(str(part.get("text", "")) for part in value if isinstance(part, dict))
     return value if isinstance(value, str) else None

@@ -78,7 +78,7 @@ class Exchange:
             raise self._refuse(refused)
         if response.status_code >= 400 and (compression := _compression(response)):
             await response.aclose()
-            message = f"its text is compressed ({compression}), which was not requested, so it was not read"
+            message = f"the error's text is compressed ({compression}), which was not requested, so it was not read"
             return httpx.Response(response.status_code, json={"error": {"message": message}}, request=request)
         response.stream = _Checked(response.stream, self)
         return response
@@ -98,7 +98,8 @@ class Exchange:
             compression = _compression(response)
             if response.status_code >= 400 or not compression:
                 return None
-            return f"the response is compressed ({compression}), which was not requested: disable that at the server"
+            why = f"the response is compressed ({compression}), which was not requested"
+            return f"{why}: disable compression at the server"
         here = request.url
         try:
             there = here.join(response.headers["location"])

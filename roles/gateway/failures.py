@@ -72,7 +72,7 @@ def window_advice(text: str, request: Request | None) -> str:
 
 
 def too_long(needed: str | None, reads: str | None, request: Request | None) -> str:
-    """Return a description of the problem, with the lengths of window and request as far as known, and advice."""
+    """Return a message about a request that is too long: the known lengths of window and request, and advice."""
     lengths = [needed] if needed else []
     lengths += [f"its context window is {reads}"] if reads else []
     length = f" ({'; '.join(lengths)})" if lengths else ""

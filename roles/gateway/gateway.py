@@ -201,9 +201,10 @@ class Gateway:
             raise
 
     async def _run_tool(self, run: ToolRun, key: str, request: Request, place: CallPlace) -> Completion:
-        """Return the recorded result of a tool call, or execute it; a second time only if a repetition has no effect.
+        """Return the recorded result of a tool call, or execute the call.
 
-        A tool call needs no slot in a limit and no budget, is attempted once, and is not shared between runs.
+        A call that was interrupted is executed again only if a repetition has no additional effect. A tool call needs
+        no slot in a limit and no budget, is attempted once, and is not shared between runs.
         """
         if self._limits.replay_only:
             return await self._replayed(key, request, place)
@@ -275,7 +276,7 @@ class Gateway:
         return completion
 
     async def _made_once(self, key: str, request: Request, place: CallPlace) -> Completion:
-        """Make a common call for all callers in this process; if another process has made it, return that reply."""
+        """Make a common call once for this process, or return the reply if another process has made the call."""
         sharing = self._sharing
         if sharing is None or await sharing.is_made(key):
             return await self._complete(key, request, place)

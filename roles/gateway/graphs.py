@@ -249,7 +249,7 @@ class GraphPlayer:
         return state | {"values": _values(snapshot.values)}
 
     async def _new_thread(self, threads: Threads, session: Session) -> dict[str, str]:
-        """Return the place of a new thread: the conversation's id, with a number if an earlier attempt used it."""
+        """Return the id of a new thread: the conversation's id, with a number if an earlier attempt used that id."""
         number, thread = 1, session.conversation
         while thread in self._threads or await threads.has(thread):
             number += 1
@@ -306,10 +306,10 @@ class Threads:
         return await self.tuple({"thread_id": thread, "checkpoint_ns": ""}) is not None
 
     async def restored(self, state: Mapping[str, Any]) -> dict[str, str]:
-        """Return the place of the checkpoint of a stored state; a checkpoint that is missing is restored first.
+        """Return the ids of a stored state's thread and checkpoint. A missing checkpoint is restored first.
 
         Raises:
-            PlayerError: If it is missing and its content was not stored.
+            PlayerError: If the checkpoint is missing and its content was not stored.
         """
         place = {"thread_id": state["thread"], "checkpoint_ns": "", "checkpoint_id": state["checkpoint"]}
         if await self.tuple(place) is None:
@@ -342,7 +342,7 @@ class Threads:
         return state
 
     async def tuple(self, place: Mapping[str, str]) -> Any:
-        """Return the checkpoint at a place with its metadata; `None` if there is none."""
+        """Return the checkpoint that has these ids, with its metadata; `None` if there is none."""
         return await self._do("get_tuple", {"configurable": dict(place)})
 
     async def _do(self, method: str, *given: Any) -> Any:
@@ -399,7 +399,7 @@ def _plain(value: Any) -> Any:
 
 
 class Namespaces:
-    """The namespaces seen in a store; each is examined once, because a store has namespaces for each person."""
+    """The namespaces seen in a store; each is examined once, because there may be many: some for each person."""
 
     def __init__(self) -> None:
         self._of_people: dict[str, list[tuple[str, ...]]] = {}

@@ -35,7 +35,7 @@ from .secrets import guard
 
 
 def load_env_file(path: Path) -> list[str]:
-    """Set the file's variables in the environment, except those already set.
+    """Set the variables of a file in the environment, except those already set.
 
     From then on, every value is treated as a secret, whatever its name, and is not shown in messages.
 
@@ -343,7 +343,7 @@ def _of_openai(address: str, model: str, key: str | None) -> Iterator[ServedWind
 
 
 def _of_ollama(address: str, model: str, given: Any) -> Iterator[ServedWindow]:
-    """Yield Ollama's windows, most reliable first: the configured, the loaded, the model file's, the maximum."""
+    """Yield a model's windows in Ollama, most reliable first: configured, loaded, in the model file, maximum."""
     if _is_size(given):
         yield ServedWindow(given)
     loaded = _got(f"{address}/api/ps").get("models")

@@ -49,8 +49,8 @@ def completion_of(reply: object, player: str, is_offered: bool) -> Completion:
         is_offered: Whether tools were offered. Otherwise tool calls are dropped.
 
     Raises:
-        PlayerError: If it is not a reply; the message describes it.
-        PermanentProviderError: If it is too long.
+        PlayerError: If the value is not a reply; the message describes the value.
+        PermanentProviderError: If the reply is too long.
     """
     message = _as_message(reply)
     text = (message.get("content") or "") if message.keys() & {"content", "tool_calls"} else None
@@ -86,7 +86,7 @@ def _as_message(reply: object) -> Mapping[str, Any]:
 def _no_reply(reply: object) -> PlayerError:
     what = "None" if reply is None else f"{type(reply).__name__} {shown(reply):.60}"
     return PlayerError(
-        f"returned {what}; it must return a text, a dictionary with 'content' and optionally 'tool_calls', or an "
+        f"returned {what}; it must return a string, a dictionary with 'content' and optionally 'tool_calls', or an "
         "AIMessage"
     )
 
@@ -281,7 +281,7 @@ def _joined(pieces: Sequence[Any]) -> object:
     if all(isinstance(piece, AIMessageChunk) for piece in pieces):
         return pieces[0] + list(pieces[1:])
     kinds = ", ".join(sorted({type(piece).__name__ for piece in pieces}))
-    raise PlayerError(f"yielded {len(pieces)} pieces ({kinds}); it must yield only texts or only AIMessageChunks")
+    raise PlayerError(f"yielded {len(pieces)} pieces ({kinds}); it must yield only strings or only AIMessageChunks")
 
 
 async def _in_thread(function: Callable[[], object]) -> object:

@@ -60,7 +60,7 @@ class Attempts:
         self.last_error: ProviderError | None = None
 
     def loop(self) -> AsyncRetrying:
-        """Return the loop over the attempts, with the pauses between them.
+        """Return a loop that makes the attempts, with pauses between them.
 
         The loop raises the last attempt's error, or a `DrainedError` if the run is stopping and another attempt would
         have to wait.

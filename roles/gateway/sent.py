@@ -1,4 +1,4 @@
-"""The sampling parameters of requests: which values are sent for configured ones, by the model's family and LiteLLM."""
+"""The sampling parameters of requests: the values sent, by the model's family and LiteLLM, for the configured ones."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _holds(made: Mapping[str, Any], name: str, value: Any) -> bool:
 def _is_level(model: str, effort: str, made: Mapping[str, Any], part: Callable[[str, str], object]) -> bool:
     """Return whether LiteLLM's translation of an effort means this effort: a number of tokens, or no thinking.
 
-    It does not if it names another effort, or if another effort has the same translation.
+    A translation does not mean the effort if it names another effort, or if another effort has the same translation.
     """
     if not made:  # these models reason only on request
         return effort == "none" and (family := family_of(model)) is not None and not family.by_default

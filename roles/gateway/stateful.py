@@ -57,7 +57,7 @@ def marks(request: Request) -> list[bytes]:
 
 
 def _ends(request: Request) -> list[tuple[bytes, int]]:
-    """Return the same marks, each with the index of the message: one of the player's, or a tool's output.
+    """Return the marks, each with the index of its last message: one of the player's, or a tool's output.
 
     A tool's output may end a reply, because a player that runs its tools itself may add no text after it.
     """
@@ -338,7 +338,7 @@ class LivePlayer:
         return ReplyWithState(reply, pack(request, None), lambda state: self._keep(part, state.mark))
 
     def _keep(self, part: str, mark: bytes | None) -> None:
-        """Note a player's current state by its mark: `None` if it is unknown, empty bytes at the beginning."""
+        """Store the mark of a player's current state: `None` if it is unknown, empty bytes before the first reply."""
         if mark == b"":
             self._live.pop(part, None)
         else:
@@ -384,7 +384,7 @@ class Locks:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def of(self, name: str) -> asyncio.Lock:
-        """Return the lock of a name."""
+        """Return the lock with a given name."""
         return self._locks.setdefault(name, asyncio.Lock())
 
 

@@ -284,7 +284,7 @@ _COMES_TO_MIND, _MANNER_MISSED = 1 / 6, 0.82
 
 
 class _Known(NamedTuple):
-    """The material for an answer: the last message's statement, whether it is repeated, earlier ones, and manners."""
+    """The material for an answer: the last statement, whether it is a repetition, earlier statements, and manners."""
 
     now: Statement | None
     again: bool

@@ -66,7 +66,7 @@ GRAVE = frozenset(("hardship", "dislike"))
 
 @lru_cache(maxsize=4096)
 def manners_of(trait: str) -> tuple[str, ...]:
-    """Return the manners mentioned in a sentence about a character, in order; a denied manner becomes its opposite."""
+    """Return the manners that a sentence about a person mentions, in order; a denied manner becomes its opposite."""
     named: list[tuple[int, str]] = []
     for name, found in _found("called", trait):
         denied = pattern("denied").search(found.string[: found.start()])
@@ -99,7 +99,7 @@ class Voice:
         self._draws = draws
 
     def of(self, bank: Iterable[str], slots: Mapping[str, str] | None = None) -> str:
-        """Return an unused remark from the bank with values for all its slots; an empty text if there is none."""
+        """Return an unused remark from a bank, filled with values for all its slots; empty if there is none."""
         for template in self._draws.shuffled(tuple(bank)):
             head = _bare(re.split(r"[{<\[]", template)[0])
             if len(head.split()) >= 3 and head in self._earlier:
@@ -233,7 +233,7 @@ def _turned(text: str, pronoun: str) -> str:
 
 
 def _second_verb(word: str, after: str, before: list[str]) -> str | None:
-    """Return a second verb in the first person; `None` if it may be a noun, as in `crosswords and walks`."""
+    """Return a sentence's second verb in the first person; `None` if it may be a noun, as in `crosswords and walks`."""
     sure = after in listed("determiners") or before[-1] in listed("adverbs") or before[0].isdigit()
     if sure or word not in listed("nounish_thirds"):
         return _first_person(word, word)
@@ -358,7 +358,7 @@ def _inside(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def subject_of(text: str) -> str:
-    """Return a text's subject: the first whose pattern matches, else the one with the most words in common."""
+    """Return a text's subject: the first whose pattern matches, else the one that shares most words with the text."""
     for name, entry in SUBJECTS.table.items():
         if "patterns" in entry and beginnings(tuple(entry["patterns"])).search(text):
             return name

@@ -3,7 +3,7 @@
 The writer writes what the scripted source would write, derived from the request. It answers in the form that the
 instruction asks for, which it recognizes by the form's first key. Some answers are faulty on purpose: one profile in
 six hints at a preference; one answer in twelve has stories that show no preference; of twelve sessions, one makes a
-wrong call, one states another value, and in one the assistant states the preference; one query in eight names a value.
+wrong call, one states a wrong value, and in one the assistant states the preference; one query in eight names a value.
 As `attentive`, the writer corrects a reported fault; as `generic`, it never does. The checker parses sessions with the
 scripted source's own reader, and recognizes the stories without a preference. The solver knows nothing of the history.
 """
@@ -322,7 +322,7 @@ def check(request: MarkedRequest, _draws: Draws) -> str:
 
 @understudy("apollo_write", "solver")
 def solve(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with the first value of everything."""
+    """Answer with the first possible value of each facet."""
     first = {part.attributes["name"]: re.search(r"It can be (.*?): ", part.body) for part in request.parts("part")}
     return json.dumps({"facets": [{"facet": name, "value": found and found[1]} for name, found in first.items()]})
 
@@ -394,7 +394,7 @@ def _lasting(request: MarkedRequest) -> list[tuple[str, str]]:
 
 
 def _fault(request: MarkedRequest, among: int, *named: tuple[str, str]) -> int | None:
-    """Return the number of the scripted fault to make, if any."""
+    """Return a number below `among`, which selects a scripted fault or none; `None` if a fault must be repaired."""
     return None if request.is_repair else Draws("fault", *named, *_lasting(request)).number(0, among - 1)
 
 

@@ -73,7 +73,7 @@ def write_texts(request: MarkedRequest, _draws: Draws) -> str:
 
 
 class _Fact(NamedTuple):
-    """A sentence with the marks that it gives the person, excludes and requires."""
+    """A sentence, the marks that it gives the person, and those that it excludes or requires."""
 
     text: str
     gives: set[str]
@@ -123,7 +123,7 @@ class _Person:
         if dash:
             number = self.draws.number(int(low), int(high))
             return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
-        # No word is used twice for a person: equal months or towns would look like a pattern.
+        # No word is used twice for a person: repeated months or towns would look like a pattern.
         word: str = self.draws.pick([word for word in _LIVES.get(f"words.{slot}") if word not in self.used])
         self.used.add(word)
         return word
@@ -186,7 +186,7 @@ def _ruled_out(demographics: Mapping[str, str]) -> list[Mapping[str, Any]]:
 
 
 def _interests(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    """Return at least three of the domains, and others with probability 0.72."""
+    """Return three random domains, and each other domain with probability 0.72."""
     names = [_name(part) for part in request.parts("domain")]
     first = draws.shuffled(names)[:3]
     return {"domains": [name for name in names if name in first or draws.chance(0.72)]}
@@ -286,7 +286,7 @@ def _foreign(request: MarkedRequest) -> list[str]:
 
 
 def _fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:
-    """Return the number of the scripted fault to make, if any."""
+    """Return a number below `among`, which selects a scripted fault or none; `None` if a fault must be repaired."""
     return None if request.is_repair else draws.fork("fault").number(0, among - 1)
 
 

@@ -1,6 +1,6 @@
 """The assistants of a PersonaLens dialogue.
 
-The attentive one:
+The attentive assistant:
 
 * takes the matter and the kind of task from the user's lines;
 * quotes, on a new matter, what the summaries say about it: at most two sentences that describe a habit and mention the
@@ -11,8 +11,8 @@ The attentive one:
 * mentions the day or the country, if they are given;
 * closes without a question once the user has taken leave, with a summary of what was done.
 
-The generic one knows nothing of the person: it speaks in general terms, stays with the first matter about one time in
-three, and acts on a matter one time in two.
+The generic assistant knows nothing about the person: it speaks in general terms, stays with the first matter about one
+time in three, and acts on a matter one time in two.
 
 Neither states a fact that is not in the request: no price, no name of a place, no time.
 """

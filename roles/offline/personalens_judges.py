@@ -1,12 +1,12 @@
 """The judges of a PersonaLens dialogue: four metrics by fixed rules, each with an explanation; and a reviewer of users.
 
 * personalization, 1 to 4: counts the preferences relevant to the task that the assistant names before the user does
-  (anticipated), after (taken up), or not at all. 4: at least two, and at least half of them, are anticipated, and the
-  moment is suited or three quarters are anticipated; 3: three in ten are anticipated, or two are used, none is passed
-  over and the moment is suited; 2: something is anticipated or taken up, or no preference is relevant; 1: none is used,
-  or only one of more than three. One point is deducted if the user corrects the assistant, or if more preferences were
-  passed over than used. The moment is suited if a reply names a detail of the situation or the person that the user has
-  not named.
+  (anticipated), after the user does (taken up), or not at all (passed over). 4: at least two, and at least half of
+  them, are anticipated, and a reply suits the moment or three quarters are anticipated; 3: three in ten are
+  anticipated, or two are used, none is passed over and a reply suits the moment; 2: something is anticipated or taken
+  up, or no preference is relevant; 1: none is used, or only one of more than three. One point is deducted if the user
+  corrects the assistant, or if more preferences were passed over than used. A reply suits the moment if it names a
+  detail of the situation or the person that the user has not named.
 * task_completion, true or false: each matter that the user has raised got a reply that does or proposes something, and
   the user did not give up on any of them.
 * naturalness, 1 to 5: stock phrases, repeated sentences and stiff or overlong lines cost points.
@@ -160,7 +160,7 @@ def _by_matter(request: MarkedRequest) -> dict[str, list[SpokenLine]]:
 def _completion(request: MarkedRequest, crude: bool) -> tuple[bool, str]:
     replies = request.said_by("assistant")
     if not replies:
-        return False, "The assistant never replied, so nothing of the goal was reached."
+        return False, "The assistant never replied, so no part of the goal was achieved."
     results = {name: _results(lines, domain_named(name)) for name, lines in _by_matter(request).items()}
     found = [text for texts in results.values() for text in texts]
     if not found or (crude and len(found) * 3 < len(replies)):

@@ -336,7 +336,7 @@ class _Plan:
         return None
 
     def _go_on(self, now: _Step, reply: str) -> _Move:
-        """Move on to the next matter, or end."""
+        """Return the move that starts the next matter or ends the conversation."""
         offered = offers(reply)
         good = now.handled and len(now.passed_over()) <= len(now.honoured)
         reaction = ("accept" if offered else "fits") if good else "partly" if now.handled else "gives_up"

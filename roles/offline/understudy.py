@@ -333,7 +333,7 @@ def quoted(text: str, most: int = 14) -> str:
 
 @dataclass(frozen=True)
 class ToolTurn:
-    """An understudy's reply to a request with tools: text, and tool calls as pairs of name and arguments' JSON."""
+    """An understudy's reply to a request with tools: text, and tool calls as pairs of a name and JSON arguments."""
 
     words: str = ""
     calls: tuple[tuple[str, str], ...] = ()
@@ -367,7 +367,7 @@ class SilentUnderstudyError(UnderstudyError):
     def __init__(self, role: str, unsaid: Sequence[str]) -> None:
         """Set the message: the role, and the banks that had no text, with their files."""
         found = "; ".join(dict.fromkeys(unsaid)) or "it returned an empty text"
-        super().__init__(f"the understudy of the role {role!r} found no words: {found}")
+        super().__init__(f"the understudy of the role {role!r} found no text: {found}")
 
 
 _registered: dict[tuple[str, str, frozenset[str]], Understudy] = {}

@@ -370,21 +370,21 @@ class Unshown(ValueError):
 
 
 BAD: Mapping[str, tuple[Any, str]] = {
-    "None": (returning(None), "mine returned None; it must return a text, a dictionary with 'content'"),
+    "None": (returning(None), "mine returned None; it must return a string, a dictionary with 'content'"),
     "yields pieces of several kinds": (
         named(mixed),
-        "mine yielded 2 pieces (dict, str); it must yield only texts or only AIMessageChunks",
+        "mine yielded 2 pieces (dict, str); it must yield only strings or only AIMessageChunks",
     ),
     "yields nothing": (
         named(silent),
         "mine gave no usable reply to 'personalens/assistant' in two attempts (the answer is empty)",
     ),
     "wrong type": (returning(HumanMessage("Hm.")), "mine returned HumanMessage HumanMessage(content='Hm.'"),
-    "wrong key": (returning({"reply": "Hm."}), "mine returned dict {'reply': 'Hm.'}; it must return a text"),
-    "wrong content": (returning({"content": 3}), "mine returned dict {'content': 3}; it must return a text"),
+    "wrong key": (returning({"reply": "Hm."}), "mine returned dict {'reply': 'Hm.'}; it must return a string"),
+    "wrong content": (returning({"content": 3}), "mine returned dict {'content': 3}; it must return a string"),
     "cannot be shown": (
         returning({"content": Unshown()}),
-        "mine returned dict <dict that cannot be shown>; it must return a text",
+        "mine returned dict <dict that cannot be shown>; it must return a string",
     ),
     "calls that cannot be read": (
         returning({"content": "Hm.", "tool_calls": [{"name": "search", "arguments": {"query": Unshown()}}]}),

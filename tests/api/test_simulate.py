@@ -124,7 +124,7 @@ async def other_user(_messages: list[Any]) -> str:
         ({"people": "Ada"}, "people must be a list of rows, a data frame or a file as a pathlib.Path, got str"),
         ({"judges": ["resolved"]}, "judges must be dialoom.Judge objects, got 'resolved'"),
         ({"checks": ["AB-"]}, "checks must be functions or dialoom.Check objects, got 'AB-'"),
-        ({"tasks": [7]}, "tasks:1: a row must be a mapping or a text, got int"),
+        ({"tasks": [7]}, "tasks:1: a row must be a mapping or a string, got int"),
         ({"people": [PEOPLE[0], PEOPLE[0]]}, "people:2: the same row as in 1; remove it"),
         ({"max_turns": 0}, "max_turns: Input should be greater than or equal to 1, got 0"),
     ],

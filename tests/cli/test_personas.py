@@ -230,7 +230,7 @@ def test_pool_file_of_a_release_is_imported(dialoom: Command, tmp_path: Path) ->
     (tmp_path / "profile.jsonl").write_text('"She rows."\n{"name": "x"}\n')
     broken = dialoom("personas", "import", "profile.jsonl", "-o", "other.jsonl", code=2)
     assert (
-        "profile.jsonl:2: holds an object with 'name'; a line must be a text or an object with a 'text'"
+        "profile.jsonl:2: holds an object with 'name'; a line must be a string or an object with a 'text'"
         in broken.stderr
     )
 

@@ -167,13 +167,13 @@ def test_idle_lookup_is_refused() -> None:
     idle = replace(
         request, preference=replace(request.preference, values={**request.preference.values, "joined": flipped})
     )
-    assert str(refusal(idle, idle.gold())).startswith(f"idle lookup: whatever {gold.calls[1].name} says")
+    assert str(refusal(idle, idle.gold())).startswith(f"idle lookup: no other result of {gold.calls[1].name} ")
 
 
 def test_idle_facet_is_refused() -> None:
     values = {"wait_limit": 15, "ride_type": "comfort"}
     refusals = _refusals(asked("commute-bus", values, destination=place.name) for place in PLACES)
-    assert "idle facet: no other wait_limit changes the calls" in refusals
+    assert "idle facet: no other value of wait_limit changes the calls" in refusals
 
 
 def test_close_number_is_refused() -> None:
@@ -183,7 +183,7 @@ def test_close_number_is_refused() -> None:
         for place in PLACES
         for start in ("home", "work")
     )
-    assert "close number: what was looked up is 1.0 off a limit, which should be 2 or more" in refusals
+    assert "close number: a looked-up number is 1.0 from a limit; it must be at least 2 from it" in refusals
 
 
 def test_guessable_value_is_refused() -> None:

@@ -122,9 +122,9 @@ def test_any_token_counter_can_be_used() -> None:
     [
         ({"length": 90_000}, r"length 90,000: the history of pair u01-.* comes to 1\d,\d{3} tokens with \d\d of \d\d "),
         ({"length": 300}, r"length 300: the history of pair u01-.* comes to \d{3,} tokens with 0 of "),
-        ({"sessions": 500}, r"sessions 500: pair u01-.* has 1 that state preferences and \d\d unrelated ones"),
-        ({"sessions": 10, "place": 11}, r"place 11: give one from 1 to 10"),
-        ({"sessions": 10, "place": 2, "evolving": True}, r"place 2: .* none if preferences evolve"),
+        ({"sessions": 500}, r"sessions 500: give from 1 to \d\d sessions for pair u01-"),
+        ({"sessions": 10, "place": 11}, r"place 11: give a place from 1 to 10"),
+        ({"sessions": 10, "place": 2, "evolving": True}, r"place 2: .* leave it out if preferences evolve"),
         ({}, r"either a length or a number of sessions"),
     ],
 )

@@ -211,7 +211,7 @@ def test_second_match_is_refused() -> None:
         gold = moved.request(WORLD, user).gold()
         if gold.picked_from is not None and gold.picked_from[1] == 2:
             answer = refused(moved.model_copy(update={"gold": gold.calls}))
-            assert re.fullmatch(r"pick: 2 of \d rows match, which should be one of 3 or more", answer), facet
+            assert re.fullmatch(r"pick: 2 of \d rows match; exactly one of at least 3 must match", answer), facet
             return
     pytest.fail("no day has two matches")
 
@@ -222,7 +222,7 @@ def test_idle_lookup_is_refused() -> None:
     values = {**pair.values, "joined": "both" if pair.values["joined"] == "either" else "either"}
     other = pair.model_copy(update={"values": values})
     calls = other.request(WORLD, user).gold().calls
-    assert refused(other.model_copy(update={"gold": calls})).startswith("idle lookup: whatever get_")
+    assert refused(other.model_copy(update={"gold": calls})).startswith("idle lookup: no other result of get_")
 
 
 def turned(session: ApolloSession, change: Callable[[dict[str, Any]], None]) -> ApolloSession:

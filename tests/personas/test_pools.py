@@ -88,7 +88,7 @@ def test_other_encodings_and_untidy_texts_are_repaired_and_counted(tmp_path: Pat
         ('"fine"\n{"text": "cut o', "pool.jsonl:2: not JSON: Unterminated string"),
         ("She has no quotes.", "pool.jsonl:1: not JSON"),
         ('"fine" and more', "pool.jsonl:1: not JSON: Expecting value at column 8 ('and more')"),
-        ("17", "pool.jsonl:1: holds int 17; a line must be a text or an object with a 'text'"),
+        ("17", "pool.jsonl:1: holds int 17; a line must be a string or an object with a 'text'"),
         ('["one", "two"]', "pool.jsonl:1: holds list"),
         ('{"profile": "x"}', "pool.jsonl:1: holds an object with 'profile'"),
         ('{"text": "x", "round": -1}', "pool.jsonl:1: 'round' is -1"),

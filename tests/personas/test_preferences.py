@@ -65,7 +65,7 @@ def _talk(**changes: Any) -> Callable[[list[dict[str, Any]]], Any]:
 @pytest.mark.parametrize(
     ("file", "change", "told"),
     [
-        ("explicit", _without("preference"), "row 1: 'preference' is missing; it must be a text"),
+        ("explicit", _without("preference"), "row 1: 'preference' is missing; it must be a string"),
         ("explicit", lambda found: [found[0], {**found[1], "question": "  "}], "row 1: 'question' is '  '"),
         ("explicit", lambda found: [found[0], 7], "row 1 is 7; each row must be an object"),
         ("explicit", lambda found: found[:1], "has 2 rows where the topic's other file has 1"),
@@ -74,7 +74,7 @@ def _talk(**changes: Any) -> Callable[[list[dict[str, Any]]], Any]:
             _without("conversation"),
             "row 1: 'conversation' is None; it must be an object for the form choice",
         ),
-        ("choice", _talk(user_selection=None), "row 1: 'user_selection' is None; it must be a text"),
+        ("choice", _talk(user_selection=None), "row 1: 'user_selection' is None; it must be a string"),
         ("persona", _talk(**{"3": "what"}), "row 1: 'conversation' has no turn '3'; turns count from '0'"),
         ("persona", _talk(**{"2": {"user": "A"}}), "row 1, turn 2: 'assistant' is missing"),
         (

@@ -72,7 +72,7 @@ def test_a_cell_may_hold_lines_and_a_row_may_be_a_text(tmp_path: Path) -> None:
         ("a.csv", b"", "a.csv:1: the first line must name the columns, got an empty line"),
         ("a.csv", b"name\nAd\xe4\n", "a.csv:2: not UTF-8: byte 0xe4; save it as UTF-8"),
         ("a.csv", b'name\n"Ada\n', "a.csv:2: a quote is opened in this row and never closed"),
-        ("a.jsonl", b'{"name": "Ada"}\n[1]\n', "a.jsonl:2: a row must be a mapping or a text, got list"),
+        ("a.jsonl", b'{"name": "Ada"}\n[1]\n', "a.jsonl:2: a row must be a mapping or a string, got list"),
         ("a.jsonl", b'{"name": "Ada"}\n{name}\n', "a.jsonl:2: not JSON"),
         ("a.json", b'{"name": "Ada"}', "a.json: the file must contain a list of rows, got dict"),
         ("a.parquet", b"PAR1", "a.parquet: not a readable Parquet file"),

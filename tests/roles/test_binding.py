@@ -174,7 +174,7 @@ def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
         ({"params": {"judge": {"top_p": "hot"}}}, "judge.top_p 'hot' is not a number"),
         ({"params": {"judge": {"top_p": float("nan")}}}, "judge.top_p nan is not a number"),
         ({"params": {"judge": {"seed": True}}}, "judge.seed True is not a whole number"),
-        ({"params": {"judge": {"stop": None}}}, "judge.stop None is not a text or a list of texts"),
+        ({"params": {"judge": {"stop": None}}}, "judge.stop None is not a string or a list of strings"),
         ({"params": {"top_p": 0.9}}, "params: unknown role 'top_p'"),
         ({"params": {"judge": 0.9}}, "params: judge has 0.9; it must be a mapping"),
         ({"max_reply": {"clerk": 3}}, "max_reply: unknown role 'clerk'"),

@@ -60,7 +60,7 @@ class Pick:
 class Above:
     """A test that a looked-up number exceeds the preference's limit.
 
-    The number must differ from the limit by `margin`.
+    The number must differ from the limit by at least `margin`.
     """
 
     lookup: str
@@ -81,7 +81,7 @@ class Among:
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """The preference's value for a looked-up number's band: up to the first limit, up to the second, or above."""
+    """The preference's value for the band of a looked-up number: up to the first limit, up to the second, or above."""
 
     lookup: str
     column: str

@@ -121,7 +121,7 @@ def apart(flow: Flow, one: Preference, other: Preference) -> bool:
 def _same_calls(world: World, preferences: Sequence[Preference], resident: Resident, slots: Slots) -> str | None:
     golds = [FlowRequest(world, preference, resident, slots).gold() for preference in preferences]
     same = any(one.same_calls(other) for one, other in combinations(golds, 2))
-    return "same calls: two of the preferences ask for the same" if same else None
+    return "same calls: two of the preferences lead to the same calls" if same else None
 
 
 def _found_pair(
@@ -168,7 +168,7 @@ def find_request(
         refusals[refused] += 1
     values = ", ".join(f"{name} {value}" for name, value in preference.values.items())
     most = refusals.most_common(1)[0][0]
-    raise FlowError(f"flow {flow.name} ({values}): none of {DRAWS} requests will do, most for this: {most}")
+    raise FlowError(f"flow {flow.name} ({values}): none of {DRAWS} requests passes all checks; most fail: {most}")
 
 
 def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Random, days: range) -> dict[str, Value]:
@@ -187,7 +187,7 @@ def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Rando
 
 
 def refusal(request: FlowRequest, gold: Gold) -> str | None:
-    """Return the first failed check with its reason; None if the request passes (section 3 of the protocol)."""
+    """Return the first failed check with its reason; None if the request passes."""
     checks = (_not_played, _pick, _idle_facet, _idle_lookup, _close_number, _guessed)
     return next((refused for check in checks if (refused := check(request, gold))), None)
 
@@ -196,7 +196,7 @@ def _repeated(request: FlowRequest, before: Slots) -> str | None:
     """Refuse requests that repeat the day or place of the earlier one, so that its answer cannot be copied."""
     for slot in ("today", "date", "destination", "to_city"):
         if slot in before and request.slots.get(slot) == before[slot]:
-            return f"repeated: {slot} {before[slot]} was asked for before"
+            return f"repeated: the earlier request has the same {slot}, {before[slot]}"
     return None
 
 
@@ -206,7 +206,7 @@ def _not_played(request: FlowRequest, gold: Gold) -> str | None:
     for call, output in zip(gold.plain(), gold.outputs, strict=True):
         again = execute(request.world, call, tools)
         if again != output or "error" in again:
-            return f"not played: {call['name']} answers {again}"
+            return f"not played: {call['name']} returns {again} if only the flow's tools are offered"
     return None
 
 
@@ -217,7 +217,7 @@ def _pick(_: FlowRequest, gold: Gold) -> str | None:
     rows, matches = gold.picked_from
     if matches == 1 and rows >= _FEWEST_ROWS:
         return None
-    return f"pick: {matches} of {rows} rows match, which should be one of {_FEWEST_ROWS} or more"
+    return f"pick: {matches} of {rows} rows match; exactly one of at least {_FEWEST_ROWS} must match"
 
 
 def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
@@ -228,7 +228,7 @@ def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
         others = [{**preference.values, name: value} for value in (*facet.values, *facet.beyond)]
         changed = [replace(preference, values=values) for values in others if flow.consistent(values)]
         if all(request.gold(other).same_calls(gold) for other in changed):
-            return f"idle facet: no other {name} changes the calls"
+            return f"idle facet: no other value of {name} changes the calls"
     return None
 
 
@@ -242,7 +242,7 @@ def _idle_lookup(request: FlowRequest, gold: Gold) -> str | None:
             request.gold(overrides={part.lookup: {part.column: value}}) for value in _outcomes(part, request.preference)
         )
         if all(other.same_calls(gold) for other in others):
-            return f"idle lookup: whatever {part.lookup} says, the calls are the same"
+            return f"idle lookup: no other result of {part.lookup} changes the calls"
     return None
 
 
@@ -258,7 +258,7 @@ def _close_number(_: FlowRequest, gold: Gold) -> str | None:
     """Refuse results so close to a limit that the decision is debatable."""
     for gap, margin in gold.gaps:
         if gap < margin:
-            return f"close number: what was looked up is {gap} off a limit, which should be {margin} or more"
+            return f"close number: a looked-up number is {gap} from a limit; it must be at least {margin} from it"
     return None
 
 
@@ -266,5 +266,5 @@ def _guessed(request: FlowRequest, gold: Gold) -> str | None:
     """Refuse requests whose last call is also reached by always taking the first option."""
     guess = request.gold(request.flow.unknowing(request.preference), blind=True)
     if guess.calls and compare(guess.plain()[-1:], gold.plain()[-1:]).accuracy:
-        return "guessed: who takes the first of everything makes the same last call"
+        return "guessed: an agent that always takes the first option makes the same last call"
     return None

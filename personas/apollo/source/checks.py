@@ -97,7 +97,7 @@ def untold_slot(text: str, slots: Mapping[str, Value]) -> str | None:
 
 
 def _states(text: str, name: str, value: Value) -> bool:
-    """Return whether a text states a slot's value, other than a day."""
+    """Return whether a text states the value of a slot other than `date`; always `True` for `today`."""
     if name == "start":
         return stems(str(value)) <= stems(text)
     forms = [f"{number} night" for number in (value, NUMBERS.get(int(value)))] if name == "nights" else [str(value)]
@@ -116,12 +116,12 @@ def says(text: str, phrase: str) -> bool:
 
 
 def leak(pair: ApolloPair, user: ApolloUser) -> str | None:
-    """Return a message about a word that reveals a facet, in the query or in the user's information, or None."""
+    """Return a message about a word in the query or the user's data that reveals a facet; None if there is none."""
     return _giveaway("\n".join([pair.query, *user.information(pair.today)]), pair.flow, pair.values)
 
 
 def leaking_place(flow: str, slots: Mapping[str, Value]) -> str | None:
-    """Return a message about a destination whose name reveals a facet of the flow, or None."""
+    """Return a message about a destination whose name reveals a facet of the flow; None if there is none."""
     return _giveaway(str(slots.get("destination", "")), flow, phrases()[flow])
 
 
@@ -160,7 +160,7 @@ def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: Apol
 
 
 def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
-    """Return the problem of an unrelated session if it states a preference or has a wrong call, or None."""
+    """Return the problem of an unrelated session that states a preference or has a wrong call; None if it does not."""
     stated = read_preference(speeches(session))
     if stated is not None:
         values = ", ".join(f"{name} {value}" for name, value in stated.values.items())
@@ -169,7 +169,7 @@ def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
 
 
 def untrue_call(world: World, session: ApolloSession) -> str | None:
-    """Return a message about the first call of a session whose recorded result is wrong, or None."""
+    """Return a message about a session's first call with a wrong recorded result; None if all are right."""
     for turn in session.turns:
         if isinstance(turn, PastCall):
             result = execute(world, turn.call())
@@ -299,7 +299,7 @@ def _too_long(session: ApolloSession, size: range) -> str | None:
 
 
 def _unstated(session: ApolloSession, slots: Mapping[str, Value]) -> str | None:
-    """Return a message about a slot that the first call needs but the user has not stated before, or None."""
+    """Return a message about a slot that the user has not stated before the first call; None if all are stated."""
     texts: list[str] = []
     for turn in session.turns:
         if isinstance(turn, PastCall):
@@ -420,7 +420,7 @@ def _wrong_session(source: ApolloSource, session: ApolloSession) -> str | None:
 
 
 def _wrong_pair(source: ApolloSource, pair: ApolloPair) -> str | None:
-    """Return the first problem of a pair's references or request, or None."""
+    """Return the first problem of a pair's references or request; None if there is none."""
     return next(_wrong_names(source, pair), None) or _wrong_request(source, pair)
 
 
@@ -459,7 +459,7 @@ def _wrong_tools(pair: ApolloPair) -> Iterator[str]:
 
 
 def _wrong_request(source: ApolloSource, pair: ApolloPair) -> str | None:
-    """Return the problem of a day or a slot with which the flow's calls cannot run, or None."""
+    """Return the problem of a day or a slot with which the flow's calls cannot run; None if there is none."""
     try:
         source.world.day(pair.today, "today")
     except CallError as error:

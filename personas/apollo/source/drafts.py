@@ -41,7 +41,7 @@ class ApolloDraft(Record):
 
     @property
     def own_id(self) -> str:
-        """The hash of the draft's content. It equals `checked` unless the draft was edited since."""
+        """The hash of the draft's content. It equals `checked` unless the draft was edited after its last check."""
         return digest(self.model_dump(mode="json", exclude=set(self.about_itself)))
 
     @property

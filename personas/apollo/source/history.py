@@ -116,10 +116,8 @@ def history(
     if sessions is not None:
         chosen = order[: sessions - len(stating)]
         if sessions < len(stating) or len(chosen) + len(stating) < sessions:
-            raise HistoryError(
-                f"sessions {sessions}: pair {pair.id} has {len(stating)} that state preferences and {len(order)} "
-                "unrelated ones"
-            )
+            most = len(stating) + len(order)
+            raise HistoryError(f"sessions {sessions}: give from {len(stating)} to {most} sessions for pair {pair.id}")
     else:
         chosen = _filled(user, pair, stating, order, length or 0, counter)
     arranged, places = _arranged(pair, stating, chosen, place)
@@ -127,7 +125,7 @@ def history(
     if length is not None and not LEAST_FILLED * length <= tokens <= length:
         raise HistoryError(
             f"length {length:,}: the history of pair {pair.id} comes to {tokens:,} tokens with {len(chosen)} of "
-            f"{len(order)} unrelated sessions; it should fill at least nine tenths"
+            f"{len(order)} unrelated sessions; at least nine tenths must be filled"
         )
     tools, borrowed = _tools(source, pair, counter)
     stale = tuple(tuple(pair.request(source.world, user, each.preference).gold().plain()) for each in pairs[:-1])
@@ -152,7 +150,8 @@ def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
         for before in permutations(drawn, count):
             if not any(golds[one.id].same_calls(golds[next_.id]) for one, next_ in pairwise((*before, pair))):
                 return before
-    raise HistoryError(f"evolving: user {pair.user} has no other preference for {pair.flow} that changes {pair.id}")
+    whose = f"user {pair.user} for {pair.flow}"
+    raise HistoryError(f"evolving: no other preference of {whose} leads to other calls for {pair.id}")
 
 
 def _unrelated(source: ApolloSource, pairs: Sequence[ApolloPair]) -> list[ApolloSession]:
@@ -211,7 +210,7 @@ def _arranged(
     before = [int(share * count) for share in sorted(draw.random() for _ in stating)]
     if place is not None:
         if len(stating) > 1 or not 1 <= place <= count:
-            raise HistoryError(f"place {place}: give one from 1 to {count}, or none if preferences evolve")
+            raise HistoryError(f"place {place}: give a place from 1 to {count}, or leave it out if preferences evolve")
         before = [place - 1]
     arranged = list(chosen)
     for number, (session, unrelated) in enumerate(zip(stating, before, strict=True)):

@@ -64,7 +64,7 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
 
 
 def _has_repeated_results(session: ApolloSession) -> bool:
-    """Return whether a tool's two results begin with the same text, although their requests differ."""
+    """Return whether two results of a session's calls begin with the same text."""
     outputs = [turn.output for turn in session.turns if isinstance(turn, PastCall)]
     firsts = [next(iter((each[0] if isinstance(each, list) else each).values())) for each in outputs if each]
     texts = [first for first in firsts if isinstance(first, str)]
