@@ -49,7 +49,7 @@ def read_rows(path: Path, text: str) -> Iterator[Place]:
         text: The name of the column for rows that consist of a single text.
 
     Raises:
-        DataError: If the file cannot be read or has another format, or if a row is neither a mapping nor a text.
+        DataError: If the file cannot be read or has another format, or if a row is neither a mapping nor a string.
     """
     if path.is_dir():
         path = _only_file(path)
@@ -101,16 +101,16 @@ def advising_study(path: Path, *columns: str) -> Iterator[None]:
 
 
 def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
-    """Return a row as plain values. Missing values become empty texts, and values that JSON cannot hold become texts.
+    """Return a row as plain values. Missing values become empty strings; values that JSON cannot hold become strings.
 
     Args:
-        row: A mapping, or a text.
+        row: A mapping, or a string.
         text: The name of the column for a row that consists of a single text.
         place: The file or argument that contains the row, for error messages.
         number: The row's line or number there.
 
     Raises:
-        DataError: If the row is neither a mapping nor a text.
+        DataError: If the row is neither a mapping nor a string.
     """
     if isinstance(row, str):
         row = {text: row}
@@ -265,7 +265,7 @@ def read_demographics(path: Path | None = None) -> DemographicSource:
 
 
 class _Draw(Record):
-    """The weights of a key's values, for people who have one of the given values for each of some other keys."""
+    """The weights of a key's values, for people who meet the conditions on other keys, if there are any."""
 
     key: str
     given: Mapping[str, tuple[str, ...]] = {}
@@ -364,4 +364,4 @@ def _weight(path: Path, text: str, line: int) -> float:
 
 def _check_keys(path: Path, named: Sequence[str], what: str) -> None:
     if missing := [key for key in KEYS if key not in named]:
-        raise DataError(path, f"has no {what} of {', '.join(map(repr, missing))}", advice=study_advice(path))
+        raise DataError(path, f"has no {what} for {', '.join(map(repr, missing))}", advice=study_advice(path))

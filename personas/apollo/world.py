@@ -28,7 +28,7 @@ _WORDS = struct.Struct("<16I")
 
 
 def keyed(*parts: object) -> bytes:
-    """Return the key of a draw, which is the joined texts of the parts."""
+    """Return the key of a draw: its parts as strings, joined."""
     return _BETWEEN.join(map(str, parts)).encode(errors="surrogatepass")
 
 

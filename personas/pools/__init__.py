@@ -152,7 +152,7 @@ _SEEDS = Path(__file__).parent / "seeds"
 def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
     """Yield all entries of a file, including duplicates, each with its line number.
 
-    A line is an object with at least a `text` or, as in the release, a single text.
+    A line is an object with at least a `text` or, as in the release, a string.
 
     Raises:
         DataError: If the file cannot be read or a line is invalid.

@@ -441,7 +441,7 @@ class PairTopic(Record):
 
 
 class Teller(Record):
-    """A persona that can state a preference in a talk about its own affairs; its one line reveals no preference."""
+    """A persona that can mention a preference in a talk about itself; its description (one line) reveals none."""
 
     persona: Text
 

@@ -77,7 +77,7 @@ class Account:
         """Reserve a call's estimated consumption.
 
         Raises:
-            BudgetError: If it exceeds the rest of the budget. Nothing is reserved in this case.
+            BudgetError: If the estimate exceeds the rest of the budget. Nothing is reserved in this case.
         """
         if self._refused is not None:
             raise BudgetError(str(self._refused), setting=self._refused.setting)
@@ -162,5 +162,5 @@ class Sharing(Protocol):
         ...
 
     async def failed(self, key: str, error: Exception | None) -> None:
-        """Announce that a common call has failed. Without an error, another process may make the call."""
+        """Announce that a common call has failed. If no error is given, another process may make it."""
         ...

@@ -105,7 +105,7 @@ class CallPlace:
     """The place of a call in a run.
 
     Attributes:
-        scenario: The scenario's id (or another thread's).
+        scenario: The id of the scenario, or of another LangGraph thread.
         node: The node of the graph that makes the call.
         step: The number of the superstep in LangGraph.
         ordinal: The call's number within that execution of the node, from 0.

@@ -179,7 +179,7 @@ class Gateway:
         return self._backend(model, is_stateful=True)
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
-        """Return the reply to a request made at a place.
+        """Return the reply to a request that is made at a place in a run.
 
         Raises:
             ContextError: If the request exceeds the model's context window.

@@ -324,7 +324,7 @@ class AdaptiveLimit:
 
 
 class Rate(Protocol):
-    """A number of units per minute."""
+    """A limit on the units (requests or tokens) that are used per minute."""
 
     async def take(self, units: int) -> None:
         """Wait until the units are available. A cancelled wait takes nothing."""

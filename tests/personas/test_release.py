@@ -289,7 +289,7 @@ def test_unusable_demographics_file_is_refused(tmp_path: Path) -> None:
     given = '[[draw]]\nkey = "gender"\ngiven = { age = ["x"] }\nweights = { "y" = 1 }'
     person = ",".join("abcdefghij")
     refused: list[tuple[Callable[[], Path], str]] = [
-        (lambda: tables(tmp_path, leave_out=("age", "religion")), "has no table of 'age', 'religion'"),
+        (lambda: tables(tmp_path, leave_out=("age", "religion")), "has no table for 'age', 'religion'"),
         (lambda: tables(tmp_path, given), "'age' is used in a condition before it is drawn"),
         (
             lambda: tables(tmp_path, '[[draw]]\nkey = "job"\nweights = { "y" = 1 }'),
@@ -298,9 +298,9 @@ def test_unusable_demographics_file_is_refused(tmp_path: Path) -> None:
         (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { "y" = 0 }'), r"\(age\): all weights are 0"),
         (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { "y" = -1 }'), "'draw.0.weights.y' is -1"),
         (lambda: tables(tmp_path, "draw = 1 2"), "not TOML"),
-        (lambda: rows(tmp_path, "a,b", header="age,gender"), "has no column of 'employment_status'"),
+        (lambda: rows(tmp_path, "a,b", header="age,gender"), "has no column for 'employment_status'"),
         (lambda: rows(tmp_path, "a,,c,d,e,f,g,h,i,j"), "people.csv:2: 'gender' is empty; write 'N/A'"),
-        (lambda: rows(tmp_path), "contains nobody"),
+        (lambda: rows(tmp_path), "contains no person with a weight above 0"),
         (lambda: rows(tmp_path, f"{person},much", header=f"{','.join(KEYS)},weight"), "the weight is 'much'"),
         (lambda: rows(tmp_path, f"{person},Rome"), "people.csv:2: 11 cells, but the header names 10"),
         (lambda: rows(tmp_path, f"{person},k", header=",".join([*KEYS, "age"])), "two columns are named 'age'"),

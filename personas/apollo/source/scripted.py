@@ -38,7 +38,7 @@ def drawn_users(world: World, count: int, seed: int) -> list[ApolloUser]:
 
 
 def user_id(number: int) -> str:
-    """Return the id of the first, second, ... user."""
+    """Return the id of the user with a given number."""
     return f"u{number:02}"
 
 
