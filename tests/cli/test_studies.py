@@ -662,7 +662,7 @@ def test_repeated_openings_are_drawn_again_whatever_the_interruptions(dialoom: C
     assert [len(asked), asked.count("Ada")] == [7, 2]
     with sqlite3.connect(folder / "whole.db") as connection:
         notes = [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY id")]
-    assert [note.rpartition(": ")[2] for note in notes if note.startswith("played again")] == ["2", "1"]
+    assert [note.rpartition(": ")[2] for note in notes if note.startswith("conversations played again")] == ["2", "1"]
     again = "Played again, with a new opening or in a retry: 2 of 4 scenarios"
     assert f"{again}." in run.report().notes
     run.export(path=folder / "set", test_share=0.5)
