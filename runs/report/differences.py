@@ -31,12 +31,18 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """One scenario's mean scores by subject of judgement, the subjects that are verdicts, its facets and its person."""
+    """One scenario's facets, its person, and its mean scores by subject of judgement.
+
+    Attributes:
+        verdicts: The subjects whose scores are verdicts.
+        checked: The subjects that a check scores rather than a judge.
+    """
 
     facets: Mapping[str, Any]
     person: str
     means: Mapping[str, float]
     verdicts: Collection[str]
+    checked: Collection[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,7 @@ _BY_FACETS = "Scenarios are paired if they differ only in facets in which the ru
 
 def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str, _Scored]:
     unit, found = WithFacets.of(recipe).unit_facet, dict[str, _Scored]()
+    checks = WithJudging.of(recipe).check_metrics
     for episode in selected(reported.run, reported.set_name, where):
         scores: dict[str, list[bool | float]] = defaultdict(list)
         for judgement in episode.outcome.judgements:
@@ -148,7 +155,8 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
             verdicts = {what for what, values in scores.items() if all(isinstance(each, bool) for each in values)}
-            found[episode.id] = _Scored(episode.facets, str(episode.cluster(unit)), means, verdicts)
+            checked = {subject_of(each) for each in episode.outcome.judgements if each.metric in checks}
+            found[episode.id] = _Scored(episode.facets, str(episode.cluster(unit)), means, verdicts, checked)
     return found
 
 
@@ -192,7 +200,8 @@ def _rows(
         if found is not None:
             means = [[each[side].means[what] for each in both] for side in (0, 1)]
             before, after = (sum(of_run) / len(both) for of_run in means)
-            constant = any(is_constant(len(both), min(of_run), max(of_run)) for of_run in means)
+            is_judged = not any(what in one.checked for one, _ in both)
+            constant = any(is_constant(len(both), min(of_run), max(of_run)) for of_run in means) if is_judged else None
             found = replace(found, estimate=replace(found.estimate, is_constant=constant))
             alone = counts[0][what] - len(both), counts[1][what] - len(both)
             is_share = all(what in each.verdicts for of_pair in both for each in of_pair)
