@@ -43,7 +43,7 @@ _NUMERIC_TESTS = ("divisibleby", "even", "odd")
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """A Jinja2 environment in which time and memory are bounded by the template and its values.
+    """A Jinja2 environment that limits time and memory in proportion to the template and its values.
 
     Args:
         options: As for `jinja2.Environment`.

@@ -531,8 +531,8 @@ class ProcessSettings(LimitSettings, total=False):
             default=AT_ONCE,
             ge=1,
             le=MOST_AT_ONCE,
-            description="Scenarios in progress at once, and calls per model. The run's file does not store it: give it "
-            "again to resume the run.",
+            description="Maximum number of scenarios in progress at once, and of concurrent calls to each model. "
+            "The run's file does not store it: give it again to resume the run.",
         ),
         Flag("Limits", "N"),
     ]

@@ -157,7 +157,7 @@ def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
 
 
 def is_judged(judgements: Iterable[Mapping[str, Any]], metric: str, target: str, turn: int | None = None) -> bool:
-    """Return whether a judgement (a plain value) that is not unparsed has this metric, target and turn."""
+    """Return whether any parsed judgement has this metric, target and turn. Judgements are plain values."""
     return any(
         (each["metric"], each["target"], each.get("turn")) == (metric, target, turn)
         and each.get("status") != "unparsed"

@@ -152,7 +152,7 @@ class TranscriptPeople(GenerationRecipe):
         return {"found": {}}
 
     def outcome(self, scenario: RecordedUser, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the statements with their evidence and results, and the user's first line and measured manner."""
+        """Return the statements with evidence and results, the user's first line, and the figures of their manner."""
         found: Mapping[str, Sequence[Mapping[str, Any]]] = state.get("found") or {}
         results = Counter(each["result"] for part in found.values() for each in part)
         lines = scenario.user_lines

@@ -67,7 +67,7 @@ IN_REPLAY = Refusal(
 WITH_VALUES = Refusal(
     "a graph with `InMemorySaver` whose state has values other than LangChain messages and plain values",
     "before anything is played if its state declares dataclasses or pydantic models, otherwise after the first reply "
-    "with such values, because other types do not declare them",
+    "with such values, because a state of another type does not declare its values",
     "they could not be restored",
     "has values in its state that cannot be restored{declared}: with InMemorySaver, only LangChain messages and plain "
     "values can; compile it with a persistent checkpointer",

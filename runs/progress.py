@@ -1,4 +1,4 @@
-"""Work in progress: its control from any thread, its events, and the rules by which it stops early."""
+"""The control of running work from any thread, the events of the work, and the rules by which it stops early."""
 
 from __future__ import annotations
 

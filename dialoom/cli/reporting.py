@@ -177,7 +177,7 @@ def _key_columns(table: Table) -> list[int]:
 
 
 def _width(shown: RichTable, console: Console) -> int:
-    """Return the width of the table if no line is wrapped."""
+    """Return the width that the table needs so that no line is wrapped."""
     return console.measure(shown, options=console.options.update_width(_ENDLESS)).maximum
 
 

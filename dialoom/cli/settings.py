@@ -267,7 +267,7 @@ def settings_of(kind: type[Kind], given: Mapping[str, Any], in_file: Mapping[str
 
 
 def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a kind that are given, in the API's form."""
+    """Return those settings of a kind that the user gave, as arguments of the API."""
     values: dict[str, Any] = {}
     for each in _declared(kind):
         if (value := given.get(each.key)) is None or value is False or value == []:

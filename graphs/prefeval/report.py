@@ -89,7 +89,7 @@ def compared(runs: Runs) -> list[Table]:
             "arm",
             results.some(lambda setting: bool(setting.arm)),
             "conflict",
-            "Accuracy by the preference stated before",
+            "Accuracy by the preference stated earlier in the conversation",
             [_BEFORE],
         ),
         _retrieval(results),

@@ -411,7 +411,7 @@ def pearson(cells: Sequence[BothTasks]) -> float | None:
 
 
 def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate | None:
-    """Return the share of right answers. It is marked if all answers have the same result.
+    """Return the share of right answers, which is marked if a judge gave all answers the same verdict.
 
     The share of right choices is never marked, because no judge decides them.
     """

@@ -375,7 +375,7 @@ class Chart:
 
 
 def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]:
-    """Return charts of a table's columns: lines over the turns for columns by turn, otherwise bars.
+    """Return charts of a table's columns. Columns by turn are drawn as lines over the turns, other columns as bars.
 
     Columns with the same scale share a chart.
 

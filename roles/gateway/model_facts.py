@@ -71,7 +71,7 @@ def _is_blank(binding: Binding) -> bool:
 
 
 def _checked(binding: Binding, path: Path, before: Collection[str]) -> tuple[str, str]:
-    # A statement begins at its first character; the parser includes preceding blank lines in it.
+    # The parser includes preceding blank lines in a statement; here it begins at its first character.
     statement = binding.original.string
     line = binding.original.line + statement[: len(statement) - len(statement.lstrip())].count("\n")
     place = f"the key file {str(path)!r}, line {line}"

@@ -181,7 +181,7 @@ def judge(request: MarkedRequest, _draws: Draws) -> str:
 
 
 def _ruled_out(demographics: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    """Return the contradictions that apply to these demographics."""
+    """Return the attributes that would contradict these demographics."""
     return [each for each in WORDS.get("contradictions") if re.search(each["value"], demographics.get(each["key"], ""))]
 
 

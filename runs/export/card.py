@@ -201,7 +201,7 @@ class Card:
         yield f"* filters of the export: {markdown_code(request.filters_text()) if request.filters_text() else 'none'}"
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
-            yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"
+            yield f"* left out, because the gate found faults or did not check them: {left_out:,} dialogues"
             yield f"* {reduced_shares(status.languages, status.gated)}"
         for id_, branch in run.promoted_branches():
             taken = markdown_code(branch.name)

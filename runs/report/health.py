@@ -325,8 +325,8 @@ def mark_doubtful(
 ) -> None:
     """Mark the figures of judges that fail a check, and add the reasons to their tables.
 
-    A figure belongs to a judge if it is an estimate with `is_constant` set, and its column or row identifies the
-    judge's subject.
+    A figure belongs to a judge if it is an estimate whose `is_constant` is not `None`, and its column or row names
+    what the judge scores.
 
     Args:
         tables: The tables, which are modified.

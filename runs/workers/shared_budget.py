@@ -12,7 +12,7 @@ from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.settings import Budget
 
 _CALLS = 64
-"""The number of calls for which a share suffices, if the number of calls is not limited."""
+"""The number of calls that a worker's share of the budget is to cover, if the number of calls is not limited."""
 
 _ROUNDING = 1e-9
 

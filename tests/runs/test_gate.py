@@ -157,7 +157,7 @@ def test_exports_leave_out_faulty_conversations_and_say_so(dialoom: Command, run
     dialoom("export", run.path, "--format", "sft", "--without", "swapped_role", "-o", "sft.jsonl")
     card = (tmp_path / "sft.card.md").read_text()
     assert "filters of the export: `without swapped_role`" in card
-    assert "left out because of faults that the gate found (or did not look for): 1 dialogues" in card
+    assert "left out, because the gate found faults or did not check them: 1 dialogues" in card
     assert "* In languages with reduced coverage: 0 of 2." in card
     assert "only sound selects no row" in dialoom("export", run.path, "--only", "sound", "-o", "x.jsonl", code=2).stderr
     assert "got 'ekko'" in dialoom("export", run.path, "--without", "ekko", "-o", "x.jsonl", code=2).stderr

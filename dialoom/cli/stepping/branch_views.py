@@ -116,7 +116,7 @@ def diff_answer(difference: Difference) -> Answer:
 
 
 def _add_rows(table: RichTable, rows: Iterable[tuple[RenderableType, RenderableType, bool]], noun: str) -> None:
-    """Add the rows of a part to the table; equal rows are replaced by their count."""
+    """Add a section's rows to the table; rows that are equal on both branches become one row with their number."""
     for is_same, group in groupby(rows, key=itemgetter(2)):
         pairs = list(group)
         if is_same:
