@@ -162,7 +162,9 @@ def _inspected(people: Path, folder: Path) -> tuple[str, str]:
     goal = next((column for column in columns if column.lower() in _GOALS), "")
     names = [column for column in columns if column.lower() in _IDS]
     id_ = next((column for column in names if len({str(row[column]) for row in rows}) == len(rows)), "")
-    described = [column for column in columns if column not in (goal, *(each for each in names if each != "name"))]
+    described = [
+        column for column in columns if column not in (goal, *(each for each in names if each.lower() != "name"))
+    ]
     count = f"{len(rows):,} people" if len(rows) < _MOST_INSPECTED else f"at least {len(rows):,} people"
     parts = {"id": id_ or "none", "goal": goal or "none, so the study's tasks are used"}
     roles = "; ".join(f"{what}: {column}" for what, column in parts.items())

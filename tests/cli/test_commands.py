@@ -415,6 +415,12 @@ def test_a_new_study_runs_offline(dialoom: Command, tmp_path: Path) -> None:
             4,
             "name, age; id: none; goal: none, so the study's tasks are used; portrait: name, age",
         ),
+        (
+            "Name;age\nAda;34\nBo;35\n",
+            ['id = "Name"', 'portrait = ["Name", "age"]'],
+            4,
+            "Name, age; id: Name; goal: none, so the study's tasks are used; portrait: Name, age",
+        ),
     ],
 )
 def test_a_new_study_is_filled_in_from_a_file(
