@@ -13,6 +13,7 @@ import yaml
 
 from dialoom.graphs.capabilities import WithFacets, WithGate, WithJudging
 from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.gate.talk import UNDETERMINED
 from dialoom.roles import ModelBinding
 from dialoom.runs.report.health import health_of, health_table
 from dialoom.runs.report.report import markdown_table
@@ -87,10 +88,11 @@ class Card:
     def _front_matter(self) -> Iterator[str]:
         """Yield the front matter that dataset hubs and `datasets.load_dataset` read."""
         recipe, exporter = self._rows.recipe, self._rows.exporter
+        recognized = {*self._rows.run.status().languages} - {UNDETERMINED}
         front: dict[str, Any] = {
             "pretty_name": f"{recipe.name}: {self._rows.request.format}",
             "license": self._rows.request.license or _UNKNOWN,
-            "language": list(WithGate.of(recipe).languages),
+            "language": list(WithGate.of(recipe).languages or sorted(recognized)),
             "task_categories": list(exporter.tasks if exporter else _TASKS),
             "size_categories": [_size(sum(count.rows for count in self._files.values()))],
             "tags": ["synthetic", "dialoom", recipe.name],

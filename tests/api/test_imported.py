@@ -153,3 +153,8 @@ def test_import_reports_checks_that_fail(dialoom: Command, folder: Path) -> None
     (folder / "checked.toml").write_text(STUDY + '[[check]]\nmetric = "odd"\npython = "checks.py:odd"\n')
     told = dialoom("import", "talks.jsonl", "-o", "checked.db", "--judges", "checked.toml", code=1).stdout
     assert "failed check: odd in 12 conversations" in told
+
+
+def test_card_states_the_languages_that_the_gate_recognized(dialoom: Command, folder: Path) -> None:
+    dialoom("export", "talks.db", "--format", "sft", "-o", "set.jsonl")
+    assert "\nlanguage:\n- en\n" in (folder / "set.card.md").read_text()
