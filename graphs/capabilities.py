@@ -245,7 +245,7 @@ class WithFacets(Capability):
         return next((facet.name for facet in self.facets if facet.tells_length), None)
 
 
-_HIDDEN = "Scored, but without a column in the recipe's tables: {metrics}. 'dialoom show' and run.frame() have them."
+_HIDDEN = "Scored, but without a column in the recipe's tables: {metrics}. Each conversation and run.frame() have them."
 
 
 class WithReport(Capability):

@@ -81,7 +81,7 @@ async def test_thread_keeps_its_context() -> None:
 
     forgetful = kept(serve("personalens"), store=False)
     await forgetful.ainvoke({}, THREAD, context={"scenario": 3, "seed": 5}, interrupt_after=["assistant"])
-    with pytest.raises(RequestError, match="state its scenario in the context"):
+    with pytest.raises(RequestError, match="state the scenario in the context"):
         await forgetful.ainvoke(None, THREAD, context={})
     assert await forgetful.ainvoke(None, THREAD, context={"scenario": 3, "seed": 5}) == whole
 
