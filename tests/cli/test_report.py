@@ -316,7 +316,7 @@ def test_metrics_in_no_table_of_a_recipe_are_named(dialoom: Command, tmp_path: P
     (tmp_path / "support.py").write_text(recipe)
     dialoom("run", "support.py:RECIPE", "-o", "run.db")
     told = "Scored, but without a column in the recipe's tables: "
-    assert f"{told}kind, sorry. 'dialoom show' and run.frame() have them." in dialoom("report", "run.db").stdout
+    assert f"{told}kind, sorry. Each conversation and run.frame() have them." in dialoom("report", "run.db").stdout
     recipe = recipe.replace("[count(), ", '[count("not sorry", of=lambda one: True), ')
     (tmp_path / "support.py").write_text(recipe)
     assert f"{told}kind. " in dialoom("report", "run.db").stdout
