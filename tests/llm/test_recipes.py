@@ -52,7 +52,7 @@ def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]
     elif recipe == "persona-pool":
         seeds = folder / "seeds.jsonl"
         seeds.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("He drives a tram.", "She bakes.")))
-        options = {"seeds": seeds, "target": 4, "batch": 2, "examples": 1, "patience": 1, "embedder": minilm}
+        options = {"seeds": seeds, "target": 4, "batch": 2, "examples": 1, "stop_after": 1, "embedder": minilm}
     elif recipe == "personalens-people":
         schema = folder / "schema.json"
         schema.write_text(json.dumps([{**DOMAIN, "tasks": []}]))
