@@ -203,8 +203,7 @@ class Outcome(Frozen):
 
 
 EARLIER_ATTEMPTS = "earlier_attempts"
-"""The key in `counts` for the number of restarts of a conversation because a player had lost its state.
-"""
+"""The key in `counts` for the number of restarts of a conversation because a player had lost its state."""
 
 TRIAL = "~"
 """The separator in an episode's id between the scenario's id, the number of the user model and the number of the trial.

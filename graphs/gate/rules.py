@@ -146,6 +146,7 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
     yielded, too.
     """
     stop, retold = stems(talk.vocabulary.stop), set(runs_of(tuple(words_of(talk.facts.task)), _RETOLD))
+    instructions = [(each, each - stop) for each in talk.prompts.sentences]
     for line in talk.checked_lines():
         if (mark := _MARK.search(line.own)) is not None:
             yield line.fault("prompt_leak", mark[0])
@@ -159,7 +160,7 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
             yield line.fault("prompt_leak", words, 0.9)
         elif talk.is_spoken and (staging := _staging(line, talk)) is not None:
             yield line.fault("prompt_leak", staging[0], 0.8)
-        elif talk.is_spoken and (_rephrases(line, talk.prompts, stop) or _retells(line, retold, talk)):
+        elif talk.is_spoken and (_rephrases(line, instructions, stop) or _retells(line, retold, talk)):
             yield line.fault("prompt_leak", line.shown(), 0.7)
 
 
@@ -211,14 +212,19 @@ def _staging(line: GateLine, talk: Talk) -> re.Match[str] | None:
     return words.staging.search(text) or (words.portraits.search(text) if line.role == talk.facts.user else None)
 
 
-def _rephrases(line: GateLine, prompts: PromptWords, stop: frozenset[str]) -> bool:
-    """Return whether a sentence of a line has nearly the words, or the content words, of an instruction."""
+def _rephrases(
+    line: GateLine, instructions: Sequence[tuple[frozenset[str], frozenset[str]]], stop: frozenset[str]
+) -> bool:
+    """Return whether a sentence of a line has nearly the words, or the content words, of an instruction.
+
+    Each instruction is given by its words and its content words.
+    """
+    sentences = [(each, each - stop) for each in sentences_of(line.own) if len(each) >= _FEWEST_OF_INSTRUCTION]
     return any(
-        _resembles(sentence, instruction, _FEWEST_OF_ALL, _LIKE_ALL)
-        or _resembles(sentence - stop, instruction - stop, _FEWEST_OF_INSTRUCTION, _LIKE_INSTRUCTION)
-        for sentence in sentences_of(line.own)
-        if len(sentence) >= _FEWEST_OF_INSTRUCTION
-        for instruction in prompts.sentences
+        _resembles(words, all_words, _FEWEST_OF_ALL, _LIKE_ALL)
+        or _resembles(content, content_words, _FEWEST_OF_INSTRUCTION, _LIKE_INSTRUCTION)
+        for words, content in sentences
+        for all_words, content_words in instructions
     )
 
 
