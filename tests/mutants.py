@@ -2,35 +2,40 @@
 
     python -m tests.mutants --sample 40 --seed 1
 
-Works in a clone of the last commit. Each mutant is run against the test modules that execute its line. Which these are
-is recorded by coverage.py, which runs each test module in a process of its own; its record is kept in `.mutants` and is
-used again until it is removed. A line that runs while modules are imported is tested by what executes the rest of its
-module. The exit code is 1 if any survives.
+Works in clones of the last commit, two mutants at a time. Each mutant is run against the tests that execute its line,
+those that execute least first. Which these are is recorded by one run of the suite under coverage.py; the record is
+kept in `.mutants` and is used again until it is removed. A line that runs only in other processes or while modules are
+imported is tested by the tests that execute the rest of its module. The exit code is 1 if any survives.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from coverage import CoverageData
+from coverage import Coverage, CoverageData
 
 ROOT = Path(__file__).parent.parent
 RECORD = ROOT / ".mutants"
 MODULES = ("runs/engine.py", "runs/store/**/*.py", "roles/gateway/*.py", "graphs/gate/*.py")
 SECONDS = 900
 """After so long a mutant's tests are taken for hanging, which is a way of failing."""
+FIRST = 40
+"""So many tests are run before the others are collected, which takes longer than most mutants live."""
 
 SETTINGS = "[run]\nrelative_files = true\nsource = dialoom, graphs, roles, runs\n"
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, Add Sub, Mult FloorDiv"
@@ -91,52 +96,66 @@ def _unparsed(node: ast.expr | ast.stmt, **changed: object) -> str:
     return f"({text})" if isinstance(node, ast.expr) else text
 
 
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Attribute the lines that coverage.py records to the test that starts; this module is then a plugin of pytest."""
+    if (coverage := Coverage.current()) is not None:
+        coverage.switch_context(nodeid)
+
+
 def passes(folder: Path, *arguments: str, seconds: float | None = None) -> bool:
-    """Tell whether Python succeeds in the clone. What it has started ends with it."""
+    """Tell whether Python succeeds in a clone. The processes that it has started end with it."""
     command, environment = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": str(folder)}
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=quiet, start_new_session=True) as process:
         try:
             return process.wait(seconds) == 0
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
             return False
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
-def record(folder: Path) -> dict[str, CoverageData]:
-    """Return the lines that each test module executes; modules without a record are run first, two at a time."""
-    collect = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
-    collected = subprocess.run(collect, cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()
-    files = {
-        name: RECORD / name.replace("/", ".")
-        for name, colon, _ in (line.partition(": ") for line in collected)
-        if colon
-    }
-    RECORD.mkdir(exist_ok=True)
+class Record:
+    """The lines of each module that each test executes, read from the record of a run of the suite.
 
-    def recorded(name: str) -> bool:
-        run = ["run", "--rcfile", "settings.ini", "--data-file", f"{files[name]}.part"]
-        if not passes(folder, "coverage", *run, "-m", "pytest", "-q", "-p", "no:xdist", name):
-            return False
-        Path(f"{files[name]}.part").rename(files[name])
-        return True
+    Args:
+        folders: The clones; each runs a part of the suite if there is no record.
+    """
 
-    missing = [name for name, file in files.items() if not file.exists()]
-    with ThreadPoolExecutor(2) as pool:
-        failed = [name for name, passed in zip(missing, pool.map(recorded, missing), strict=True) if not passed]
-    if failed:
-        sys.exit(f"these must pass before mutants are made: {' '.join(failed)}")
-    found = {name: CoverageData(str(file)) for name, file in files.items()}
-    for data in found.values():
-        data.read()
-    return found
+    def __init__(self, folders: list[Path]) -> None:
+        collect = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
+        collected = subprocess.run(collect, cwd=folders[0], capture_output=True, text=True, check=True).stdout
+        modules = [name for name, colon, _ in (line.partition(": ") for line in collected.splitlines()) if colon]
+        RECORD.mkdir(exist_ok=True)
 
+        def recorded(part: int) -> bool:
+            file = RECORD / f"part-{part}"
+            run = ["coverage", "run", "--rcfile", "settings.ini", "--data-file", f"{file}.unfinished", "-m", "pytest"]
+            plugins = ["-p", "no:xdist", "-p", "tests.mutants"]
+            if not file.exists() and passes(folders[part], *run, *plugins, *modules[part :: len(folders)]):
+                Path(f"{file}.unfinished").rename(file)
+            return file.exists()
 
-def tests_of(mutant: Mutant, executed: dict[str, CoverageData]) -> list[str]:
-    """Return the test modules that execute a mutant's line, or else its module; those that execute least come first."""
-    lines = {name: set(data.lines(mutant.path) or ()) for name, data in executed.items()}
-    of_line = [name for name, found in lines.items() if mutant.line in found]
-    return sorted(of_line or (name for name, found in lines.items() if found), key=lambda name: len(lines[name]))
+        with ThreadPoolExecutor() as pool:
+            if not all(pool.map(recorded, range(len(folders)))):
+                sys.exit("the tests must pass before mutants are made")
+        self._data = [CoverageData(str(RECORD / f"part-{part}")) for part in range(len(folders))]
+        for data in self._data:
+            data.read()
+
+    def _tests_by_line(self, path: str) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for data in self._data:
+            for line, tests in data.contexts_by_lineno(path).items():
+                found.setdefault(line, []).extend(filter(None, tests))
+        return found
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """Return the tests that execute a mutant's line, or else its module; those that execute least come first."""
+        by_line = self._tests_by_line(mutant.path)
+        lines = Counter(test for tests in by_line.values() for test in tests)
+        return sorted(by_line.get(mutant.line) or lines, key=lambda test: (lines[test], test))
 
 
 def survives(mutant: Mutant, tests: list[str], folder: Path) -> bool:
@@ -144,8 +163,9 @@ def survives(mutant: Mutant, tests: list[str], folder: Path) -> bool:
     module = folder / mutant.path
     source = module.read_bytes()
     module.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
-    options = ["-x", "-n", "2", "--dist", "worksteal", "--timeout", "120"]
-    passed = not tests or passes(folder, "pytest", *options, *tests, seconds=SECONDS)
+    options = ["pytest", "-p", "no:xdist", "-x", "--timeout", "120"]
+    parts = [part for part in (tests[:FIRST], tests[FIRST:]) if part]
+    passed = all(passes(folder, *options, *part, seconds=SECONDS) for part in parts)
     removed = " ".join(source[mutant.start : mutant.end].decode().split())
     print(f"{'SURVIVED' if passed else 'killed  '} {mutant.path}:{mutant.line}: {removed} -> {mutant.text}", flush=True)
     module.write_bytes(source)
@@ -159,14 +179,26 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="another seed draws other mutants (1)")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
-        folder = Path(name)
-        subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
-        (folder / "settings.ini").write_text(SETTINGS)
-        executed = record(folder)
+        folders = [Path(name, str(number)) for number in range(2)]
+        free = SimpleQueue[Path]()
+        for folder in folders:
+            subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+            (folder / "settings.ini").write_text(SETTINGS)
+            free.put(folder)
+        record = Record(folders)
         paths = sorted({str(path.relative_to(folder)) for pattern in MODULES for path in folder.glob(pattern)})
         mutants = [mutant for path in paths for mutant in mutants_of(folder, path)]
         chosen = random.Random(wanted.seed).sample(mutants, min(wanted.sample, len(mutants)))
-        surviving = sum([survives(mutant, tests_of(mutant, executed), folder) for mutant in chosen])
+
+        def in_free_folder(mutant: Mutant) -> bool:
+            folder = free.get()
+            try:
+                return survives(mutant, record.tests_of(mutant), folder)
+            finally:
+                free.put(folder)
+
+        with ThreadPoolExecutor(len(folders)) as pool:
+            surviving = sum(pool.map(in_free_folder, chosen))
     print(f"{surviving} of {len(chosen)} mutants survived; there are {len(mutants)} of {len(paths)} modules")
     sys.exit(surviving > 0)
 
