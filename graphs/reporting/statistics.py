@@ -48,8 +48,9 @@ def intervals(units: str = "people") -> str:
             of a score.
     """
     return (
-        f"{_BRACKETS} For verdicts they are Wilson's; for means they are bootstrapped over {units}, drawing all "
-        f"scores of a unit together, because they are not independent (none for fewer than {FEWEST} {units})."
+        f"{_BRACKETS} For verdicts they are Wilson's, with n divided by the design effect of {units}; for means they "
+        f"are bootstrapped over {units}, drawing all scores of a unit together, because they are not independent. "
+        f"With fewer than {FEWEST} {units}, verdicts count as independent and means have no interval."
     )
 
 
@@ -136,11 +137,11 @@ class Tally:
         """Return the mean with its interval; `None` without observations.
 
         For verdicts, the interval is Wilson's score interval (E. B. Wilson, JASA 22, 1927), whose width is above 0 even
-        for shares of 0 and 1. In the computation of this interval, all trials of a scenario count once, because they
-        are not independent. For scores, the interval is the percentile bootstrap of their mean: people are resampled,
-        and all scores of a person stay together. People with the same number and sum of scores are of the same kind,
-        and a multinomial distribution gives how often each kind occurs in a resample. The generator's seed is fixed, so
-        that equal scores give equal intervals.
+        for shares of 0 and 1, for the effective number of verdicts: all trials of a scenario count once, and if people
+        have several scenarios, n is divided by the design effect of people. For scores, the interval is the percentile
+        bootstrap of their mean: people are resampled, and all scores of a person stay together. People with the same
+        number and sum of scores are of the same kind, and a multinomial distribution gives how often each kind occurs
+        in a resample. The generator's seed is fixed, so that equal scores give equal intervals.
         """
         if not self.n:
             return None
@@ -148,7 +149,8 @@ class Tally:
         people.update({(1, score): count for score, count in self._alone.items()})
         total = sum(score * count for (_, score), count in people.items())
         mean = total / self.n
-        low, high = wilson(mean, len(self._scenarios) or self.n) if self._is_of_verdicts else _bootstrap(people)
+        once = len(self._scenarios) or self.n
+        low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people)
         constant = is_constant(self.n, *self._range) if self._is_judged and self._range else None
         return Estimate(self.n, mean, low, high, constant)
 
@@ -253,17 +255,43 @@ def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
     return Estimate(total, mean, *percentiles((drawn / sizes).mean(axis=1)))
 
 
-def wilson(share: float, n: int) -> tuple[float, float]:
+def wilson(share: float, n: float) -> tuple[float, float]:
     """Return Wilson's score interval of a share.
 
     Args:
         share: The share, 0 to 1.
-        n: The number of observations, at least 1.
+        n: The number of observations, or the effective number, at least 1.
     """
     spread = _Z**2 / n
     middle = (share + spread / 2) / (1 + spread)
     half = _Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _effective(people: Counter[tuple[int, float]], n: float) -> float:
+    """Return the effective number of verdicts, 1 to n.
+
+    It is p (1 - p) / V, where V is the variance of the share p between people, a ratio estimate (L. Kish, Survey
+    Sampling, 1965), and is reduced by the ratio of the normal quantile to Student's, squared (E. L. Korn and B. I.
+    Graubard, Survey Methodology 24, 1998). It is n if there are no more verdicts than people, fewer than `FEWEST`
+    people, or only equal verdicts, because V is then unknown.
+
+    Args:
+        people: Counts of people, by the number and the sum of their verdicts.
+        n: The number of verdicts of different scenarios.
+    """
+    size, units = sum(count * many for (count, _), many in people.items()), people.total()
+    mean = math.fsum(total * many for (_, total), many in people.items()) / size
+    if not FEWEST <= units < n or mean in (0.0, 1.0):
+        return n
+    squares = math.fsum(many * (total - mean * count) ** 2 for (count, total), many in people.items())
+    if not squares:
+        return n
+    df, z = units - 1, _Z
+    terms = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    student = z + sum(term / df**power for power, term in enumerate(terms, start=1))  # a Cornish-Fisher expansion
+    effective: float = mean * (1 - mean) * size**2 * df / (squares * units) * (z / student) ** 2
+    return min(n, max(1.0, effective))
 
 
 def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from dialoom.runs.store import RunFile
 from .differences import ALPHA, paired_differences, subject_of
 from .health import health_of
 from .reported import ReportedRun, offline_roles, reported_runs, user_differences, with_different_users
-from .trials import pass_hat
+from .trials import pass_hat, passed
 
 ALLOWED = ("constant", "missing", "offline", "unfinished", "unhealthy")
 """Conditions that make a requirement fail unless the user allows them: all scores of a judge are equal, scores are
@@ -316,7 +316,7 @@ class _Scores:
         self.tallies: dict[tuple[str, str], Tally] = {}
         self.is_verdict: dict[tuple[str, str], bool] = {}
         self.missing: dict[tuple[str, str], int] = {}
-        self.trials: dict[tuple[str, str], dict[str, list[bool]]] = {}
+        self.trials: dict[tuple[str, str], dict[tuple[Hashable, str], list[bool]]] = {}
 
 
 def _tallied(episodes: Iterable[Episode], recipe: Recipe) -> _Scores:
@@ -333,7 +333,7 @@ def _tallied(episodes: Iterable[Episode], recipe: Recipe) -> _Scores:
             tally.add(each.score, person, episode.repeated)
             scores.is_verdict[key] = scores.is_verdict.get(key, True) and isinstance(each.score, bool)
             if each.turn is None:
-                trials = scores.trials.setdefault(key, {}).setdefault(episode.in_trials, [])
+                trials = scores.trials.setdefault(key, {}).setdefault((person, episode.in_trials), [])
                 trials.append(bool(each.score))
     return scores
 
@@ -357,7 +357,7 @@ def _checked(
     estimate = (
         scores.tallies.get(key, Tally()).estimate()
         if requirement.k is None
-        else _passed(requirement.k, scores.trials.get(key, {}))
+        else passed(pass_hat, requirement.k, scores.trials.get(key, {}))
     )
     reasons = [] if estimate is None else _missed(requirement, estimate, is_confident)
     if estimate is None:
@@ -408,15 +408,6 @@ def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> li
         if compared(end, requirement.bound)
         else [f"the interval's {'lower' if is_least else 'upper'} end does not meet the requirement"]
     )
-
-
-def _passed(k: int, trials: Mapping[str, Sequence[bool]]) -> Estimate | None:
-    tally = Tally()
-    values = [pass_hat(len(verdicts), sum(verdicts), k) for verdicts in trials.values() if len(verdicts) >= k]
-    is_certain = all(value in (0.0, 1.0) for value in values)  # resampling would give an interval of zero width
-    for value in values:
-        tally.add(bool(value) if is_certain else value)
-    return tally.estimate()
 
 
 def _key(metric: str, scores: _Scores) -> tuple[str, str]:

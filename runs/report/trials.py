@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from dialoom.graphs import Table
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs.capabilities import WithFacets, WithJudging
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.reporting.statistics import TRIALS_COUNT_ONCE, Estimate, Tally, is_constant
-from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.reading.scenarios import selected
 
 from .differences import subject_of
@@ -20,7 +19,8 @@ from .reported import ReportedRun
 _PASS = (
     "pass^k: the probability that k trials of a scenario all succeed; pass@k: that at least one of k does (tau-bench, "
     "arXiv 2406.12045). Averaged over the scenarios with k verdicts or more; a missing verdict counts neither as "
-    "success nor as failure. In brackets: 95 % intervals over scenarios, bootstrapped, or Wilson's if each is 0 or 1."
+    "success nor as failure. In brackets: 95 % intervals, bootstrapped, or Wilson's if each is 0 or 1; scenarios of "
+    "one person are not treated as independent."
 )
 _VARIANCE = (
     "Shares of the variance of scores: between scenarios, and between trials of one scenario; by a one-way analysis of "
@@ -45,13 +45,13 @@ def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Ta
     if not repeated:
         return []
     label = ["run"] if len(reported) > 1 else []
-    passed = Table("pass", "Success in repeated trials", [*label, "metric", "k", "pass^k %", "pass@k %"])
+    success = Table("pass", "Success in repeated trials", [*label, "metric", "k", "pass^k %", "pass@k %"])
     spread = Table(
         "trials",
         "Variance between trials",
         [*label, "metric", "scenarios", "scores", "missing", "between scenarios %", "between trials %"],
     )
-    passed.notes, spread.notes = [_PASS], [_VARIANCE]
+    success.notes, spread.notes = [_PASS], [_VARIANCE]
     for each in repeated:
         name = [each.label] if label else []
         scores = _Scores.read(each, where)
@@ -60,9 +60,14 @@ def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Ta
             count = sum(map(len, by_scenario.values()))
             spread.rows.append([*name, metric, len(by_scenario), count, scores.missing[metric], *shares])
             if metric in scores.verdicts:
+                every = [verdict for verdicts in by_scenario.values() for verdict in verdicts]
+                is_judged = metric in scores.judged and bool(every)
+                constant = is_constant(len(every), min(every), max(every)) if is_judged else None
                 for k in range(1, each.run.config.trials + 1):
-                    passed.rows.append([*name, metric, k, *_passed(by_scenario, k, metric in scores.judged)])
-    return [table for table in (passed, spread) if table.rows]
+                    both = [passed(estimator, k, by_scenario) for estimator in (pass_hat, pass_at)]
+                    cells = [found and replace(found, is_constant=constant) for found in both]
+                    success.rows.append([*name, metric, k, *cells])
+    return [table for table in (success, spread) if table.rows]
 
 
 def warn_of_narrow_intervals(tables: Sequence[Table], reported: Sequence[ReportedRun]) -> None:
@@ -125,7 +130,7 @@ class _Scores:
     """The scores of whole conversations: by metric and scenario, the scores of the scenario's trials."""
 
     def __init__(self) -> None:
-        self.by_metric: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self.by_metric: dict[str, dict[tuple[Hashable, str], list[float]]] = defaultdict(lambda: defaultdict(list))
         self.missing: dict[str, int] = defaultdict(int)
         self.verdicts: set[str] = set()
         self.judged: set[str] = set()
@@ -133,6 +138,7 @@ class _Scores:
     @classmethod
     def read(cls, reported: ReportedRun, where: str | None) -> _Scores:
         scores, numbers = cls(), set[str]()
+        unit = WithFacets.of(reported.run.recipe).unit_facet
         checks = {check.metric for check in WithJudging.of(reported.run.recipe).checks}
         for episode in selected(reported.run, reported.set_name, where):
             found: dict[str, list[Judgement]] = defaultdict(list)
@@ -149,24 +155,28 @@ class _Scores:
                 is_verdict = all(isinstance(value, bool) for value in values)
                 (scores.verdicts if is_verdict else numbers).add(metric)
                 value = float(all(values)) if is_verdict else math.fsum(values) / len(values)
-                by_scenario[episode.in_trials].append(value)
+                by_scenario[episode.unit(unit), episode.in_trials].append(value)
         scores.verdicts -= numbers
         return scores
 
 
-def _passed(by_scenario: Mapping[str, Sequence[float]], k: int, is_judged: bool) -> list[Cell]:
-    """Return pass^k and pass@k over scenarios with at least k verdicts, marked if a judge's verdicts are all equal."""
-    cells: list[Cell] = []
-    every = [verdict for verdicts in by_scenario.values() for verdict in verdicts]
-    constant = is_constant(len(every), min(every), max(every)) if is_judged and every else None
-    for estimator in (pass_hat, pass_at):
-        values = [
-            estimator(len(verdicts), round(sum(verdicts)), k) for verdicts in by_scenario.values() if len(verdicts) >= k
-        ]
-        is_certain = all(value in (0.0, 1.0) for value in values)  # resampling would give an interval of zero width
-        tally = Tally()
-        for value in values:
-            tally.add(bool(value) if is_certain else value)
-        estimate = tally.estimate()
-        cells.append(estimate and replace(estimate, is_constant=constant))
-    return cells
+def passed(
+    estimator: Callable[[int, int, int], float], k: int, trials: Mapping[tuple[Hashable, str], Sequence[float]]
+) -> Estimate | None:
+    """Return the mean of `pass_hat` or `pass_at` over the scenarios with at least k verdicts; `None` if there are none.
+
+    Args:
+        estimator: The function.
+        k: The number of trials.
+        trials: The verdicts, 0 or 1, of the trials of each scenario, by its unit of confidence intervals and its id.
+    """
+    values = [
+        (unit, estimator(len(verdicts), round(sum(verdicts)), k))
+        for (unit, _), verdicts in trials.items()
+        if len(verdicts) >= k
+    ]
+    is_certain = all(value in (0.0, 1.0) for _, value in values)  # resampling would give an interval of zero width
+    tally = Tally()
+    for unit, value in values:
+        tally.add(bool(value) if is_certain else value, unit)
+    return tally.estimate()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from dialoom.graphs.reporting import (
     paired_difference,
     score,
     share_of,
+    wilson,
 )
 from dialoom.graphs.reporting.table import verdicts_with
 from tests.graphs.support import Support, judge, played_by
@@ -120,6 +122,35 @@ def test_dialogues_of_one_person_are_not_independent() -> None:
     found = four.estimate()
     assert found is not None
     assert (found.n, found.low, found.high) == (400, None, None), "four people tell no interval, however often asked"
+
+
+def test_verdicts_of_one_person_are_not_independent() -> None:
+    """Half of ten people always succeed: V is 1/36, p (1 - p) / V is 9, and (1.96 / 2.26)² of these count."""
+    tally, mixed = Tally(), Tally()
+    for person in range(10):
+        for number in range(4):
+            tally.add(person < 5, person)
+            mixed.add(number < 2, person)
+    assert ends(tally) == pytest.approx(wilson(0.5, 9 * (1.959964 / 2.262157) ** 2), abs=1e-4)
+    assert ends(mixed) == pytest.approx(wilson(0.5, 40)), "people who do not differ have no design effect"
+    four = Tally()
+    for number in range(40):
+        four.add(number % 4 < 2, number % 4)
+    assert ends(four) == pytest.approx(wilson(0.5, 40)), "the variance between four people is not known well enough"
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
+def test_intervals_of_verdicts_contain_the_truth_when_people_differ(share: float) -> None:
+    """Twelve people have 20 dialogues each, with an intraclass correlation of 0.2."""
+    draw, found = np.random.default_rng(5), 0
+    for _ in range(400):
+        tally = Tally()
+        for person, own in enumerate(draw.beta(4 * share, 4 * (1 - share), 12)):
+            for verdict in draw.random(20) < own:
+                tally.add(bool(verdict), person)
+        low, high = ends(tally)
+        found += low <= share <= high
+    assert found >= 0.92 * 400
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs.report.trials import pass_at, pass_hat, variance_shares
+from dialoom.runs.report.trials import pass_at, pass_hat, passed, variance_shares
 from tests.conftest import ROOT, Command
 from tests.runs.workers.near import near_cluster
 
@@ -101,10 +101,10 @@ def test_report_has_success_in_trials_and_variance(run: dialoom.Run) -> None:
     for episode in run.episodes():
         found = [each for each in episode.outcome.judgements if each.metric == "task_completion"]
         verdicts.setdefault(episode.scenario, []).append(bool(found[0].score))
-    for metric, k, passed, at_least_one, *_ in tables["pass"].rows:
+    for metric, k, every, at_least_one, *_ in tables["pass"].rows:
         assert metric == "task_completion (assistant)"
         hats = [pass_hat(len(each), sum(each), int(str(k))) for each in verdicts.values()]
-        assert passed.mean == pytest.approx(sum(hats) / len(hats))  # type: ignore[union-attr]
+        assert every.mean == pytest.approx(sum(hats) / len(hats))  # type: ignore[union-attr]
         assert at_least_one.n == 6  # type: ignore[union-attr]
     rows = {row[0]: row for row in tables["trials"].rows}
     assert rows["task_completion (assistant)"][1:4] == [6, 18, 0]
@@ -135,6 +135,21 @@ def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Pat
     others = dialoom.play("prefeval", path=tmp_path / "run.db", options=options, trials=3, seed=1).report().tables
     warned = [table for table in others if table.warnings]
     assert warned and all("treat every trial as a separate scenario" in table.warnings[0] for table in warned)
+
+
+def test_scenarios_of_one_person_are_not_independent() -> None:
+    """Ten people of whom half always succeed tell less than forty whose successes are spread, or than forty people."""
+    alike = {(number // 4, str(number)): [float(number < 20)] * 2 for number in range(40)}
+    spread = {(number // 4, str(number)): [float(number % 4 < 2)] * 2 for number in range(40)}
+    alone = {(number, str(number)): [float(number < 20)] * 2 for number in range(40)}
+    widths = []
+    for trials in (alike, spread, alone):
+        found = passed(pass_hat, 2, trials)
+        assert found is not None and found.low is not None and found.high is not None
+        assert (found.n, found.mean) == (40, 0.5)
+        widths.append(found.high - found.low)
+    assert widths[0] > 1.5 * widths[1] == pytest.approx(1.5 * widths[2])
+    assert passed(pass_hat, 3, alike) is None
 
 
 def test_agreement_of_judges_over_trials_is_marked(tmp_path: Path) -> None:
