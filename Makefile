@@ -52,7 +52,7 @@ test-soak: $(VENV)/.installed-dev
 # notice. The first time it takes a run of the suite more. Others: make mutants MUTANTS="--sample 400 --seed 2"
 MUTANTS ?= --sample 40
 mutants: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.mutants $(MUTANTS)
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m tests.mutants $(MUTANTS)
 
 # Every benchmark at its smallest size.
 test-benchmarks: $(VENV)/.installed-dev
