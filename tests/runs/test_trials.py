@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -139,17 +140,20 @@ def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Pat
 
 def test_scenarios_of_one_person_are_not_independent() -> None:
     """Ten people of whom half always succeed tell less than forty whose successes are spread, or than forty people."""
-    alike = {(number // 4, str(number)): [float(number < 20)] * 2 for number in range(40)}
-    spread = {(number // 4, str(number)): [float(number % 4 < 2)] * 2 for number in range(40)}
-    alone = {(number, str(number)): [float(number < 20)] * 2 for number in range(40)}
+    alike = {number: (number // 4, number < 20) for number in range(40)}
+    spread = {number: (number // 4, number % 4 < 2) for number in range(40)}
+    alone = {number: (number, number < 20) for number in range(40)}
     widths = []
-    for trials in (alike, spread, alone):
+    for scenarios in (alike, spread, alone):
+        trials: dict[tuple[Hashable, str], list[bool]] = {
+            (person, str(number)): [succeeds] * 2 for number, (person, succeeds) in scenarios.items()
+        }
         found = passed(pass_hat, 2, trials)
         assert found is not None and found.low is not None and found.high is not None
         assert (found.n, found.mean) == (40, 0.5)
+        assert passed(pass_hat, 3, trials) is None
         widths.append(found.high - found.low)
     assert widths[0] > 1.5 * widths[1] == pytest.approx(1.5 * widths[2])
-    assert passed(pass_hat, 3, alike) is None
 
 
 def test_agreement_of_judges_over_trials_is_marked(tmp_path: Path) -> None:
