@@ -30,7 +30,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import CallPlace, Gateway
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.exchange import HANDLER
-from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.runs.store import RunStore
 
@@ -143,7 +143,7 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
         todo = list(store.queue.pending(store.recipe))
         for work in todo:
             store.queue.begin(work)
-        gateway = Gateway(store.ledger, Limits(concurrency=concurrency))
+        gateway = Gateway(store.ledger, GatewaySettings(concurrency=concurrency))
 
         async def call(number: int) -> None:
             place = CallPlace(todo[number % len(todo)].thread, "user", number, 0, seed=number)

@@ -477,7 +477,10 @@ Rates: TypeAlias = int | Mapping[str, int | None] | None
 
 
 class LimitSettings(TypedDict, total=False):
-    """Budget, prices, rates, time limits and context windows. The run's file stores the values given last."""
+    """Budget, prices, rates, time limits and context windows. The run's file stores the values given last.
+
+    A setting also needs a field in `CallLimits` (`roles/gateway/gateway.py`), in the form in which it is stored.
+    """
 
     budget: Annotated[
         BudgetLike,
@@ -523,7 +526,10 @@ class LimitSettings(TypedDict, total=False):
 
 
 class ProcessSettings(LimitSettings, total=False):
-    """Settings of how this process makes calls. They change no reply and, unlike `LimitSettings`, are not stored."""
+    """Settings of how this process makes calls. They change no reply and, unlike `LimitSettings`, are not stored.
+
+    A setting that the gateway reads also needs a field of that name in `GatewaySettings` (`roles/gateway/gateway.py`).
+    """
 
     concurrency: Annotated[
         int,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, Unpack, cast
+from typing import Any, Unpack, cast
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe
@@ -18,13 +18,13 @@ from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.budget import Sharing, Spend
 from dialoom.roles.gateway.cache import Replies, ResponseCache
 from dialoom.roles.gateway.calls import TOOL_ROLE
-from dialoom.roles.gateway.gateway import Limits, ensure_unchanged
+from dialoom.roles.gateway.gateway import CallLimits, GatewaySettings, ensure_unchanged
 from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.tracing import open_tracing
 from dialoom.roles.gateway.wire import Shapes
 from dialoom.roles.players import is_in_file, is_restorable
 from dialoom.roles.restoring import AMONG_WORKERS, ON_OTHER_MACHINES, SERVERS
-from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked
+from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked, model_of
 
 from .configuration.trust import cast_references
 from .errors import RunError
@@ -34,10 +34,14 @@ from .store.status import FailedAttempts
 _FEW = 20
 """The number of finished scenarios below which no share of failures is computed."""
 
-Figure = TypeVar("Figure", int, float)
+_FIELDS = {"timeout": "timeouts"}
+"""The fields of `RunLimits` by setting of `LimitSettings`, where their names differ."""
+
+_OF_PROCESS = GatewaySettings.model_fields.keys() - CallLimits.model_fields.keys()
+"""The fields of `GatewaySettings` that are not stored; `ProcessSettings` has a setting for each that users can set."""
 
 
-class RunLimits(Limits):
+class RunLimits(CallLimits):
     """The limits of a run, which its file stores so that they apply when the run is resumed."""
 
     def changed(self, given: LimitSettings, roles: Collection[str] = ()) -> RunLimits:
@@ -53,14 +57,11 @@ class RunLimits(Limits):
         for role in by_name(given["timeout"]):
             if role and role not in {*roles, TOOL_ROLE}:
                 raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
-        return RunLimits(
-            budget=self.budget.changed(cast("Budget | None", given["budget"])),
-            prices={**self.prices, **by_name(given["prices"])},
-            rpm=_updated(self.rpm, given["rpm"]),
-            tpm=_updated(self.tpm, given["tpm"]),
-            context=_updated(self.context, given["context"]),
-            timeouts=_updated(self.timeouts, given["timeout"]),
-        )
+        values = dict(self)
+        for name in model_of(LimitSettings).model_fields:  # a setting without a field raises a KeyError
+            field = _FIELDS.get(name, name)
+            values[field] = _updated(values[field], cast("Mapping[str, object]", given)[name])
+        return RunLimits(**values)
 
     @classmethod
     def of(cls, run: RunFile) -> RunLimits:
@@ -123,10 +124,11 @@ class FailOnError:
         return None
 
 
-def _updated(stored: Mapping[str, Figure], given: Figure | Mapping[str, Figure | None] | None) -> dict[str, Figure]:
-    """Return named limits, updated with the given ones; 0 and `None` remove a limit."""
-    figures: dict[str, Figure | None] = {**stored, **by_name(given)}
-    return {name: figure for name, figure in figures.items() if figure}
+def _updated(stored: Budget | Mapping[str, object], given: Any) -> Budget | dict[str, object]:
+    """Return a budget, or named limits or prices, updated with the given ones; 0 and `None` remove a limit."""
+    if isinstance(stored, Budget):
+        return stored.changed(given)
+    return {name: value for name, value in {**stored, **by_name(given)}.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,15 +271,16 @@ def open_gateway(
         replies: The access to the cache of replies, if another process has its file open.
         shapes: The reply formats that models have refused; by default they are read from the run's file.
     """
-    own = {name: policy.settings[name] for name in ("concurrency", "replay_only", "strict_params")}
-    limits = policy.limits.model_copy(update={**own, "patience": patience})
+    limits = policy.limits
+    own = {name: value for name, value in policy.settings.items() if name in _OF_PROCESS} | {"patience": patience}
+    settings = GatewaySettings(**dict(limits), **own)
     spent = store.spend(limits.stated_prices) if limits.budget.is_bounded and sharing is None else None
     with ExitStack() as opened:
         cache = replies if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
         tracing = opened.enter_context(open_tracing()) if policy.settings["otel"] else None
         shapes = shapes or Shapes(store.shapes)
         try:
-            yield Gateway(store.ledger, limits, spent, cache, tracing, policy.objects, shapes, sharing)
+            yield Gateway(store.ledger, settings, spent, cache, tracing, policy.objects, shapes, sharing)
         finally:
             if shapes.found != store.shapes:
                 store.keep_shapes(shapes.found)

@@ -25,7 +25,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
 from dialoom.roles.binding import OFFLINE, bind
 from dialoom.roles.gateway import CallPlace, Request
-from dialoom.roles.gateway.gateway import Limits, changed_parameters, check_model, check_parameters
+from dialoom.roles.gateway.gateway import GatewaySettings, changed_parameters, check_model, check_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.model_facts import ServedWindow, missing_key, served_window
 from dialoom.roles.gateway.wire import Form, Shapes
@@ -159,11 +159,11 @@ def examine(
     """
     bind({_ROLE: 0.0}, OFFLINE, **players)  # checked here: an invalid setting is not a failure of the model
     timeouts = RunLimits().changed(checked(LimitSettings, LimitSettings(timeout=timeout))).timeouts
-    limits = Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
+    settings = GatewaySettings(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
     checks = [_python(), *_packages(), _keys()]
     for model in dict.fromkeys(names):
-        checks += asyncio.run(_model(model, players, limits, largest, strict_params))
+        checks += asyncio.run(_model(model, players, settings, largest, strict_params))
     return checks
 
 
@@ -236,7 +236,7 @@ def _keys() -> Check:
 
 
 async def _model(
-    model: str, players: PlayerSettings, limits: Limits, largest: Mapping[str, int], is_strict: bool
+    model: str, players: PlayerSettings, settings: GatewaySettings, largest: Mapping[str, int], is_strict: bool
 ) -> list[Check]:
     """Check a model with a greeting and, if it answers, two requests for JSON: by prompt, and by schema alone."""
     try:
@@ -252,7 +252,7 @@ async def _model(
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which must not count as the model's latency
     shapes = Shapes()
-    gateway = Gateway(DiscardingLedger(), limits.model_copy(update={"strict_params": is_strict}), shapes=shapes)
+    gateway = Gateway(DiscardingLedger(), settings.model_copy(update={"strict_params": is_strict}), shapes=shapes)
     changes = changed_parameters({_ROLE: binding})
     answered = await _answered(gateway, _request(binding, _GREETING, None), changes)
     checks = [Check("parameters", model, State.CHANGED, changed) for changed in changes.values()]

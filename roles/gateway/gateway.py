@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pydantic import Field
-
 from dialoom.inputs import Record
 from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, is_providers
 from dialoom.roles.errors import (
@@ -23,7 +21,7 @@ from dialoom.roles.errors import (
 )
 from dialoom.roles.players import is_restorable, named_player
 from dialoom.roles.restoring import OFFLINE_MODEL
-from dialoom.settings import Budget, OwnPlayer, Price
+from dialoom.settings import AT_ONCE, Budget, OwnPlayer, Price
 
 from .availability import Availability, CallInFlight, ProviderEvent
 from .budget import Account, Place, Sharing, Spend, tokens_spent
@@ -47,13 +45,11 @@ from .stateful import StatefulModel, marks, player_key
 from .tracing import Tracing
 from .wire import Shapes
 
-__all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model", "check_parameters"]
+__all__ = ["MAX_ATTEMPTS", "CallLimits", "Gateway", "GatewaySettings", "check_model", "check_parameters"]
 
 
-class Limits(Record):
-    """Limits on a run's calls, which never change a reply.
-
-    Fields with `exclude=True` apply to this process only and are not stored.
+class CallLimits(Record):
+    """Budget, prices and limits of a run's calls, which its file stores. They never change a reply.
 
     Attributes:
         budget: The whole run's budget.
@@ -62,11 +58,6 @@ class Limits(Record):
         tpm: Tokens per minute by model; the empty name stands for all other models.
         timeouts: Seconds that an attempt may take, by role; the empty name stands for all other roles.
         context: Context windows by model, as stated by the user: tokens of request and reply together.
-        concurrency: Maximum number of calls in flight for each model.
-        longest_wait: Longest backoff between attempts, in seconds.
-        replay_only: Whether calls are forbidden, so that every reply must be in the ledger or the cache.
-        patience: Seconds that calls wait for an unavailable provider; with 0, they fail instead.
-        strict_params: Whether a call is refused if its parameters would not be sent as configured.
     """
 
     budget: Budget = Budget()
@@ -75,11 +66,6 @@ class Limits(Record):
     tpm: Mapping[str, int] = {}
     timeouts: Mapping[str, float] = {}
     context: Mapping[str, int] = {}
-    concurrency: int = Field(16, exclude=True)
-    longest_wait: float = Field(30.0, exclude=True)
-    replay_only: bool = Field(False, exclude=True)
-    patience: float = Field(0.0, exclude=True)
-    strict_params: bool = Field(False, exclude=True)
 
     @property
     def stated_prices(self) -> Prices:
@@ -87,12 +73,32 @@ class Limits(Record):
         return Prices(self.prices)
 
 
+class GatewaySettings(CallLimits):
+    """The limits of a run's calls, and the settings of one process's gateway, which are not stored.
+
+    Fields with the name of a setting in `ProcessSettings` have its value.
+
+    Attributes:
+        concurrency: Maximum number of calls in flight for each model.
+        longest_wait: Longest backoff between attempts, in seconds.
+        replay_only: Whether calls are forbidden, so that every reply must be in the ledger or the cache.
+        patience: Seconds that calls wait for an unavailable provider; with 0, they fail instead.
+        strict_params: Whether a call is refused if its parameters would not be sent as configured.
+    """
+
+    concurrency: int = AT_ONCE
+    longest_wait: float = 30.0
+    replay_only: bool = False
+    patience: float = 0.0
+    strict_params: bool = False
+
+
 class Gateway:
     """A gateway for model calls. It replays the calls in the ledger, and makes all others within budget and limits.
 
     Args:
         ledger: The store of calls.
-        limits: The limits on the calls, including the budget.
+        settings: The limits on the calls, including the budget, and the settings of this process.
         spent: The consumption of the run's earlier sessions.
         cache: Replies shared between runs; it is read before a request is sent, and the new reply is added to it.
         tracing: Receives every call that was sent.
@@ -104,7 +110,7 @@ class Gateway:
     def __init__(
         self,
         ledger: Ledger,
-        limits: Limits | None = None,
+        settings: GatewaySettings | None = None,
         spent: Spend | None = None,
         cache: Replies | None = None,
         tracing: Tracing | None = None,
@@ -113,20 +119,20 @@ class Gateway:
         sharing: Sharing | None = None,
     ) -> None:
         self._ledger = ledger
-        self._limits = limits or Limits()
+        self._settings = settings or GatewaySettings()
         self._cache = cache
         self._tracing = tracing
         self._objects = objects or {}
         self._shapes = shapes or Shapes()
         self._sharing = sharing
-        budget = self._limits.budget
+        budget = self._settings.budget
         self._account = sharing.account(budget) if sharing else Account(budget, spent or Spend())
         self._backends: dict[tuple[str, bool], Backend] = {}
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
         self._availabilities: dict[tuple[str, str | None], Availability] = {}
         self._pauses = Pauses()
-        self._windows = Windows(self._limits.context)
+        self._windows = Windows(self._settings.context)
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._refused: dict[str, PermanentProviderError] = {}
         self._listener: Callable[[ProviderEvent], None] = lambda _tidings: None
@@ -206,7 +212,7 @@ class Gateway:
         A call that was interrupted is executed again only if a repetition has no additional effect. A tool call needs
         no slot in a limit and no budget, is attempted once, and is not shared between runs.
         """
-        if self._limits.replay_only:
+        if self._settings.replay_only:
             return await self._replayed(key, request, place)
         if (known := await self._ledger.find(key, place)) is not None:
             return known
@@ -238,7 +244,7 @@ class Gateway:
 
     def _timeout_of(self, request: Request) -> float | None:
         """Return the timeout of an attempt at a request in seconds; `None` if none is set."""
-        timeouts = self._limits.timeouts
+        timeouts = self._settings.timeouts
         return timeouts.get(request.role, timeouts.get(""))
 
     async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
@@ -296,7 +302,7 @@ class Gateway:
             and (shared := await self._cache.find(request, place)) is not None
         ):
             return await self._booked(shared, key, request, place)
-        if self._limits.replay_only:
+        if self._settings.replay_only:
             return await self._replayed(key, request, place)
         backend = await self._backend_for_call(request)  # first, as it loads LiteLLM's table of windows
         expected = self._expected(request)
@@ -332,7 +338,7 @@ class Gateway:
         if request.is_stateful:
             earlier = await self._ledger.player_state(place, player_key(request), marks(request))
             request = replace(request, earlier=earlier)
-        attempts = Attempts(limit, availability, self._limits.longest_wait, self._pauses)
+        attempts = Attempts(limit, availability, self._settings.longest_wait, self._pauses)
         begun: Completion | int | None = None
         started = time.monotonic()
         outcome: Completion | ProviderError
@@ -360,7 +366,7 @@ class Gateway:
         assert isinstance(begun, int)
         latency = time.monotonic() - started
         if isinstance(outcome, Completion):
-            outcome = self._limits.stated_prices.applied(outcome, request.model).with_ids(key)
+            outcome = self._settings.stated_prices.applied(outcome, request.model).with_ids(key)
             record = CallRecord(outcome, None, attempts.made, latency)
         else:
             record = CallRecord(None, str(outcome), attempts.made, latency, outcome.changes)
@@ -395,10 +401,10 @@ class Gateway:
         return known
 
     def _expected(self, request: Request) -> Spend:
-        if not self._limits.budget.is_bounded:
+        if not self._settings.budget.is_bounded:
             return Spend(1)
         tokens = request.expected_tokens
-        return Spend(1, tokens, self._limits.stated_prices.expected(request.model, tokens) or 0.0)
+        return Spend(1, tokens, self._settings.stated_prices.expected(request.model, tokens) or 0.0)
 
     def _taken(self, completion: Completion, request: Request) -> Spend:
         """Return the calls, tokens and cost of a reply, with estimates in place of figures that were not reported."""
@@ -413,8 +419,8 @@ class Gateway:
         return self._adaptive[place]
 
     def _new_limit(self, place: Place) -> AdaptiveLimit:
-        rpm, tpm = (rates.get(place[0], rates.get("")) for rates in (self._limits.rpm, self._limits.tpm))
-        most, sharing = self._limits.concurrency, self._sharing
+        rpm, tpm = (rates.get(place[0], rates.get("")) for rates in (self._settings.rpm, self._settings.tpm))
+        most, sharing = self._settings.concurrency, self._sharing
         if sharing is None:
             return AdaptiveLimit(most, rpm, tpm, pauses=self._pauses)
         requests, tokens = (
@@ -437,7 +443,7 @@ class Gateway:
         if place not in self._availabilities:
             name = provider if request.api_base is None else f"{provider} at {request.api_base}"
             self._availabilities[place] = Availability(
-                name, self._limits.patience, self._pauses, lambda tidings: self._listener(tidings)
+                name, self._settings.patience, self._pauses, lambda tidings: self._listener(tidings)
             )
         return self._availabilities[place]
 
@@ -470,7 +476,7 @@ class Gateway:
             return player_backend(model, player, is_stateful)
         if model.startswith(_EMBEDDING):
             return embedding_backend(model.removeprefix(_EMBEDDING))
-        backend = LiteLLMBackend(shapes=self._shapes, is_strict=self._limits.strict_params)
+        backend = LiteLLMBackend(shapes=self._shapes, is_strict=self._settings.strict_params)
         return StatefulModel(backend) if is_stateful else backend
 
 

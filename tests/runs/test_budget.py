@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from dialoom.runs.gateway_setup import RunLimits
 from dialoom.runs.report.cost import cost_table
+from dialoom.settings import Budget, LimitSettings, Price, checked, model_of
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 from tests.processes import PATIENCE, Started
@@ -282,3 +284,16 @@ def test_replays_and_lost_calls_are_reported(dialoom: Command, tmp_path: Path) -
     rows = rows_of(tmp_path / "r.db")
     assert rows["all"]["replayed"] == 2
     assert "Calls without an answer: 1." in " ".join(cost_table(tmp_path / "r.db").notes)
+
+
+def test_limits_take_every_setting_that_declares_one() -> None:
+    given = LimitSettings(
+        budget=Budget(max_calls=1), prices={"m": Price(1, 2)}, rpm={"m": 3}, tpm=4, context={"m": 5}, timeout=6
+    )
+    assert given.keys() == model_of(LimitSettings).model_fields.keys()
+    changed = RunLimits().changed(checked(LimitSettings, given))
+    assert [name for name, value in RunLimits() if getattr(changed, name) == value] == []
+    assert RunLimits.model_validate_json(changed.model_dump_json()) == changed
+    assert RunLimits().changed(checked(LimitSettings, LimitSettings())) == RunLimits()
+    removed = changed.changed(checked(LimitSettings, LimitSettings(rpm={"m": None}, timeout=0)))
+    assert removed == changed.model_copy(update={"rpm": {}, "timeouts": {}})

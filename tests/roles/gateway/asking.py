@@ -7,11 +7,11 @@ from typing import Any
 from dialoom.prompts import ChatMessage
 from dialoom.roles import Completion, Gateway
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.gateway import GatewaySettings
 from tests.ledgers import MemoryLedger, a_place
 
 KEY = "sk-planted-4f9a8c7b6d5e4f3a2b1c"
-QUICK = Limits(longest_wait=0.01)
+QUICK = GatewaySettings(longest_wait=0.01)
 
 
 def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "Say heron.", **fields: Any) -> Request:
@@ -24,6 +24,6 @@ def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "
     return Request("judge", "asked", "0", model, 0.0, 5, api_base=url, **given)
 
 
-async def ask(asked: Request, ledger: MemoryLedger | None = None, limits: Limits = QUICK) -> Completion:
+async def ask(asked: Request, ledger: MemoryLedger | None = None, settings: GatewaySettings = QUICK) -> Completion:
     """One call through a gateway that hardly waits."""
-    return await Gateway(ledger or MemoryLedger(), limits).complete(asked, a_place())
+    return await Gateway(ledger or MemoryLedger(), settings).complete(asked, a_place())

@@ -20,7 +20,7 @@ from dialoom.roles import (
     TransientProviderError,
 )
 from dialoom.roles.gateway.budget import Account, Spend
-from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, Limits
+from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, GatewaySettings
 from dialoom.roles.gateway.model_facts import Prices
 from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import KEY, request
@@ -78,7 +78,7 @@ def test_failed_call_returns_its_reservation() -> None:
 async def test_budget_of_a_failed_call_is_free_for_the_next_one(refusal: Answer | Response) -> None:
     """Through the gateway: a reservation that stayed would let the next call wait for ever."""
     with serving(lambda body, _number: refusal if "fails" in str(body) else completion("heron")) as server:
-        gateway = Gateway(MemoryLedger(), Limits(budget=Budget(max_calls=1), longest_wait=0.001))
+        gateway = Gateway(MemoryLedger(), GatewaySettings(budget=Budget(max_calls=1), longest_wait=0.001))
         with pytest.raises(ProviderError):
             await gateway.complete(request(server.url, content="This fails."), a_place(1))
         async with asyncio.timeout(10):
@@ -162,7 +162,7 @@ def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
     ledger = MemoryLedger()
 
     async def play(url: str) -> list[Completion | BaseException]:
-        gateway = Gateway(ledger, Limits(concurrency=2, longest_wait=0.001))
+        gateway = Gateway(ledger, GatewaySettings(concurrency=2, longest_wait=0.001))
         asked = [(request(url, content=str(call)), a_place(step=call)) for call in range(len(faults))]
         return await asyncio.gather(*(gateway.complete(*each) for each in asked), return_exceptions=True)
 

@@ -25,7 +25,7 @@ from dialoom.roles import (
 )
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.cache import ResponseCache
-from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.gateway import GatewaySettings
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.processes import Started
 from tests.server import ChatServer, completion, serving
@@ -175,7 +175,7 @@ async def test_failing_cache_is_an_error_and_the_reply_is_in_the_ledger(cache: R
 async def test_second_run_sends_nothing_and_books_free_calls(cache: ResponseCache, server: ChatServer) -> None:
     first, second = MemoryLedger(), MemoryLedger()
     said = await Gateway(first, cache=cache).complete(a_request(), a_place())
-    no_money = Limits(budget=Budget(max_calls=0), replay_only=True)
+    no_money = GatewaySettings(budget=Budget(max_calls=0), replay_only=True)
     again = await Gateway(second, no_money, cache=cache).complete(a_request(), a_place())
     assert (len(server.requests), said.text, again.text) == (1, "Reply 1.", "Reply 1.")
     assert first.records[0].attempts == 1

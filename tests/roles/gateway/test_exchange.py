@@ -16,7 +16,7 @@ import dialoom
 from dialoom import Run
 from dialoom.roles import ContextError, PermanentProviderError, ProviderError, TransientProviderError
 from dialoom.roles.gateway.exchange import HANDLER
-from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from tests.conftest import Command
 from tests.hostile.replies import saying
@@ -347,10 +347,10 @@ async def test_request_that_cannot_fit_is_not_sent() -> None:
         with pytest.raises(
             ContextError, match=r"not sent, because .* \(16 tokens by cl100k_base; its context window is 15\)"
         ) as caught:
-            await ask(asked, ledger, limits=Limits(context={asked.model: 15}))
+            await ask(asked, ledger, settings=GatewaySettings(context={asked.model: 15}))
         assert asked.role in str(caught.value)
         assert not reached.requests and not ledger.records
-        assert (await ask(asked, limits=Limits(context={asked.model: 16}))).text == "heron"
+        assert (await ask(asked, settings=GatewaySettings(context={asked.model: 16}))).text == "heron"
 
 
 def test_items_that_fit_are_played(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import Gateway, PermanentProviderError, TransientProviderError
 from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway.cache import marked, wants_markers
-from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from dialoom.roles.gateway.wire import wire_messages
 from tests.ledgers import MemoryLedger, a_place
@@ -212,7 +212,7 @@ def test_reply_corrects_the_estimated_tokens() -> None:
     """Some 260 tokens are set aside for each of 200 calls, and they take two, of 6,000 a minute."""
 
     async def play(url: str) -> None:
-        gateway = Gateway(MemoryLedger(), Limits(tpm={"": 6_000}))
+        gateway = Gateway(MemoryLedger(), GatewaySettings(tpm={"": 6_000}))
         async with asyncio.timeout(LONG):
             for step in range(200):
                 await gateway.complete(request(url), a_place(step=step))
@@ -224,7 +224,7 @@ def test_reply_corrects_the_estimated_tokens() -> None:
 
 def test_repeated_attempt_is_corrected_too() -> None:
     async def play(url: str) -> None:
-        gateway = Gateway(MemoryLedger(), Limits(rpm={"": 60_000}, tpm={"": 60_000}, longest_wait=0.01))
+        gateway = Gateway(MemoryLedger(), GatewaySettings(rpm={"": 60_000}, tpm={"": 60_000}, longest_wait=0.01))
         async with asyncio.timeout(LONG):
             for step in range(30):
                 await gateway.complete(request(url), a_place(step=step))
@@ -237,14 +237,14 @@ def test_repeated_attempt_is_corrected_too() -> None:
 def test_replies_from_the_ledger_use_no_rate() -> None:
     ledger = MemoryLedger()
 
-    async def play(url: str, limits: Limits) -> None:
-        gateway = Gateway(ledger, limits)
+    async def play(url: str, settings: GatewaySettings) -> None:
+        gateway = Gateway(ledger, settings)
         async with asyncio.timeout(LONG):
             await asyncio.gather(*(gateway.complete(request(url), a_place(step=step)) for step in range(30)))
 
     with serving(lambda _body, _number: completion("heron")) as server:
-        asyncio.run(play(server.url, Limits()))
-        asyncio.run(play(server.url, Limits(rpm={"": 1}, tpm={"": 10})))
+        asyncio.run(play(server.url, GatewaySettings()))
+        asyncio.run(play(server.url, GatewaySettings(rpm={"": 1}, tpm={"": 10})))
         assert len(server.requests) == 30
     assert ledger.replays == 30
 

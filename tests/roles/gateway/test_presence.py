@@ -14,7 +14,7 @@ from dialoom.roles import Completion, DrainedError, Gateway, ModelBinding, Provi
 from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
-from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.gateway import GatewaySettings
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.virtual_time import now, passing
 
@@ -71,7 +71,7 @@ class Scene:
         """One whose models are all at the end of that line."""
         monkeypatch.setattr("dialoom.roles.gateway.gateway.LiteLLMBackend", lambda **_: line)
         ledger = MemoryLedger()
-        scene = cls(Gateway(ledger, Limits(concurrency=at_once, patience=patience)), ledger)
+        scene = cls(Gateway(ledger, GatewaySettings(concurrency=at_once, patience=patience)), ledger)
         scene.gateway.listen(lambda tidings: scene.heard.append((tidings, now())))
         scene.gateway.prepare(
             [ModelBinding(model=MODEL, temperature=None), ModelBinding(model=OTHER, temperature=None)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dialoom.roles import BindingError, Gateway, PermanentProviderError
-from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.tracing import Tracing, open_tracing
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.server import Answer, completion, error, serving
@@ -40,7 +40,7 @@ async def spans_of(
     with serving(lambda _body, number: answers[number - 1]) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing-to-hide")
-        gateway = Gateway(MemoryLedger(), Limits(longest_wait=0.01), tracing=tracing)
+        gateway = Gateway(MemoryLedger(), GatewaySettings(longest_wait=0.01), tracing=tracing)
         for _ in range(calls):
             try:
                 await gateway.complete(a_request(text="A secret of hers."), a_place())
