@@ -42,7 +42,7 @@ from dialoom.api.scorecards import (
     open_scorecard as open_scorecard,
     scorecard as scorecard,
 )
-from dialoom.api.settings import (
+from dialoom.api.call_settings import (
     CallSettings as CallSettings,
     PlaySettings as PlaySettings,
 )
@@ -79,7 +79,7 @@ from dialoom.roles.gateway.availability import (
 from dialoom.roles.gateway.litellm_backend import tune_process as tune_process
 from dialoom.roles.gateway.model_facts import load_env_file as load_env_file
 from dialoom.roles.players import Session as Session
-from dialoom.runs.progress import (
+from dialoom.runs.control import (
     Control as Control,
     Ended as Ended,
     Event as Event,

@@ -30,9 +30,9 @@ from dialoom.roles.players import Session, session_id
 from dialoom.text import duration, well_formed
 
 from .configuration.trust import load_references
+from .control import Event, NodeMessage, ScenarioDone, ScenarioFailed, Stopping, StopRule
 from .errors import FATAL, Fault, fault_of, is_about_the_file, lasting_cause, store_error
 from .gateway_setup import FailOnError
-from .progress import Event, NodeMessage, ScenarioDone, ScenarioFailed, Stopping, StopRule
 from .store import JudgeWork, PlayWork, RejudgeWork, RunFile, RunStore, Work
 from .store.branches import MAIN
 

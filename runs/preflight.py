@@ -28,11 +28,11 @@ from dialoom.roles.role import NoUnderstudiesError, stand_ins
 
 from .configuration.config import DEFAULT_MODEL, RunConfig
 from .configuration.recipe_checks import graph_of
+from .control import Control, Event, ScenarioFailed
 from .engine import Engine, WorkList
 from .errors import RunError
 from .gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway, prompts_of
 from .planning import planned, prepare
-from .progress import Control, Event, ScenarioFailed
 from .store import RunStore, Usage
 
 EXAMINED, PLAYED = 64, 3

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from dialoom.errors import DialoomError
-from dialoom.runs.progress import Control
+from dialoom.runs.control import Control
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -23,10 +23,10 @@ from dialoom.runs.store import OWN_JUDGEMENTS, RunStore
 from dialoom.settings import PathLike
 
 from .blocking import blocking
+from .call_settings import PlaySettings
+from .open_run import check_transcripts, take_study
 from .operations import Run
 from .resolving import resolve
-from .settings import PlaySettings
-from .tasks import check_transcripts, take_study
 
 _AT_ONCE = 200
 """Number of conversations that are written in one transaction."""

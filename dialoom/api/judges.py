@@ -12,8 +12,8 @@ from dialoom.graphs.outcome import USER, scenario_of
 from dialoom.graphs.recipe import is_to_judge
 from dialoom.graphs.transcript import TRANSCRIPT
 from dialoom.roles.binding import OBJECT, Bindings, ModelBinding, bind
+from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError
-from dialoom.runs.progress import Ended
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile
 from dialoom.settings import ModelLike, Players, PlayerSettings

@@ -19,20 +19,18 @@ from dialoom.outputs import OutputError
 from dialoom.roles.binding import bind
 from dialoom.runs.configuration.recipes import find_recipe, parsed_options
 from dialoom.runs.configuration.trust import Trust, cast_references, changed_files
+from dialoom.runs.control import Control, Ended, Event, NodeMessage, Notice
 from dialoom.runs.errors import RunError
 from dialoom.runs.preflight import CostEstimate, estimate_cost
-from dialoom.runs.progress import Control, Ended, Event, NodeMessage, Notice
 from dialoom.runs.stepping import Stepper
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.branches import MAIN
 from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking
+from .call_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike
 from .judges import bound_judges, drawn_to_judge, set_names, together
-from .resolving import resolve
-from .run import RunReader
-from .settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike
-from .tasks import (
+from .open_run import (
     OpenRun,
     check_judges,
     judge_unparsed,
@@ -48,6 +46,8 @@ from .tasks import (
     take_study,
     watched,
 )
+from .resolving import resolve
+from .run import RunReader
 
 
 class Run(RunReader):
@@ -223,9 +223,9 @@ async def aplay(
     """
     if folder is not None:
         format_ = await asyncio.to_thread(_made_folder, recipe, settings.get("options"), Path(folder))
-    async with new_run(recipe, path, settings, is_played=True) as task:
-        ended = await play_pending(task, is_resumed=False)
-    run = _handle(task, recipe, ended, trust=True)
+    async with new_run(recipe, path, settings, is_played=True) as opened:
+        ended = await play_pending(opened, is_resumed=False)
+    run = _handle(opened, recipe, ended, trust=True)
     if folder is not None and ended.is_complete and not ended.failed:
         await asyncio.to_thread(run.export, format_, folder)
     return run
@@ -240,9 +240,9 @@ async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySe
         >>> dialoom.plan("personalens", path="planned.db", options={"limit": 2}).status().pending
         2
     """
-    async with new_run(recipe, path, settings, is_played=False) as task:
+    async with new_run(recipe, path, settings, is_played=False) as opened:
         pass
-    return _handle(task, recipe, trust=True)
+    return _handle(opened, recipe, trust=True)
 
 
 async def aresume(
@@ -274,13 +274,13 @@ async def aresume(
         TrustError: If the run refers to code or an address that was not specified on this machine, and `trust` is not
             set.
     """
-    async with reopened(path, recipe, models, calls) as task:
+    async with reopened(path, recipe, models, calls) as opened:
         if retry_failed:
-            retry_failures(task)
+            retry_failures(opened)
         if trials is not None:
-            task.store.add_trials(trials)
-        ended = await play_pending(task, is_resumed=True)
-    return _handle(task, recipe, ended, trust=calls.get("trust", False))
+            opened.store.add_trials(trials)
+        ended = await play_pending(opened, is_resumed=True)
+    return _handle(opened, recipe, ended, trust=calls.get("trust", False))
 
 
 async def ajudge(
@@ -429,13 +429,13 @@ async def aretry(
             setting="judging",
         )
     is_failed = failed if failed is not None else not scenarios and not unparsed
-    async with reopened(path, recipe, models, calls) as task:
+    async with reopened(path, recipe, models, calls) as opened:
         ended = None
         if unparsed:
-            ended = await judge_unparsed(task, judging)
+            ended = await judge_unparsed(opened, judging)
         if (is_failed or scenarios) and (ended is None or (ended.is_complete and not ended.failed)):
-            ended = await play_again(task, is_failed, scenarios)
-    return _handle(task, recipe, ended, trust=calls.get("trust", False))
+            ended = await play_again(opened, is_failed, scenarios)
+    return _handle(opened, recipe, ended, trust=calls.get("trust", False))
 
 
 async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> CostEstimate:
@@ -534,8 +534,8 @@ async def step(
         >>> asyncio.run(refuse())
         'b1'
     """
-    async with reopened(path, recipe, models, calls, is_stepped=True) as task:
-        tell, config = task.tell, task.store.config
+    async with reopened(path, recipe, models, calls, is_stepped=True) as opened:
+        tell, config = opened.tell, opened.store.config
 
         def notify(text: str) -> None:
             tell(NodeMessage(str(scenario), text))
@@ -549,8 +549,7 @@ async def step(
                 )
             )
 
-        opened = Stepper.open(task.store, scenario, branch=branch, policy=task.policy, tell=notify)
-        async with opened as stepper:
+        async with Stepper.open(opened.store, scenario, branch=branch, policy=opened.policy, tell=notify) as stepper:
             if (problem := stepper.context.problem) is not None:
                 tell(Notice(f"{problem.message}. Recorded steps can be viewed, without the scores of checks"))
             yield stepper
@@ -565,11 +564,11 @@ retry = blocking("retry", aretry)
 estimate = blocking("estimate", aestimate)
 
 
-def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None, *, trust: bool = False) -> Run:
+def _handle(opened: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None, *, trust: bool = False) -> Run:
     """Return the handle of a run after an operation; it holds the players that were passed as objects."""
-    objects = task.policy.objects
-    models = {role: objects[each.model] for role, each in task.models.items() if each.model in objects}
-    return Run(task.store.path, recipe, models=models, ended=ended, trust=trust)
+    objects = opened.policy.objects
+    models = {role: objects[each.model] for role, each in opened.models.items() if each.model in objects}
+    return Run(opened.store.path, recipe, models=models, ended=ended, trust=trust)
 
 
 def _made_folder(recipe: RecipeLike, options: Mapping[str, Any] | BaseModel | None, folder: Path) -> str:

@@ -19,8 +19,8 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, check_workers, ensure_callable
 from dialoom.settings import PlayerSettings, checked, part
 
+from .call_settings import CallSettings, PlaySettings, RecipeLike, call_policy
 from .judges import check_several, further_judges, further_users, seated, user_models
-from .settings import CallSettings, PlaySettings, RecipeLike, call_policy
 
 
 @dataclass(frozen=True, slots=True)

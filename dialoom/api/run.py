@@ -32,15 +32,15 @@ from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.store.status import CheckErrors
 from dialoom.settings import OwnPlayer, PathLike
 
-from .settings import RecipeLike
+from .call_settings import RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
     from dialoom.runs.agreement import Agreement, GivenLabel, Labelled, Sample
+    from dialoom.runs.control import RunProgress
     from dialoom.runs.export import Encoding, Soundness
-    from dialoom.runs.progress import RunProgress
     from dialoom.runs.reading.conversations import Conversation, RequestDiff
     from dialoom.runs.report.health import Health
     from dialoom.runs.report.requirements import Checked, Requirement
@@ -272,7 +272,7 @@ class RunReader:
 
     def progress(self) -> RunProgress:
         """Return the run's progress, also while another process plays it: status, budget, usage by model, failures."""
-        from dialoom.runs.progress import RunProgress
+        from dialoom.runs.control import RunProgress
 
         with self._opened() as file:
             return RunProgress.of(file)

@@ -18,9 +18,9 @@ from dialoom.roles.binding import OBJECT
 from dialoom.runs.configuration.config import DEFAULT_MODEL, STAND_INS, config_diff
 from dialoom.runs.configuration.recipes import load_recipe, parsed_options
 from dialoom.runs.configuration.trust import Trust
+from dialoom.runs.control import Event, Notice
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import RunLimits
-from dialoom.runs.progress import Event, Notice
 from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.scorecard import (
     DEFAULT_SUITE,
@@ -40,10 +40,10 @@ from dialoom.settings import Budget, ModelLike, PathLike, PlayerSettings, checke
 from dialoom.settings import part as part_of
 
 from .blocking import blocking
+from .call_settings import CallSettings, JudgeSettings, PlaySettings
+from .open_run import watched
 from .operations import aplan, aresume
 from .resolving import NewRun, resolve
-from .settings import CallSettings, JudgeSettings, PlaySettings
-from .tasks import watched
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from dialoom.runs.store import RunFile
 from dialoom.settings import FLAG, ModelLike, PathLike, Players
 
 from .blocking import blocking
+from .call_settings import CallSettings
 from .operations import Run, aplay, aresume
-from .settings import CallSettings
 
 
 async def asimulate(

@@ -26,10 +26,10 @@ from dialoom.runs.store.connections import copy_run
 from dialoom.settings import PathLike, Players, PlayerSettings, part
 
 from .blocking import blocking
+from .call_settings import JudgeSettings
 from .importing import aimport_transcripts
 from .judges import bound_judges, set_names
 from .operations import ajudge
-from .settings import JudgeSettings
 
 if TYPE_CHECKING:
     from dialoom.runs.agreement import Labels

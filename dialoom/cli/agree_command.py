@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .completion import judgings, metrics
-from .flags import WHERE, TrustFlag, trust
+from .option_flags import WHERE, TrustFlag, trust
 from .terminal import say, say_json
 
 _ANNOTATORS = ("annotator_1", "annotator_2")

@@ -19,8 +19,8 @@ from .datasets_command import describe, push
 from .doctor_command import doctor
 from .errors import EXIT_USAGE, OF_DOCTOR, OF_IMPORTING, OF_LOOKING, OF_PLAYING, OF_REQUIRING
 from .export_command import register as register_export
-from .flags import WHERE, DifferentUsersFlag, TrustFlag, unread
 from .new_command import register as register_new
+from .option_flags import WHERE, DifferentUsersFlag, TrustFlag, unread
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .scorecard_command import scorecard
@@ -30,7 +30,7 @@ from .studio_command import studio
 from .terminal import say
 
 if TYPE_CHECKING:
-    from .settings import CallCommand, JudgeCommand
+    from .setting_flags import CallCommand, JudgeCommand
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -81,7 +81,7 @@ def _add(app: typer.Typer, command: Callable[..., None], is_wanted: bool) -> Non
     if not is_wanted:
         app.command(name, help=command.__doc__, epilog=epilog)(unread)
     elif command in _CALLING:
-        from .settings import with_settings
+        from .setting_flags import with_settings
 
         without = _NOT_OF_DOCTOR if command is doctor else ()
         app.command(name, epilog=epilog, cls=PanelCommand)(with_settings(command, without=without))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .flags import WHERE, TrustFlag
+from .option_flags import WHERE, TrustFlag
 from .terminal import say
 
 
@@ -60,7 +60,7 @@ def describe(
     """Describe a dataset (lengths, endings, variety, copies, personal data, coverage, faults) or a release."""
     from dialoom.runs.describe import SimilarTexts, add_to_card, describe_path
 
-    from .flags import trust as trusting
+    from .option_flags import trust as trusting
     from .reporting import print_tables, write_report
 
     detector = SimilarTexts.from_options(embedder, alike)

@@ -13,7 +13,7 @@ from .terminal import say, say_json
 if TYPE_CHECKING:
     from dialoom.cli.doctor import Check
 
-    from .settings import DoctorCommand
+    from .setting_flags import DoctorCommand
 
 
 def doctor(

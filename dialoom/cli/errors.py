@@ -86,7 +86,7 @@ def advised(advice: Advice) -> str:
 
 def flag(setting: str) -> str:
     """Return the flag of an option."""
-    from .settings import flag_names
+    from .setting_flags import flag_names
 
     name = flag_names().get(setting, setting)
     return _FLAGS.get(name) or "--" + name.replace("_", "-")

@@ -12,8 +12,8 @@ import typer
 from .completion import formats as known_formats
 from .completion import judgings
 from .errors import OF_LOOKING
-from .flags import WHERE, Flags, TrustFlag, flags_of, with_flags
-from .flags import trust as trust_in_file
+from .option_flags import WHERE, Flags, TrustFlag, flags_of, with_flags
+from .option_flags import trust as trust_in_file
 from .terminal import say
 
 if TYPE_CHECKING:

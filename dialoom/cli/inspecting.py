@@ -33,8 +33,8 @@ from dialoom.runs.store.status import Status
 
 from .console import HarmlessConsole, make_console
 from .errors import worded
-from .flags import trust
-from .settings import UNBOUNDED
+from .option_flags import trust
+from .setting_flags import UNBOUNDED
 from .show_lines import at_message, bound_lines, budget_flags, changed_lines, of_the_rest
 from .terminal import say, say_json
 

@@ -15,10 +15,10 @@ import typer
 
 from .command_list import PanelCommand
 from .errors import OF_LOOKING, OF_PLAYING
-from .flags import unread
+from .option_flags import unread
 
 if TYPE_CHECKING:
-    from .settings import RunCommand
+    from .setting_flags import RunCommand
 
 _GOALS = ("goal", "task", "problem", "question", "request")
 _IDS = ("id", "person_id", "user_id", "name", "email")
@@ -90,7 +90,7 @@ def _study_command() -> Callable[..., None]:
     from dialoom.runs.configuration.recipes import load_recipe
     from dialoom.runs.errors import RunError
 
-    from .settings import with_settings
+    from .setting_flags import with_settings
 
     recipe = load_recipe("transcript-people")
 

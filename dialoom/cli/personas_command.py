@@ -10,10 +10,10 @@ import typer
 
 from .command_list import PanelCommand
 from .errors import OF_LOOKING, OF_POOLS
-from .flags import unread
+from .option_flags import unread
 
 if TYPE_CHECKING:
-    from .settings import RunCommand
+    from .setting_flags import RunCommand
 
 _BUILD = "Have a model write profiles or personalities, in rounds, and keep those that differ from all earlier ones."
 
@@ -53,7 +53,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 def _build_command() -> Callable[..., None]:
     from dialoom.runs.configuration.recipes import load_recipe
 
-    from .settings import with_settings
+    from .setting_flags import with_settings
 
     recipe = load_recipe("persona-pool")
 

@@ -16,25 +16,25 @@ from rich.table import Table
 
 from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, atry_judge, review
 from dialoom.api.blocking import in_daemon_threads
+from dialoom.api.call_settings import CallSettings, JudgeSettings, PlaySettings
 from dialoom.api.resolving import resolve
 from dialoom.api.run import RunReader
-from dialoom.api.settings import CallSettings, JudgeSettings, PlaySettings
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import parsed_options
+from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError, StoppedError
 from dialoom.runs.preflight import CostEstimate, Expected
-from dialoom.runs.progress import Ended
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.settings import Budget, ModelLike, part
 
 from .console import make_console
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, flag
 from .reporting import print_tables
-from .settings import CallCommand, JudgeCommand, RunCommand, named_models
+from .setting_flags import CallCommand, JudgeCommand, RunCommand, named_models
 from .terminal import say
 from .watcher import Watcher
 

@@ -24,7 +24,7 @@ from dialoom.runs.errors import RunError
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
 from .playing import play_or_resume
-from .settings import RunCommand
+from .setting_flags import RunCommand
 from .terminal import say, say_json
 
 

@@ -23,7 +23,7 @@ from dialoom.runs.store import RunStore
 
 from .console import make_console
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
-from .flags import trust
+from .option_flags import trust
 from .terminal import say
 
 _ENDLESS = 10_000

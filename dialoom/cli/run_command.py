@@ -13,13 +13,13 @@ from dialoom.runs.configuration.recipes import is_recipe, load_recipe, recipe_na
 from .command_list import PanelCommand, RecipeList
 from .completion import words_so_far
 from .errors import EXIT_USAGE, OF_PLAYING, worded
-from .flags import unread
+from .option_flags import unread
 from .terminal import say
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
 
-    from .settings import RunCommand
+    from .setting_flags import RunCommand
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
@@ -74,7 +74,7 @@ def _add(runs: typer.Typer, spec: str) -> None:
 
 
 def _command(spec: str, recipe: Recipe) -> Callable[..., None]:
-    from .settings import with_settings
+    from .setting_flags import with_settings
 
     def run(**given: Unpack[RunCommand]) -> None:
         from .playing import start_run

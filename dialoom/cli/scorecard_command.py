@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from .flags import DifferentUsersFlag
+from .option_flags import DifferentUsersFlag
 
 if TYPE_CHECKING:
-    from .settings import JudgeCommand
+    from .setting_flags import JudgeCommand
 
 
 def scorecard(

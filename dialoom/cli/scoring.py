@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from dialoom import ascorecard, open_scorecard
-from dialoom.api.settings import JudgeSettings
+from dialoom.api.call_settings import JudgeSettings
 from dialoom.inputs import read_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
@@ -17,7 +17,7 @@ from dialoom.settings import part
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
 from .playing import run_with_display
 from .reporting import print_tables
-from .settings import JudgeCommand, named_models
+from .setting_flags import JudgeCommand, named_models
 from .terminal import say
 from .watcher import Watcher
 

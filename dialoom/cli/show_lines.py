@@ -15,7 +15,7 @@ from dialoom.runs.gateway_setup import BudgetStatus
 from dialoom.settings import Price
 
 from .console import make_console
-from .flags import trust
+from .option_flags import trust
 from .terminal import say_json
 
 

@@ -12,11 +12,11 @@ from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
-from .flags import WHERE, TrustFlag, by_role, unread
+from .option_flags import WHERE, TrustFlag, by_role, unread
 from .terminal import say
 
 if TYPE_CHECKING:
-    from .settings import CallCommand, RunCommand
+    from .setting_flags import CallCommand, RunCommand
 
 _HELP = (
     "Step through one conversation: inspect, edit, rewind, fork, compare. "
@@ -42,7 +42,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     if "step" not in arguments[:1]:
         command: Callable[..., None] = unread
     else:
-        from .settings import with_settings
+        from .setting_flags import with_settings
 
         command = with_settings(_step, without=_NOT_HERE) if spec is None else _recipe_command(spec)
     app.command("step", help=_HELP, epilog=OF_STEPPING, cls=PanelCommand)(command)
@@ -141,7 +141,7 @@ def _step(
 def _recipe_command(spec: str) -> Callable[..., None]:
     from dialoom.errors import DialoomError
 
-    from .settings import with_settings
+    from .setting_flags import with_settings
 
     try:
         loaded = load_recipe(spec)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .flags import TrustFlag
+from .option_flags import TrustFlag
 from .terminal import say
 
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 import typer
 
 from dialoom import PlaySettings, aestimate, aimport_transcripts
+from dialoom.api.call_settings import CallSettings
 from dialoom.api.importing import Imported
 from dialoom.api.run import RunReader
-from dialoom.api.settings import CallSettings
 from dialoom.graphs import Episode, Recipe
 from dialoom.graphs.traits import MEASURED
 from dialoom.outputs import folder_output, json_line
@@ -22,9 +22,9 @@ from dialoom.runs.errors import RunError
 from dialoom.settings import Budget, Players, part
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
-from .flags import by_role
+from .option_flags import by_role
 from .playing import play_or_resume, print_estimate, run_with_display
-from .settings import RunCommand
+from .setting_flags import RunCommand
 from .terminal import say
 from .watcher import Watcher
 

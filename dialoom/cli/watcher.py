@@ -15,12 +15,11 @@ from typing import Any, Self
 
 import structlog
 
+from dialoom.api.call_settings import CallSettings
 from dialoom.api.run import RunReader
-from dialoom.api.settings import CallSettings
 from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
 from dialoom.runs.configuration.config import STAND_INS
-from dialoom.runs.errors import Fault
-from dialoom.runs.progress import (
+from dialoom.runs.control import (
     Control,
     Ended,
     Event,
@@ -34,6 +33,7 @@ from dialoom.runs.progress import (
     Stopping,
     Worked,
 )
+from dialoom.runs.errors import Fault
 from dialoom.settings import AT_ONCE
 from dialoom.text import counted, duration, harmless, json_line
 

@@ -12,8 +12,8 @@ from typing import Any
 from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.runs.configuration.trust import player_references
+from dialoom.runs.control import Event, NodeMessage, Notice
 from dialoom.runs.errors import RunError
-from dialoom.runs.progress import Event, NodeMessage, Notice
 from dialoom.runs.stepping import Stepper, Stop
 from dialoom.runs.stepping.values import parsed_value
 from dialoom.runs.store.connections import is_written_by_another

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from dialoom import Report, Run, report
-from dialoom.runs.progress import RunProgress
+from dialoom.runs.control import RunProgress
 from dialoom.runs.store.connections import Signature, signature
 
 _LEAST = 1.0

@@ -18,9 +18,9 @@ from dialoom.graphs import Recipe
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.model_facts import Prices
+from dialoom.runs.control import Event
 from dialoom.runs.errors import StoreError
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.progress import Event
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.store import remove
 from dialoom.runs.store.transfer import Transfer

@@ -19,10 +19,10 @@ from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.configuration.recipes import OBJECT
+from dialoom.runs.control import Event, ScenarioDone, ScenarioFailed, Stopping, StopRule, Worked
 from dialoom.runs.engine import WorkInOrder, skipped
 from dialoom.runs.errors import Fault, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed, Stopping, StopRule, Worked
 from dialoom.runs.store import JudgeWork, PlayWork, RunStore, Work
 from dialoom.runs.store.transfer import Transfer
 

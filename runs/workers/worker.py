@@ -20,10 +20,10 @@ from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.roles.gateway.wire import Shapes
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import Trust
+from dialoom.runs.control import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import cast_of, open_gateway
-from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.store import RunStore, Work
 from dialoom.runs.store.connections import create_atomically
 from dialoom.runs.store.store import remove

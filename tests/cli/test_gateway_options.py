@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dialoom.cli.settings import settings_of
+from dialoom.cli.setting_flags import settings_of
 from dialoom.settings import PlayerSettings
 from tests.conftest import ROOT, Command
 from tests.invented import write_release

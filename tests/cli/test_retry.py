@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom as door
-from dialoom.cli.settings import RunCommand, read_settings
+from dialoom.cli.setting_flags import RunCommand, read_settings
 from dialoom.graphs.reporting.statistics import rank_correlation
 from dialoom.runs.report.rater_agreement import alpha
 from tests.conftest import Command, MadeOnce, lines_of

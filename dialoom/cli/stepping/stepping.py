@@ -13,14 +13,14 @@ from typing import Any
 from dialoom import CallSettings, PlaySettings, ReplayResult, aplan, load_env_file, open_run, replay, step
 from dialoom.api.expecting import require_of_replay
 from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED
-from dialoom.cli.flags import trust
-from dialoom.cli.settings import CallCommand, RunCommand
+from dialoom.cli.option_flags import trust
+from dialoom.cli.setting_flags import CallCommand, RunCommand
 from dialoom.cli.terminal import say, say_json
 from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.configuration.recipes import is_file_spec, is_study
+from dialoom.runs.control import Event, NodeMessage, Notice, Planned
 from dialoom.runs.errors import RunError
-from dialoom.runs.progress import Event, NodeMessage, Notice, Planned
 from dialoom.runs.stepping import Stepper
 from dialoom.settings import part
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nicegui import ui
 
-from dialoom.runs.progress import RunProgress
+from dialoom.runs.control import RunProgress
 from dialoom.runs.store import Status, Usage
 from dialoom.studio import wording
 from dialoom.studio.page import Page, View

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom import Budget, DialoomError, Price
-from dialoom.cli.settings import CallCommand, settings_of
+from dialoom.cli.setting_flags import CallCommand, settings_of
 from dialoom.roles import (
     BudgetError,
     Completion,

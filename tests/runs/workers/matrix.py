@@ -26,7 +26,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.runs.agreement import as_json, write_sample
 from dialoom.runs.configuration.recipes import load_recipe
 from dialoom.runs.configuration.trust import Trust
-from dialoom.runs.progress import SAME_IN_A_ROW
+from dialoom.runs.control import SAME_IN_A_ROW
 from dialoom.runs.store import RunFile
 from tests.conftest import ROOT
 from tests.logical_dump import differences, logical_dump

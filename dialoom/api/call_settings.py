@@ -8,8 +8,8 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from dialoom.graphs import Recipe
+from dialoom.runs.control import Control, Event
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits
-from dialoom.runs.progress import Control, Event
 from dialoom.settings import OwnPlayer, PlayerSettings, ProcessSettings, RunSettings, checked, described, part
 
 RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"

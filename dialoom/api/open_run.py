@@ -37,6 +37,7 @@ from dialoom.runs.configuration.trust import (
     server_references,
     study_problem,
 )
+from dialoom.runs.control import Control, Ended, Event, Notice, Planned, Retrying, Started, StopRule
 from dialoom.runs.engine import Engine, WorkList, in_thread
 from dialoom.runs.errors import RunError, StoreError
 from dialoom.runs.gateway_setup import (
@@ -50,14 +51,13 @@ from dialoom.runs.gateway_setup import (
 )
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.preflight import ensure_fits
-from dialoom.runs.progress import Control, Ended, Event, Notice, Planned, Retrying, Started, StopRule
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunFile, RunStore, Work
 from dialoom.runs.workers.messages import take_leftovers
 from dialoom.settings import ModelLike, PathLike
 
+from .call_settings import CallSettings, PlaySettings, RecipeLike, call_policy
 from .judges import together
 from .resolving import resolve
-from .settings import CallSettings, PlaySettings, RecipeLike, call_policy
 
 _AT_ONCE = 200
 """Number of outcomes whose faults are written in one transaction."""
@@ -179,35 +179,35 @@ async def reopened(
         yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
-async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
+async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play the pending scenarios or, if positions are given, only the pending scenarios at those positions."""
-    store, recipe = task.store, task.recipe
+    store, recipe = opened.store, opened.recipe
     servers = servers_of(recipe, recipe.options_type.model_validate(store.config.options))
     store.permit(server_references(servers))
     pending = store.status().pending if only is None else len(only)
     if pending:
-        await _ensure_players(task)
+        await _ensure_players(opened)
         await asyncio.to_thread(store.keep_changed_code)
-    task.tell(Started(store.path, "playing", pending))
+    opened.tell(Started(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
-    work = store.queue.pending(recipe, only, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
-    ended = await carry_out(task, graph, store.config.models, work, None, is_resumed, servers)
-    return await _judged_by_panel(task, await _drawn_again(task, graph, ended))
+    work = store.queue.pending(recipe, only, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
+    ended = await carry_out(opened, graph, store.config.models, work, None, is_resumed, servers)
+    return await _judged_by_panel(opened, await _drawn_again(opened, graph, ended))
 
 
-async def _ensure_players(task: OpenRun) -> None:
+async def _ensure_players(opened: OpenRun) -> None:
     """Check that the models of every role can be called, with each model of the user."""
-    await asyncio.to_thread(ensure_callable, task.store.config.players, task.policy)
+    await asyncio.to_thread(ensure_callable, opened.store.config.players, opened.policy)
 
 
-async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
-    """Play a study's conversations again whose openings nearly repeat the opening of an earlier one of the same task.
+async def _drawn_again(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
+    """Play a study's conversations again whose openings nearly repeat the opening of an earlier one of the same opened.
 
     This is done only if the study requests it. It begins when no scenario is pending, and each round is one
     transaction. Therefore, neither the order of completion nor interruptions affect which conversations are played
     again.
     """
-    store, recipe = task.store, task.recipe
+    store, recipe = opened.store, opened.recipe
     if not isinstance(recipe, Simulation) or not recipe.study.variety.redraws:
         return ended
     variety = recipe.study.variety
@@ -220,10 +220,10 @@ async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
             f"the same task: {len(again):,}"
         )
         store.retries.scenarios(again, note)
-        task.tell(Notice(note))
-        task.tell(Started(store.path, "playing", len(again)))
-        work = store.queue.pending(recipe, None, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
-        ended = together(ended, await carry_out(task, graph, store.config.models, work, None, True))
+        opened.tell(Notice(note))
+        opened.tell(Started(store.path, "playing", len(again)))
+        work = store.queue.pending(recipe, None, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
+        ended = together(ended, await carry_out(opened, graph, store.config.models, work, None, True))
     return ended
 
 
@@ -239,41 +239,41 @@ def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
             yield Opening(position, task, opening_of(store.outcome(position)), times[position])
 
 
-async def _judged_by_panel(task: OpenRun, ended: Ended) -> Ended:
+async def _judged_by_panel(opened: OpenRun, ended: Ended) -> Ended:
     """Let a run's further judges judge all finished scenarios, each into a set named after its models."""
-    store = task.store
+    store = opened.store
     for judges in store.config.panel:
         if not ended.is_complete:
             break
         chosen = opened_set(store, None, judges)
         if count := store.queue.count_to_judge(chosen.name):
-            await asyncio.to_thread(ensure_callable, [judges], task.policy)
-            task.tell(Started(store.path, "judging", count, chosen.name))
-            work = store.queue.to_judge(task.recipe, chosen.name)
-            ended = together(ended, await carry_out(task, judging_graph(task.recipe), judges, work, chosen.name))
+            await asyncio.to_thread(ensure_callable, [judges], opened.policy)
+            opened.tell(Started(store.path, "judging", count, chosen.name))
+            work = store.queue.to_judge(opened.recipe, chosen.name)
+            ended = together(ended, await carry_out(opened, judging_graph(opened.recipe), judges, work, chosen.name))
     return ended
 
 
-async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
+async def play_again(opened: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
     """Resume failed scenarios and play the given ones from their beginning; other pending scenarios are not played."""
-    store = task.store
+    store = opened.store
     anew = {store.resolve(str(name)) for name in scenarios}
     failed = set(store.positions("failed")) if is_failed else set()
     if anew or failed:
-        await _ensure_players(task)
+        await _ensure_players(opened)
     if is_failed:
-        retry_failures(task)
+        retry_failures(opened)
         failed -= set(store.positions("failed"))
     store.retries.scenarios(sorted(anew))
     if anew:
-        task.tell(Retrying(anew=len(anew)))
-    return await play_pending(task, is_resumed=True, only=anew | failed)
+        opened.tell(Retrying(anew=len(anew)))
+    return await play_pending(opened, is_resumed=True, only=anew | failed)
 
 
-def retry_failures(task: OpenRun, judging: str | None = None) -> None:
+def retry_failures(opened: OpenRun, judging: str | None = None) -> None:
     """Make failed scenarios pending again; those whose request was too long, only if context windows were given."""
-    again, left = task.store.retries.failed(judging, too_long=task.is_wider)
-    task.tell(Retrying(failed=again, too_long=left, judging=judging))
+    again, left = opened.store.retries.failed(judging, too_long=opened.is_wider)
+    opened.tell(Retrying(failed=again, too_long=left, judging=judging))
 
 
 @contextlib.contextmanager
@@ -317,12 +317,12 @@ async def judged_anew(
     keep_limits(store, policy.limits)
     report_unplayed(tell, calls, [*store.config.casts, bound.by_role])
     store.give(cast_references(bound.by_role))
-    task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
+    opened = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
-        retry_failures(task, chosen.name)
+        retry_failures(opened, chosen.name)
     tell(Started(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name, only)
-    return await carry_out(task, graph, bound.by_role, work, chosen.name)
+    return await carry_out(opened, graph, bound.by_role, work, chosen.name)
 
 
 def pass_gate(store: RunStore) -> None:
@@ -339,13 +339,13 @@ def pass_gate(store: RunStore) -> None:
     store.results.review(found)
 
 
-async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
+async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:
     """Repeat the unparsed judgements of a set.
 
     Raises:
         RunError: If there are no judgements, or the recipe has no judging of its own.
     """
-    store, recipe = task.store, task.recipe
+    store, recipe = opened.store, opened.recipe
     chosen = store.judgement_set(name)
     if chosen is None:
         raise RunError(
@@ -358,24 +358,24 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
         )
     if chosen.is_review:
         recipe = Review(recipe)
-        task = replace(task, recipe=recipe)
+        opened = replace(opened, recipe=recipe)
     if WithJudging.of(recipe).judging() is None:
         raise RunError(
             f"recipe {recipe.name!r} judges only while it plays, so its judgements cannot be repeated alone",
             advice=Advice("retry_scenario", "play a scenario again instead", {"path": store.path}),
         )
     models = {role: chosen.models[role] for role in WithJudging.of(recipe).judging_roles()}
-    await asyncio.to_thread(ensure_callable, [models], task.policy)
-    task.policy.limits.check_prices(binding.model for binding in models.values())
+    await asyncio.to_thread(ensure_callable, [models], opened.policy)
+    opened.policy.limits.check_prices(binding.model for binding in models.values())
     count = store.retries.unparsed(chosen.name)
-    task.tell(Retrying(unparsed=count, judging=chosen.name))
-    task.tell(Started(store.path, "judging again", count, chosen.name))
+    opened.tell(Retrying(unparsed=count, judging=chosen.name))
+    opened.tell(Started(store.path, "judging again", count, chosen.name))
     work = store.queue.to_rejudge(store.recipe, chosen.name)
-    return await carry_out(task, judging_graph(recipe), models, work, chosen.name)
+    return await carry_out(opened, judging_graph(recipe), models, work, chosen.name)
 
 
 async def carry_out(
-    task: OpenRun,
+    opened: OpenRun,
     graph: Graph,
     models: Mapping[str, ModelBinding],
     work: Iterator[Work],
@@ -384,65 +384,67 @@ async def carry_out(
     servers: Sequence[str] = (),
 ) -> Ended:
     """Carry out work until it is finished or stopped: in this process, or by workers."""
-    store, policy = task.store, task.policy
+    store, policy = opened.store, opened.policy
     casts = [models] if judging is not None else store.config.players
     check_workers(servers, casts, policy)
-    reported = _changes(task)
+    reported = _changes(opened)
     for each in (casts[0], *({USER: cast[USER]} for cast in casts[1:])):
         expected = {} if policy.settings["replay_only"] else await asyncio.to_thread(changed_parameters, each)
         _report_changes(
-            task, [each], {(role, one) for role, text in expected.items() for one in text.split("; ")}, reported
+            opened, [each], {(role, one) for role, text in expected.items() for one in text.split("; ")}, reported
         )
     if policy.is_alone:
-        stop_rule = await _played(task, graph, casts, work, is_resumed, servers)
+        stop_rule = await _played(opened, graph, casts, work, is_resumed, servers)
     else:
-        stop_rule = await _played_by_workers(task, casts, work, judging)
-    _report_changes(task, casts, _changes(task), reported)  # such as changes that occur only in requests with tools
+        stop_rule = await _played_by_workers(opened, casts, work, judging)
+    _report_changes(opened, casts, _changes(opened), reported)  # such as changes that occur only in requests with tools
     ended = Ended(store.path, stop_rule.done, stop_rule.failed, not stop_rule.is_draining, stop_rule.stopped, judging)
-    task.tell(ended)
+    opened.tell(ended)
     return ended
 
 
 async def _played(
-    task: OpenRun,
+    opened: OpenRun,
     graph: Graph,
     casts: Sequence[Mapping[str, ModelBinding]],
     work: Iterator[Work],
     is_resumed: bool,
     servers: Sequence[str],
 ) -> StopRule:
-    store, policy = task.store, task.policy
+    store, policy = opened.store, opened.policy
     with open_gateway(store, policy, policy.settings["patience"]) as gateway:
-        cast = cast_of(store, task.recipe, casts[0], gateway)
+        cast = cast_of(store, opened.recipe, casts[0], gateway)
         await asyncio.to_thread(gateway.prepare, [each for cast in casts for each in cast.values()])
         engine = Engine(
             store,
-            task.recipe,
+            opened.recipe,
             graph,
             cast,
             store.config.seed,
             policy.settings["concurrency"],
-            task.tell,
+            opened.tell,
             policy.fail_on_error,
             gateway.drain,
             servers,
         )
         gateway.listen(engine.on_provider_event)
-        task.control.attach(engine, gateway)
+        opened.control.attach(engine, gateway)
         try:
             await engine.run(WorkList(work, store), is_resumed)
         finally:
-            task.control.detach()
+            opened.control.detach()
     return engine.stop_rule
 
 
-def _changes(task: OpenRun) -> set[tuple[str, str]]:
+def _changes(opened: OpenRun) -> set[tuple[str, str]]:
     """Return the settings that were not sent as configured in calls so far, each with its role."""
-    return {(role, each) for role, texts in task.store.changes().items() for text in texts for each in text.split("; ")}
+    return {
+        (role, each) for role, texts in opened.store.changes().items() for text in texts for each in text.split("; ")
+    }
 
 
 def _report_changes(
-    task: OpenRun,
+    opened: OpenRun,
     casts: Sequence[Mapping[str, ModelBinding]],
     changes: set[tuple[str, str]],
     reported: set[tuple[str, str]],
@@ -453,21 +455,21 @@ def _report_changes(
         by_role.setdefault(role, []).append(change)
     for role, found in by_role.items():
         models = ", ".join(dict.fromkeys(cast[role].model for cast in casts if role in cast))
-        task.tell(Notice(f"not sent as configured, {role} ({models}): {'; '.join(found)}"))
+        opened.tell(Notice(f"not sent as configured, {role} ({models}): {'; '.join(found)}"))
     reported |= changes
 
 
 async def _played_by_workers(
-    task: OpenRun, casts: Sequence[Mapping[str, ModelBinding]], work: Iterator[Work], judging: str | None
+    opened: OpenRun, casts: Sequence[Mapping[str, ModelBinding]], work: Iterator[Work], judging: str | None
 ) -> StopRule:
     from dialoom.runs.workers.pool import WorkerPool  # imported here, as a run in a single process does not need it
 
-    pool = WorkerPool(task.store, task.recipe, casts[0], task.policy, task.tell)
-    task.control.attach(pool, pool)
+    pool = WorkerPool(opened.store, opened.recipe, casts[0], opened.policy, opened.tell)
+    opened.control.attach(pool, pool)
     try:
         await pool.run(work, judging)
     finally:
-        task.control.detach()
+        opened.control.detach()
     return pool.stop_rule
 
 

@@ -37,7 +37,7 @@ from dialoom.settings import (
     model_of,
 )
 
-from .flags import Flags, flags_of, number, with_flags
+from .option_flags import Flags, flags_of, number, with_flags
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -49,7 +49,6 @@ UNBOUNDED = "none"
 
 _PANELS = ("Models", "Limits", "Output", "Advanced")
 _PATHS = ("FILE", "DIR", "RUN")
-
 """Metavars of paths, which a shell completes."""
 
 
