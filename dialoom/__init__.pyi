@@ -42,7 +42,7 @@ from dialoom.api.scorecards import (
     open_scorecard as open_scorecard,
     scorecard as scorecard,
 )
-from dialoom.api.call_settings import (
+from dialoom.api.operation_settings import (
     CallSettings as CallSettings,
     PlaySettings as PlaySettings,
 )

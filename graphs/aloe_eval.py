@@ -210,7 +210,7 @@ _MEANS = (
 )
 
 
-def compared(runs: Runs) -> list[Table]:
+def report_tables(runs: Runs) -> list[Table]:
     """Return the tables of levels by round, improvement, judgements and dialogues, with a row per run.
 
     Each run is read once.
@@ -404,9 +404,9 @@ class AloeEval(DialogueRecipe):
         """Return a user's message without stage directions."""
         return without_directions(reply)
 
-    def compared(self, runs: Runs) -> list[Table]:
+    def report_tables(self, runs: Runs) -> list[Table]:
         """Return alignment levels by round and their improvement, as in the paper's table 1, with one row per run."""
-        return compared(runs)
+        return report_tables(runs)
 
     def charts(self, runs: Runs) -> list[Chart]:
         """Return a chart of the alignment levels by round with fitted lines, as in the paper's figure 4."""

@@ -28,7 +28,8 @@ from .check import Check, conversation_to
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
-from .reporting.pivot import Pivot, default_tables, tabulate, without_column
+from .reporting.default_tables import default_tables
+from .reporting.pivot import Pivot, tabulate, without_column
 from .reporting.table import Chart, Facet, Outline, Table, charts_of, side_by_side
 
 
@@ -273,7 +274,7 @@ class WithReport(Capability):
             return tables
         return default_tables(episodes, known.unit_facet, known.units, judging.check_metrics, judging.scales)
 
-    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
+    def report_tables(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Return the tables of a report over one or several runs, given each run's label and finished scenarios.
 
         By default, these are the `tables` of a single run, or the tables of several runs side by side. Each run's

@@ -329,14 +329,14 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         if isinstance(limit, str) and not hasattr(kind, limit) and limit not in kind.model_fields:
             raise RecipeError(f"max_turns names the field {_unknown(limit, kind)}")
 
-    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
+    def report_tables(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Return the tables.
 
         If the assistant has tools, add a table of their use, and a warning if it was offered none.
         """
         seen = [acting.Actions(label) for label, _ in runs]
         read = [(label, each.read(episodes)) for each, (label, episodes) in zip(seen, runs, strict=True)]
-        return acting.with_actions(super().compared(read), seen)
+        return acting.with_actions(super().report_tables(read), seen)
 
     def initial(self, scenario: Any) -> dict[str, Any]:
         """Return the state before the first message."""

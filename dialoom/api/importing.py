@@ -23,10 +23,9 @@ from dialoom.runs.store import OWN_JUDGEMENTS, RunStore
 from dialoom.settings import PathLike
 
 from .blocking import blocking
-from .call_settings import PlaySettings
 from .open_run import check_transcripts, take_study
+from .operation_settings import PlaySettings, resolve
 from .operations import Run
-from .resolving import resolve
 
 _AT_ONCE = 200
 """Number of conversations that are written in one transaction."""

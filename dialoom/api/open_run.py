@@ -55,9 +55,8 @@ from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunFile, Run
 from dialoom.runs.workers.messages import take_leftovers
 from dialoom.settings import ModelLike, PathLike
 
-from .call_settings import CallSettings, PlaySettings, RecipeLike, call_policy
 from .judges import together
-from .resolving import resolve
+from .operation_settings import CallSettings, PlaySettings, RecipeLike, call_policy, resolve
 
 _AT_ONCE = 200
 """Number of outcomes whose faults are written in one transaction."""

@@ -28,7 +28,6 @@ from dialoom.runs.store.branches import MAIN
 from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking
-from .call_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike
 from .judges import bound_judges, drawn_to_judge, set_names, together
 from .open_run import (
     OpenRun,
@@ -46,7 +45,7 @@ from .open_run import (
     take_study,
     watched,
 )
-from .resolving import resolve
+from .operation_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike, resolve
 from .run import RunReader
 
 

@@ -32,7 +32,7 @@ from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.store.status import CheckErrors
 from dialoom.settings import OwnPlayer, PathLike
 
-from .call_settings import RecipeLike
+from .operation_settings import RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
     import datasets

@@ -40,10 +40,9 @@ from dialoom.settings import Budget, ModelLike, PathLike, PlayerSettings, checke
 from dialoom.settings import part as part_of
 
 from .blocking import blocking
-from .call_settings import CallSettings, JudgeSettings, PlaySettings
 from .open_run import watched
+from .operation_settings import CallSettings, JudgeSettings, NewRun, PlaySettings, resolve
 from .operations import aplan, aresume
-from .resolving import NewRun, resolve
 
 
 @dataclass(frozen=True, slots=True)

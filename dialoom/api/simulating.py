@@ -25,7 +25,7 @@ from dialoom.runs.store import RunFile
 from dialoom.settings import FLAG, ModelLike, PathLike, Players
 
 from .blocking import blocking
-from .call_settings import CallSettings
+from .operation_settings import CallSettings
 from .operations import Run, aplay, aresume
 
 

@@ -26,9 +26,9 @@ from dialoom.runs.store.connections import copy_run
 from dialoom.settings import PathLike, Players, PlayerSettings, part
 
 from .blocking import blocking
-from .call_settings import JudgeSettings
 from .importing import aimport_transcripts
 from .judges import bound_judges, set_names
+from .operation_settings import JudgeSettings
 from .operations import ajudge
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from dialoom import ascorecard, open_scorecard
-from dialoom.api.call_settings import JudgeSettings
+from dialoom.api.operation_settings import JudgeSettings
 from dialoom.inputs import read_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw

@@ -12,8 +12,8 @@ from typing import Any, cast
 import typer
 
 from dialoom import PlaySettings, aestimate, aimport_transcripts
-from dialoom.api.call_settings import CallSettings
 from dialoom.api.importing import Imported
+from dialoom.api.operation_settings import CallSettings
 from dialoom.api.run import RunReader
 from dialoom.graphs import Episode, Recipe
 from dialoom.graphs.traits import MEASURED

@@ -269,9 +269,9 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
         turns = turns_of(state.get("messages", []), state.get("is_native", False))
         return {"turn": len(turns), "call": len(calls_of(turns))}
 
-    def compared(self, runs: Runs) -> list[Table]:
+    def report_tables(self, runs: Runs) -> list[Table]:
         """Return accuracy and F1 by length, form, framework and the other axes."""
-        return report.compared(runs)
+        return report.report_tables(runs)
 
     def charts(self, runs: Runs) -> list[Chart]:
         """Return charts of accuracy by length, position and framework, for the axes that have several values."""

@@ -197,7 +197,7 @@ _GAINS = (
 )
 
 
-def compared(runs: Runs) -> list[Table]:
+def report_tables(runs: Runs) -> list[Table]:
     """Return all tables that have rows, in one pass over the samples of each run."""
     results = ApolloResults(runs)
     every = results.samples

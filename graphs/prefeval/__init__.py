@@ -299,9 +299,9 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         """Return the number of judgements."""
         return {"judgement": len(state.get("judgements", []))}
 
-    def compared(self, runs: Runs) -> list[Table]:
+    def report_tables(self, runs: Runs) -> list[Table]:
         """Return the tables of accuracy by length and topic, of errors, and the paper's other tables (2 and 4-13)."""
-        return report.compared(runs)
+        return report.report_tables(runs)
 
     def charts(self, runs: Runs) -> list[Chart]:
         """Return the paper's figures 3-13 and 23-25 that have data."""

@@ -66,7 +66,7 @@ _TURNS_AXIS = "turns: the unrelated ones, the preference's and the question's"
 _RESAMPLED = "95 % bootstrap intervals; pairs are resampled within each topic."
 
 
-def compared(runs: Runs) -> list[Table]:
+def report_tables(runs: Runs) -> list[Table]:
     """Return all tables that have rows, in one pass over the items of each run."""
     results = ItemResults(runs)
     one = [setting for setting in results.settings if setting.preferences == 1 and not setting.arm]

@@ -1,4 +1,9 @@
-"""Reports over one run or several: the tables and charts of the recipe, as Markdown, CSV, LaTeX, PNG, SVG and PDF."""
+"""Reports over one run or several: the tables and charts of the recipe, as Markdown, CSV, LaTeX, PNG, SVG and PDF.
+
+The tables of scores come from the recipe: `WithReport.report_tables`, by default `WithReport.tables` of each run, which
+makes the tables of the recipe's `pivots` or, without pivots, those of `graphs/reporting/default_tables.py`. The other
+tables (health, judges, users, trials, faults, differences, lengths) are made here, for all recipes.
+"""
 
 from .building import FAULTS, build, charts, compare
 from .drawing import HOW_TO_INSTALL, can_draw, draw

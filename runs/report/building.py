@@ -273,11 +273,11 @@ def _tables_and_sound_ones(
 ) -> list[Table]:
     """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues without user faults."""
     found = [FaultsOf.read(each, where) for each in reported]
-    tables = WithReport.of(recipe).compared(_labelled_episodes(reported, where))
+    tables = WithReport.of(recipe).report_tables(_labelled_episodes(reported, where))
     add_failed_note(tables, found)
     of_sound: list[Table] = []
     if (sound := sound_where(found, where)) is not None:
-        of_sound = label_sound(WithReport.of(recipe).compared(_labelled_episodes(reported, sound)))
+        of_sound = label_sound(WithReport.of(recipe).report_tables(_labelled_episodes(reported, sound)))
     warn_of_narrow_intervals([*tables, *of_sound], reported)
     of_users, of_trials = user_tables(reported, recipe, where), trials_tables(reported, where)
     several = len(reported) > 1

@@ -58,7 +58,7 @@ def sample(
 
 def tables(*samples: Episode, label: str = "m") -> dict[str, Table]:
     """The tables of a run over these, by name."""
-    return {table.name: table for table in RECIPE.compared([(label, samples)])}
+    return {table.name: table for table in RECIPE.report_tables([(label, samples)])}
 
 
 def means(cells: Iterable[Any]) -> list[Any]:
@@ -177,7 +177,7 @@ def test_several_runs_stand_in_one_table() -> None:
         ("z", [sample(True, 1.0, framework="rag"), sample(False, 0.0), sample(True, 1.0, length=4000)]),
         ("a", [sample(False, 0.5), sample(False, 0.5, length=4000)]),
     ]
-    found = {table.name: table for table in RECIPE.compared(runs)}
+    found = {table.name: table for table in RECIPE.report_tables(runs)}
     assert rows(found["accuracy"]) == [
         ["z", "function-calling", 0.0, 1.0, 0.5],
         ["z", "rag", 1.0, None, 1.0],
@@ -377,7 +377,7 @@ def test_paper_figure_6() -> None:
     """Users that were not trained on, at 4k and 12k; trained at 4k alone."""
     before = _episodes(229, 516, length=4000, split="test")
     after = _episodes(383, 516, length=4000, split="test") + _episodes(365, 516, length=12000, split="test")
-    (table,) = [each for each in RECIPE.compared([("before", before), ("RL", after)]) if each.name == "users"]
+    (table,) = [each for each in RECIPE.report_tables([("before", before), ("RL", after)]) if each.name == "users"]
     assert list(table.columns)[2:5] == ["users", "4k %", "12k %"]
     assert [row[:5] for row in rows(table)] == [
         ["before", "function-calling", "test", 0.4438, None],

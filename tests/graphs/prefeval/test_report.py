@@ -13,7 +13,7 @@ import pytest
 from dialoom import Episode, Judgement
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.prefeval import RECIPE
-from dialoom.graphs.prefeval.report import charts, compared
+from dialoom.graphs.prefeval.report import charts, report_tables
 from dialoom.graphs.prefeval.results import CHECKERS, error_of, error_type
 from dialoom.graphs.reporting import Cell
 from dialoom.runs.agreement import agreement, read_labels, write_sample
@@ -31,7 +31,7 @@ HAIKU_RAG = [28, 40, 42, 50, 45, 55, 46, 31, 49, 48, 48, 51, 28, 25, 50, 30, 34]
 
 def report(*items: Episode, more: Sequence[tuple[str, Iterable[Episode]]] = ()) -> dict[str, Table]:
     """The tables of a run of `model` (and of more runs) by name."""
-    return {table.name: table for table in compared([("model", items), *more])}
+    return {table.name: table for table in report_tables([("model", items), *more])}
 
 
 def figures(*items: Episode) -> dict[str, Chart]:
@@ -102,7 +102,7 @@ def test_training_on_a_method_shows_before_and_after() -> None:
         for form, count in counts[label].items():
             yield from right_of(count, 56, topic="travel_restaurant", form=form)
 
-    table = {each.name: each for each in compared([(label, items(label)) for label in counts])}["accuracy"]
+    table = {each.name: each for each in report_tables([(label, items(label)) for label in counts])}["accuracy"]
     cells = [dict(zip(table.columns, each, strict=True)) for each in table.rows]
     found = {(each["model"], each["form"]): round(100 * mean(each["10 turns %"]), 2) for each in cells}
     assert found == {
