@@ -45,6 +45,21 @@ class Control:
 
     A control is passed to one operation of the API. It can also be used before the operation begins.
 
+    The command line and the blocking functions pass Ctrl-C to `interrupt` (the command line also SIGTERM). What a press
+    does depends on the moment:
+
+    1. Before planning, while a command loads modules: it exits with 130, and nothing is written.
+    2. While settings are checked and the run is planned: planning stops at its next scenario, and a new run's file is
+       removed (a resumed run stays without a plan). The operation raises `StoppedError`; a command exits with 130.
+    3. The first press during the work drains it: no scenario begins, calls in flight are answered and recorded, and
+       each conversation stops at its next checkpoint. The command line says so at once.
+    4. The second press stops the work: calls in flight are cancelled, and their conversations stay at their last
+       checkpoint.
+    5. At the end, `Ended` is emitted with `is_complete` false; a command prints how to continue and exits with 3. A
+       resumed run continues from the checkpoints and repeats no recorded call.
+
+    A blocking function raises `KeyboardInterrupt` at the end in all cases.
+
     Example:
         >>> control = dialoom.Control()
         >>> control.drain()  # usually from another thread: conversations stop at their next step
@@ -88,7 +103,7 @@ class Control:
         self._notify_work()
 
     def interrupt(self) -> None:
-        """Handle Ctrl-C: the first time the work drains, the second time it stops at once."""
+        """Handle Ctrl-C: drain the work the first time, and stop it the second time."""
         if self.is_draining:
             self.stop()
         else:

@@ -22,9 +22,7 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
     """Return the blocking form of an awaitable operation: a function that returns when the work is over.
 
     The function runs the operation in a new thread with its own event loop. It can therefore be called from any thread,
-    even if an event loop is already running there, as in a notebook. Ctrl-C stops the work at the next checkpoint of
-    each conversation; then `KeyboardInterrupt` is raised. A second Ctrl-C stops the work at once. Nothing that was
-    committed is lost.
+    even if an event loop is already running there, as in a notebook. Ctrl-C is handled as described at `Control`.
 
     Args:
         name: The returned function's name.

@@ -16,8 +16,7 @@ from rich.table import Table
 
 from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, atry_judge, review
 from dialoom.api.blocking import in_daemon_threads
-from dialoom.api.call_settings import CallSettings, JudgeSettings, PlaySettings
-from dialoom.api.resolving import resolve
+from dialoom.api.operation_settings import CallSettings, JudgeSettings, PlaySettings, resolve
 from dialoom.api.run import RunReader
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithExports
@@ -235,7 +234,7 @@ def _found(run: Run) -> str:
 
 
 def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Result:
-    """Do the work under a progress display. The first Ctrl-C (or SIGTERM) drains the work; the second stops it at once.
+    """Do the work under a progress display, and pass Ctrl-C and SIGTERM to its control (see `Control`).
 
     Raises:
         typer.Exit: If the work was stopped before there was anything to resume.
@@ -245,7 +244,7 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
     async def run() -> Result:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, watcher.control.interrupt)
+            loop.add_signal_handler(number, watcher.interrupt)
         showing = asyncio.create_task(watcher.watch())
         try:
             return await work

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import structlog
 
-from dialoom.api.call_settings import CallSettings
+from dialoom.api.operation_settings import CallSettings
 from dialoom.api.run import RunReader
 from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
 from dialoom.runs.configuration.config import STAND_INS
@@ -47,6 +47,9 @@ _EVERY = 5.0
 
 _MOST_LETTERS = 100
 """Maximum length of an error message when it is repeated after being printed in full."""
+
+_DRAINING = "interrupted: the current steps are being finished; a second Ctrl-C cancels the calls in flight"
+_GIVING_UP = "interrupted: stopping before the work begins"
 
 
 class Watcher:
@@ -142,6 +145,13 @@ class Watcher:
             if self._run is not None:
                 self._report_throttled()
                 self._show()
+
+    def interrupt(self) -> None:
+        """Handle Ctrl-C, as described at `Control`; the first time, print what happens now."""
+        is_first = not self.control.is_draining
+        self.control.interrupt()  # before printing, which fails if standard error is closed
+        if is_first:
+            self._log.warning(_DRAINING if self._what else _GIVING_UP)
 
     def exit_code(self) -> int:
         """Return the exit code of the command."""

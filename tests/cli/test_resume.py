@@ -153,6 +153,44 @@ def test_interrupt_drains_and_says_how_to_resume(dialoom: Command, tmp_path: Pat
     assert calls[0] == calls[1], "a drained run pays for nothing twice"
 
 
+_SLOW_JUDGE = """
+import asyncio
+from pathlib import Path
+
+async def judge(messages):
+    if not Path("go-on").exists():
+        print("waiting", flush=True)
+        while not Path("go-on").exists():
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+    return "no score"
+"""
+
+
+def test_first_interrupt_is_acknowledged_by_every_command(dialoom: Command, tmp_path: Path) -> None:
+    write_release(tmp_path / "release", users=1)
+    plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *waiting_players(tmp_path)]
+    (tmp_path / "slow.py").write_text(_SLOW_JUDGE)
+    (tmp_path / "go-on").touch()
+    dialoom(*plan, "-o", "whole.db")
+    judge = ["judge", "whole.db", "--model", "python:slow:judge"]
+    dialoom(*judge, "--name", "unparsed")
+    for command in (
+        [*plan, "-o", "run.db"],
+        ["resume", "run.db"],
+        [*judge, "--log-format", "json"],
+        ["retry", "whole.db", "--unparsed", "--judging", "unparsed"],
+    ):
+        (tmp_path / "go-on").unlink()
+        with Started(tmp_path, *command) as process:
+            wait_for("waiting", process)
+            process.send_signal(signal.SIGINT)
+            (tmp_path / "go-on").touch()
+            _, err = process.communicate()
+            assert process.returncode == 3, err
+        assert err.count("interrupted: the current steps are being finished; a second Ctrl-C cancels") == 1, err
+
+
 def test_second_interrupt_stops_at_once(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "stuck.py").write_text(
@@ -239,6 +277,7 @@ def test_planning_can_be_interrupted_and_recipes_may_exit(dialoom: Command, tmp_
         process.send_signal(signal.SIGINT)
         _, told = process.communicate()
         assert process.returncode == 130
+        assert "interrupted: stopping before the work begins" in told
         assert told.endswith("dialoom: stopped during planning; nothing was written\n")
     assert not list(tmp_path.glob("run.db*"))
 
