@@ -347,7 +347,7 @@ class Engine:
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
     ) -> dict[str, Any]:
         """Play a conversation, from its last checkpoint if there is one, and return its final state."""
-        self._store.permit(load_references(work.scenario.loads))
+        self._store.ensure_trusted(load_references(work.scenario.loads))
         begin: dict[str, Any] | None = self._initial(work)
         if resuming:
             snapshot = await graph.aget_state(config)

@@ -292,7 +292,7 @@ def cast_of(store: RunFile, recipe: Recipe, models: Mapping[str, ModelBinding], 
     Raises:
         TrustError: If a model is code or an address that is specified only by the author of the run's file.
     """
-    store.permit(cast_references(models))
+    store.ensure_trusted(cast_references(models))
     return Cast(prompts_of(store.prompts, models), models, gateway, WithPrompts.of(recipe).reply_types)
 
 

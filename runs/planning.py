@@ -261,7 +261,7 @@ async def planned(
             named = [*recipe_references(config.recipe, recipe=recipe), *players, *file_references(options)]
             named += server_references(servers_of(recipe, options))
             if is_for_good:  # before the plan, because another process may write the plan
-                store.give(named)
+                store.trust_specified(named)
             try:
                 write_plan(store, recipe, note, is_given_up)
             except StoreError as error:
@@ -293,7 +293,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     is_judged = len(judges) == len(judging)
     own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges if is_judged else {})
     options = recipe.options_type.model_validate(config.options)
-    store.permit(file_references(options))
+    store.ensure_trusted(file_references(options))
 
     def whole(say: Note) -> Iterator[Scenario]:
         for scenario in _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say)):
@@ -313,7 +313,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     if not store.plan(scenarios, notes, own, config.trials, sequence, config.user_models):
         raise RunError("the plan is empty: these options select no scenario", setting="options")
     check_facets(recipe, facets)
-    store.permit(load_references(loads))
+    store.ensure_trusted(load_references(loads))
     for text in notes:
         note(text)
 

@@ -149,11 +149,11 @@ def _opened(path: Path, study: PathLike | None, settings: PlaySettings) -> Itera
         settings["options"] = {"judge": False}  # imported conversations are judged later
         new = resolve(given or transcripts(), False, **settings)
         store = RunStore.create(path, new.config, prepare(new.recipe, new.config), recipe=new.recipe)
-        store.give(cast_references(new.config.models))
+        store.trust_specified(cast_references(new.config.models))
     with store:
         check_transcripts(store)
         take_study(store, given)
-        store.give(recipe_references(store.config.recipe, recipe=given))
+        store.trust_specified(recipe_references(store.config.recipe, recipe=given))
         if not store.is_planned:
             store.plan([], [], judgement_set(OWN_JUDGEMENTS, store.prompts, {}))
         yield store

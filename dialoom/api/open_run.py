@@ -154,12 +154,15 @@ async def reopened(
     tell, control = watched(calls)
     given = await asyncio.to_thread(given_recipe, recipe)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given, trusted(calls, tell)) as store:
-
-        def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
+        # A resume reads the file in this order: the models, to which the given players are bound; the references to
+        # code and addresses, before anything is loaded; the recipe; the study's functions; the limits; the calls that
+        # killed workers have left; the plan, which is written if it is missing. So no code is loaded before it is
+        # trusted, and nothing is written to the file before all settings are checked.
+        def prepared(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
             bound = rebind(stored := store.config.models, models)
-            store.give(named for role in models or {} for named in player_references(stored[role].model))
+            store.trust_specified(named for role in models or {} for named in player_references(stored[role].model))
             players = [named for cast in store.config.casts for named in cast_references(cast)]
-            store.permit([*([] if recipe else store.recipe_references()), *players])
+            store.ensure_trusted([*([] if recipe else store.recipe_references()), *players])
             found = store.recipe
             if not (is_stepped and store.is_planned):
                 check_study(store, tell)
@@ -172,7 +175,7 @@ async def reopened(
                 write_plan(store, found, lambda text: tell(Notice(text)), is_given_up)
             return found, policy
 
-        found, policy = await in_thread(checked, lambda: control.is_draining)
+        found, policy = await in_thread(prepared, lambda: control.is_draining)
         keep_limits(store, policy.limits)
         report_unplayed(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
         yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
@@ -182,7 +185,7 @@ async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] 
     """Play the pending scenarios or, if positions are given, only the pending scenarios at those positions."""
     store, recipe = opened.store, opened.recipe
     servers = servers_of(recipe, recipe.options_type.model_validate(store.config.options))
-    store.permit(server_references(servers))
+    store.ensure_trusted(server_references(servers))
     pending = store.status().pending if only is None else len(only)
     if pending:
         await _ensure_players(opened)
@@ -315,7 +318,7 @@ async def judged_anew(
     chosen = opened_set(store, name, bound.by_role)
     keep_limits(store, policy.limits)
     report_unplayed(tell, calls, [*store.config.casts, bound.by_role])
-    store.give(cast_references(bound.by_role))
+    store.trust_specified(cast_references(bound.by_role))
     opened = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
         retry_failures(opened, chosen.name)
@@ -534,7 +537,7 @@ def take_study(store: RunStore, recipe: Transcripts | None) -> None:
     config = store.config.model_copy(
         update={"study": recipe.study.plain(), "code": {**store.config.code, **code_hashes(named)}}
     )
-    store.give(named)
+    store.trust_specified(named)
     store.take_study(config, prepare(recipe, config))
 
 

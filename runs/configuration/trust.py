@@ -276,7 +276,7 @@ class Trust:
         self._used: dict[str, None] = {}
         self.changed: list[str] = []
 
-    def give(self, named: Iterable[Reference]) -> None:
+    def trust_specified(self, named: Iterable[Reference]) -> None:
         """Trust the references that the user has specified in this process."""
         self._used.update(dict.fromkeys(each.mark for each in named))
 
@@ -312,7 +312,7 @@ class Trust:
         for path in changed_files(new, code):
             self._tell(f"{holder}: {path} has changed since the run was created")
             self.changed.append(path.name)
-        self.give(new)
+        self.trust_specified(new)
 
 
 def _joined(named: list[Reference]) -> str:

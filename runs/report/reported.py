@@ -1,4 +1,4 @@
-"""The runs of a report, each with one set of its judgements and a distinguishing label."""
+"""The runs of a report with their labels, the notes on what limits their figures, and what differs between them."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ async def case_of(stepper: StepperView) -> Case:
         ),  # the gate's rules may change, but the content of a case must not
     )
     references = [*context.store.recipe_references(), *load_references(scenario.loads), *cast_references(models)]
-    own = context.store.known(references)
+    own = context.store.already_trusted(references)
     remember(case.mark, [named.mark for named in own])
     return case
 

@@ -99,7 +99,7 @@ class ScenarioContext:
         if model == own.model:
             return own
         if (role, model) not in self._replacing:
-            self.store.permit(player_references(model))
+            self.store.ensure_trusted(player_references(model))
             changed = {"model": model, "api_base": None, "stateful": keeps_state(model, own.stateful)}
             self._replacing[role, model] = own.model_copy(update=changed)
         return self._replacing[role, model]
@@ -137,7 +137,7 @@ class ScenarioContext:
 
     def _player(self, model: str) -> Backend:
         if model not in self.players:
-            self.store.permit(player_references(model))
+            self.store.ensure_trusted(player_references(model))
             if (player := named_player(model, is_stateful=True)) is None:
                 raise SteppingError("it was given as an object, and has to be given again")
             self.players[model] = player
@@ -336,7 +336,7 @@ class PlayableContext(ScenarioContext):
     gateway: Gateway
 
     def _player(self, model: str) -> Backend:
-        self.store.permit(player_references(model))
+        self.store.ensure_trusted(player_references(model))
         return self.gateway.player(model)
 
     async def begin(self) -> str:
@@ -395,7 +395,7 @@ def _common_parts(
     work = store.queue.work_of(recipe, position)
     servers = server_references(servers_of(recipe, recipe.options_type.model_validate(config.options)))
     models = config.players_of(work.id)
-    store.permit([*cast_references(models), *load_references(work.scenario.loads), *servers])
+    store.ensure_trusted([*cast_references(models), *load_references(work.scenario.loads), *servers])
     builder = graph_of(recipe, config.options)
     return {
         "recipe": recipe,

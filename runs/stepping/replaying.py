@@ -404,7 +404,7 @@ class _LiveReplay(_Replay):
         roles = WithRoles.of(self._recipe)
         usual = {role: value for role, value in roles.roles_used(self._options).items() if role in models}
         given = bind(usual, None, roles.reply_limits, models=models)
-        self._trust.give(cast_references(given.by_role))
+        self._trust.trust_specified(cast_references(given.by_role))
         live = {role: binding for role, binding in self._case.models.items() if role in self._live - {*models}}
         return Bindings({**self._case.models, **rebind(live, None).by_role, **given.by_role}, given.objects)
 

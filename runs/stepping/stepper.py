@@ -76,7 +76,7 @@ class Stepper(StepperView):
     @classmethod
     async def _at_head_of(cls, context: PlayableContext, name: str) -> Stepper:
         branch = context.branch(name)
-        context.store.permit(named for model in branch.models.values() for named in player_references(model))
+        context.store.ensure_trusted(named for model in branch.models.values() for named in player_references(model))
         head = branch.head or context.latest(branch.thread) or await context.begin()
         stepper = cls(context, branch, head)
         await stepper.here()
@@ -234,7 +234,7 @@ class Stepper(StepperView):
         """
         if role not in self.context.models:
             raise SteppingError(f"there is no role {role!r}; the roles are {', '.join(self.roles)}")
-        self.context.store.give(player_references(model))
+        self.context.store.trust_specified(player_references(model))
         binding = self.context.binding(role, model)
         check_model(model, binding.stateful)
         check_parameters({role: binding})

@@ -90,6 +90,7 @@ class RunFile:
         self.path = path
         self._recipe = recipe
         self._trust = trust or Trust()
+        self._parsed: tuple[str, RunConfig] | None = None
         self.on_read: Callable[[], None] | None = None
         with ExitStack() as opened:
             self._reader = opened.enter_context(closing(open_for_reading(path)))
@@ -128,8 +129,11 @@ class RunFile:
 
     @property
     def config(self) -> RunConfig:
-        """The run's configuration."""
-        return RunConfig.model_validate_json(self._value("config"))
+        """The run's configuration. It is parsed anew only if its text in the file has changed."""
+        text = self._value("config")
+        if self._parsed is None or self._parsed[0] != text:
+            self._parsed = text, RunConfig.model_validate_json(text)
+        return self._parsed[1]
 
     @property
     def recipe(self) -> Recipe:
@@ -140,7 +144,7 @@ class RunFile:
             TrustError: If the recipe is a file that is specified only by the author of the run's file.
         """
         if self._recipe is None:
-            self.permit(self.recipe_references())
+            self.ensure_trusted(self.recipe_references())
             config = self.config
             self._recipe = load_recipe(config.recipe, self.path, self._recipe_folders, config.study)
         return self._recipe
@@ -164,7 +168,7 @@ class RunFile:
         found = self.located_recipe
         return [] if found is None else recipe_references(self.config.recipe, found)
 
-    def permit(self, named: Iterable[Reference]) -> None:
+    def ensure_trusted(self, named: Iterable[Reference]) -> None:
         """Check that code and addresses that the file names may be used.
 
         Raises:
@@ -173,19 +177,19 @@ class RunFile:
         if found := list(named):
             self._trust.check(self.path, self._find("id"), found, self.config.code)
 
-    def give(self, named: Iterable[Reference]) -> None:
+    def trust_specified(self, named: Iterable[Reference]) -> None:
         """Trust code and addresses that the user has just specified for this run, and remember them."""
         found = list(named)
-        self._trust.give(found)
+        self._trust.trust_specified(found)
         remember(self._find("id"), [each.mark for each in found])
 
-    def known(self, named: Iterable[Reference]) -> list[Reference]:
+    def already_trusted(self, named: Iterable[Reference]) -> list[Reference]:
         """Return the references that this user has trusted for this run on this machine."""
         marks = remembered(self._find("id"))
         return [each for each in named if each.mark in marks]
 
     def remember(self) -> None:
-        """Record the code and addresses that have been permitted so far, to trust them when the run is reopened."""
+        """Record the code and addresses whose use was allowed so far, to trust them when the run is reopened."""
         remember(self._find("id"), self._trust.used)
 
     @property
