@@ -115,7 +115,7 @@ class CallPlace:
         sample: A number that distinguishes branches and repeated samples of the same call.
         is_common: Whether the call belongs to no scenario (a common call): equal requests share one reply, and the seed
             is derived from the request.
-        session: The player's session, without its turn; not part of the call's identity.
+        session: The player's session, without its turn.
     """
 
     scenario: str
@@ -138,19 +138,17 @@ class Request:
     """A request to a model.
 
     Attributes:
-        reply_type: The type that the reply is parsed into, for models that support structured output; not part of the
-            call's identity.
-        api_base: The address at which the model is served, if not the provider's own; not part of the identity.
+        reply_type: The type that the reply is parsed into, for models that support structured output.
+        api_base: The address at which the model is served, if not the provider's own.
         temperature: Sampling temperature; `None` if none is sent.
         max_reply: Maximum number of tokens in the reply; `None` for no limit.
         params: Further sampling parameters by name.
-        timeout: Seconds after which an attempt is given up, if set; not part of the identity.
-        structured: How the reply is constrained to its type; part of the identity unless it is `auto`.
+        timeout: Seconds after which an attempt is given up, if set.
+        structured: How the reply is constrained to its type.
         tools: The tools that the model may call.
-        run_tool: Runs tool calls for a player with a loop of its own; not part of the identity.
-        inputs: The prompt's inputs, for the offline models; never sent, and not part of the identity.
-        is_stateful: Whether the player keeps state between calls. This field and the ones below are not part of the
-            identity.
+        run_tool: Runs tool calls for a player with a loop of its own.
+        inputs: The prompt's inputs, for the offline models; never sent.
+        is_stateful: Whether the player keeps state between calls.
         conversation: The indices in `messages` of the conversation's messages; all others belong to the prompt.
         rendered: The conversation's messages as rendered from the prompt, if a person has rewritten the request, or if
             the request asks again for a reply that could not be parsed. Messages that were changed or added for this
@@ -218,11 +216,23 @@ class Request:
         """Estimated number of tokens: one per four characters, plus a reply of typical length."""
         return expected_tokens(self.letters)
 
-    def key(self, place: CallPlace) -> str:
-        """Return the call's key: the SHA-256 of the request and its place, including the numbers `ask` and `sample`.
+    def call_key(self, place: CallPlace) -> str:
+        """Return the call's key, under which the ledger stores it: a SHA-256 of its place and its request.
 
-        For a common call, the prompt's id is used instead of the place. What does not shape the reply (the address, the
-        timeout, the session) is left out.
+        The key contains, in this order:
+
+        * of the place: `scenario`, `node`, `step` and `ordinal` (for a common call, the request's `prompt_id` instead),
+          `ask` and `sample`;
+        * of the request: `model`, `temperature`, `seed`; `max_reply` and `params`, if one of them is set; `structured`,
+          if it is not `auto`; `tools`, if there are any; and `messages`, with tool calls and what providers attach.
+
+        It does not contain:
+
+        * of the place: `seed` and `session`;
+        * of the request: `role`, `prompt_id` (except in a common call), `prompt_hash`, `reply_type`, `api_base`,
+          `timeout`, `run_tool`, `inputs`, `is_stateful`, `conversation`, `rendered`, `session`, `session_form`,
+          `earlier` and `tool_run`;
+        * anything else, such as limits, budget, prices and cache.
         """
         at = [place.scenario, place.node, place.step, place.ordinal]
         content = [

@@ -195,7 +195,7 @@ class Gateway:
             NotRecordedError: If the call must be replayed and is not recorded.
             CacheError: If the cache file cannot be used.
         """
-        key = request.key(place)
+        key = request.call_key(place)
         if request.tool_run is not None:
             return await self._run_tool(request.tool_run, key, request, place)
         try:

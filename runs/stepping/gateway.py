@@ -166,7 +166,7 @@ class SteppingGateway:
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Return the person's reply if there is one, and the model's reply otherwise."""
         request = _bound(request, self._changes.models)
-        key, written = request.key(place), self._instead(request, place)
+        key, written = request.call_key(place), self._instead(request, place)
         if written is not None:
             request, place = request.rewritten(written), replace(place, is_common=False)
         if key in self._changes.replies:
@@ -177,13 +177,13 @@ class SteppingGateway:
             completion = await self._gateway.complete(request, place)
         # Calls are identified by their key and not by their place, because tasks that a graph sends to the same node
         # have the same place.
-        self._made[request.key(place)] = (place.node, place.ordinal, place.ask, written is not None)
+        self._made[request.call_key(place)] = (place.node, place.ordinal, place.ask, written is not None)
         return completion
 
     def _instead(self, request: Request, place: CallPlace) -> tuple[ChatMessage, ...] | None:
         """Return the person's request that replaces the rendered one; on a second attempt, with the error appended."""
         if place.ask == 1:
-            if (messages := self._changes.messages.get(request.key(place))) is None:
+            if (messages := self._changes.messages.get(request.call_key(place))) is None:
                 return None
             self._written.append((place, request, tuple(messages)))
             return tuple(messages)
@@ -195,7 +195,7 @@ class SteppingGateway:
 
     async def _say(self, request: Request, place: CallPlace, text: str) -> Completion:
         """Record a person's reply as a call without cost."""
-        key = request.key(place)
+        key = request.call_key(place)
         completion = reply_from_text(request, text).with_ids(key)
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, int):
@@ -227,7 +227,7 @@ class RecordingGateway:
             NotSentError: Always.
         """
         request = _bound(request, self._models)
-        self._requests[request.key(place)] = place, request
+        self._requests[request.call_key(place)] = place, request
         for _ in range(_LOOP_TURNS):
             await asyncio.sleep(0)
         raise NotSentError

@@ -196,13 +196,13 @@ def test_stored_parameters_cannot_redirect_calls() -> None:
 
 
 def test_reply_settings_are_part_of_a_calls_identity_and_time_outs_are_not() -> None:
-    assert asked().key(PLACE) == "c58c592d222ab439947f421bcf8191811ecac40a674cae2a4a01eeb82b2bf2ad"
+    assert asked().call_key(PLACE) == "c58c592d222ab439947f421bcf8191811ecac40a674cae2a4a01eeb82b2bf2ad"
     assert cache_key(asked(), PLACE).hex() == "7a4e1c135cadcd472948dba1926e389b51a98af51c8fd57d690c2a8ab16f6a32"
-    assert asked(timeout=3.0).key(PLACE) == asked().key(PLACE)
+    assert asked(timeout=3.0).call_key(PLACE) == asked().call_key(PLACE)
     others = [asked(), asked(max_reply=9), asked(params={"top_p": 0.5}), asked(params={"top_p": 0.6}, max_reply=9)]
-    assert len({each.key(PLACE) for each in others}) == len({cache_key(each, PLACE) for each in others}) == 4
+    assert len({each.call_key(PLACE) for each in others}) == len({cache_key(each, PLACE) for each in others}) == 4
     one, other = ({"top_p": 0.5, "seed": 3}, {"seed": 3, "top_p": 0.5})
-    assert asked(params=one).key(PLACE) == asked(params=other).key(PLACE)
+    assert asked(params=one).call_key(PLACE) == asked(params=other).call_key(PLACE)
 
 
 @pytest.mark.parametrize(

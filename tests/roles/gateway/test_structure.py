@@ -164,9 +164,9 @@ async def test_chosen_form_is_kept() -> None:
 
 def test_only_a_chosen_form_is_part_of_a_calls_identity() -> None:
     plain = request("http://127.0.0.1:1", reply_type=score_type(1, 5))
-    assert replace(plain, reply_type=None).key(a_place()) == plain.key(a_place())
-    keys = {replace(plain, structured=each).key(a_place()) for each in ("auto", "schema", "json", "prompt")}
-    assert len(keys) == 4 and plain.key(a_place()) in keys
+    assert replace(plain, reply_type=None).call_key(a_place()) == plain.call_key(a_place())
+    keys = {replace(plain, structured=each).call_key(a_place()) for each in ("auto", "schema", "json", "prompt")}
+    assert len(keys) == 4 and plain.call_key(a_place()) in keys
 
 
 async def test_other_bad_requests_are_final() -> None:
@@ -306,19 +306,19 @@ async def test_ids_of_calls_are_reproducible() -> None:
         first, again = [(await ask(asked)).tool_calls[0] for _ in range(2)]
     assert first["id"] == again["id"] and first["name"] != again["name"]
     reply = Completion("", tool_calls=(CALL, CALL))
-    one, other = (reply.with_ids(asked.key(a_place(step=step))) for step in (1, 2))
+    one, other = (reply.with_ids(asked.call_key(a_place(step=step))) for step in (1, 2))
     assert len({call["id"] for call in (*one.tool_calls, *other.tool_calls)}) == 4
 
 
 def test_identities_of_requests_without_tools_are_unchanged() -> None:
     plain = a_request()
-    assert plain.key(a_place()) == "734794cc481d509b7e91ac5ed605787d3054b950014cb45070a611620cfc35d1"
+    assert plain.call_key(a_place()) == "734794cc481d509b7e91ac5ed605787d3054b950014cb45070a611620cfc35d1"
     assert cache_key(plain, a_place()).hex() == "b9b2ad8f0625c9c8cc3d0c06e70731fcf37fbb69e3231ce33421e0e380fe453d"
     offered = replace(plain, tools=(WEATHER,))
     answered = [replace(plain, messages=TALK[:4]), replace(plain, messages=TALK[:3])]
     renamed = replace(plain, messages=(*TALK[:2], {**TALK[2], "tool_calls": [{**CALL, "id": "other1234"}]}))
     requests = [plain, offered, *answered, renamed]
-    for identity in (lambda each: each.key(a_place()), lambda each: cache_key(each, a_place())):
+    for identity in (lambda each: each.call_key(a_place()), lambda each: cache_key(each, a_place())):
         assert len({identity(each) for each in requests}) == len(requests)
 
 
