@@ -81,14 +81,15 @@ def labelled(half: str) -> dict[str, Counts]:
     return {kind: (there[kind], right[kind], wrong[kind]) for kind in (*MAIN, "glued_lines")}
 
 
-def kappa(kind: str) -> float:
-    """Return Cohen's kappa of the two passes over all held-out lines, or dialogues for `task_not_stated`."""
+def kappa(kind: str) -> float | None:
+    """Return Cohen's kappa of the two passes over all held-out lines, or dialogues for `task_not_stated`, if any."""
     cells = Counter[tuple[bool, bool]]()
     for each in (each for each in variants() if each["half"] == "held-out"):
         first, second = labels(each, "first"), labels(each, "second")
         for line in [-1] if kind == "task_not_stated" else range(len(each["lines"])):
             cells[(line, kind) in first, (line, kind) in second] += 1
-    n = cells.total()
+    if not (n := cells.total()):
+        return None
     agreed = (cells[True, True] + cells[False, False]) / n
     ones = [(cells[True, True] + cells[cell]) / n for cell in ((True, False), (False, True))]
     expected = ones[0] * ones[1] + (1 - ones[0]) * (1 - ones[1])
@@ -107,8 +108,8 @@ def labelled_table() -> str:
     """Return the table of SmolLM2's dialogues."""
     seen, unseen = labelled("development"), labelled("held-out")
     rows = [
-        (f"`{kind}`", *_cells(seen[kind]), *_cells(unseen[kind]), f"{kappa(kind):.2f}")
-        for kind in (*MAIN, "glued_lines")
+        (f"`{kind}`", *_cells(seen[kind]), *_cells(unseen[kind]), "" if agreed is None else f"{agreed:.2f}")
+        for kind, agreed in ((kind, kappa(kind)) for kind in (*MAIN, "glued_lines"))
     ]
     columns = ("faults", "flagged", "precision", "recall")
     names = (*(f"development: {columns[0]}", *columns[1:]), *(f"held out: {columns[0]}", *columns[1:]))
