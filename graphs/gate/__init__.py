@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from dialoom.graphs.outcome import BY_JUDGES, KINDS, DialogueFault, Line, Outcome, is_sound
 from dialoom.prompts import Prompt
 
-from .rules import RULES, TEXT_RULES, Rule, copied_forms
+from .roles import copied_forms
+from .rules import RULES, TEXT_RULES, Rule
 from .talk import UNDETERMINED, Facts, GateLine, PromptWords, Talk, vocabularies
 
 if TYPE_CHECKING:
