@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from dialoom.graphs.gate.talk import (
     RUN,
+    STEM,
     GateLine,
     PromptWords,
     Talk,
+    clauses_of,
     headings_of,
+    labels_of,
     normal,
     parts_of,
     runs_of,
-    sentences_of,
     spelt,
     stems,
     words_of,
@@ -32,46 +36,189 @@ _MARK = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _HTML = frozenset(
-    "a b blockquote body br code div em h1 h2 h3 h4 hr html i img li mark ol p pre s small span strong sub sup table "
-    "td th tr u ul".split()
+    "a article b blockquote body br button caption center cite code dd details div dl dt em figure font footer form h1 "
+    "h2 h3 h4 h5 h6 head header hr html i iframe img input label li link main mark nav ol option p path pre q s script "
+    "section select small span strong style sub summary sup svg table tbody td text textarea tfoot th thead title tr "
+    "tt u ul video".split()
 )
 _MADE_UP = re.compile(r"(?:^|\n)[ \t]*<([A-Za-z][\w-]{1,40})(?: [\w-]{1,40}){0,3}>|</([A-Za-z][\w-]{1,40})>")
 _FEWEST_BESIDE = 2
-_FEWEST_OF_INSTRUCTION, _LIKE_INSTRUCTION = 5, 0.65
-"""Minimum number of content words, and minimum similarity (Dice's coefficient), of a sentence that repeats an
-instruction.
-"""
+_FEWEST_SHARED = 2
+"""Minimum number of content words that a clause shares with an instruction that it repeats."""
+
+_LIKE_INSTRUCTION = ((3, 0.9), (4, 0.7), (5, 0.65))
+"""Numbers of shared content words with the similarities (Dice's coefficient) that are enough."""
+
+_LIKE_ROLE = _LIKE_INSTRUCTION[-1:]
+"""The same for sentences that say who the reader is. A speaker may say so in other words."""
 
 _FEWEST_OF_ALL, _LIKE_ALL = 7, 0.8
-"""The same, with all words compared."""
+"""Minimum number of words, and minimum similarity, if all words are compared."""
 
-_RETOLD = 5
-"""Minimum number of consecutive words of the task in a sentence about the user as somebody else."""
+_FEWEST_OF_MOST, _MOST, _PART = 5, 0.85, 0.4
+"""Minimum number and share of an instruction's words in a clause that has nearly all of them, and minimum share of the
+clause that these words are.
+"""
+
+_ROLE = frozenset({"you", "are"})
+"""Words of instructions that only say who the reader is."""
+
+_Clause = tuple[frozenset[str], frozenset[str]]
+"""A clause's words, and its content words."""
+
+_FEWEST_RETOLD, _RETOLD, _ADDRESSED = 3, 5, 4
+"""Minimum numbers of content words and of consecutive words of the task in a sentence about the user as somebody else,
+and of consecutive words in a sentence that takes over how the task addresses the user.
+"""
+
+_FEWEST_OF_FORM = 3
+"""Minimum number of different words for messages and for the rules of their form in a sentence about this form."""
 
 
 def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
     """Yield lines that contain tags or instructions of prompts, chat-template markers, or unfilled placeholders.
 
-    An instruction is recognised even if it is paraphrased. A line in which a speaker mentions the role that it plays is
-    yielded, too.
+    An instruction is recognised even if it is paraphrased. A line in which a speaker mentions the role that it plays,
+    or the form that its messages should have, is yielded, too. A line that only repeats what the other speaker has
+    leaked is an echo, and is not yielded.
     """
-    stop, retold = stems(talk.vocabulary.stop), set(runs_of(tuple(words_of(talk.facts.task)), _RETOLD))
-    instructions = [(each, each - stop) for each in talk.prompts.sentences]
-    for line in talk.checked_lines():
-        if (mark := _MARK.search(line.own)) is not None:
-            yield line.fault("prompt_leak", mark[0])
-        elif (tag := _tag(line, talk.prompts)) is not None:
-            yield line.fault("prompt_leak", tag)
-        elif (tag := _made_up_tag(line, talk.facts.end_markers)) is not None:
-            yield line.fault("prompt_leak", tag, 0.8)
-        elif heading := next((each for each in headings_of(line.own) if each in talk.prompts.headings), ""):
-            yield line.fault("prompt_leak", heading, 0.9)
-        elif (words := _instruction(line, talk.prompts)) is not None:
-            yield line.fault("prompt_leak", words, 0.9)
-        elif talk.is_spoken and (staging := _staging(line, talk)) is not None:
-            yield line.fault("prompt_leak", staging[0], 0.8)
-        elif talk.is_spoken and (_rephrases(line, instructions, stop) or _retells(line, retold, talk)):
-            yield line.fault("prompt_leak", line.shown(), 0.7)
+    find = _LeakFinder(talk)
+    leaked: tuple[set[str], set[str]] = (set(), set())
+    for place, line in enumerate(talk.lines):
+        is_users = line.role == talk.facts.user
+        known = leaked[not is_users] if talk.is_spoken else ()
+        fresh = [leak for leak in find.leaks(place) if leak.key not in known]
+        leaked[is_users].update(leak.key for leak in fresh)
+        if fresh and place >= talk.since:
+            yield line.fault("prompt_leak", fresh[0].words, fresh[0].sureness)
+
+
+class _Leak(NamedTuple):
+    """Words of a prompt in a line.
+
+    Attributes:
+        key: What is leaked, such as the name of a tag, by which leaks are compared.
+        words: The words of the line that show it.
+        sureness: How certain it is that they are a leak.
+    """
+
+    key: str
+    words: str
+    sureness: float
+
+
+class _LeakFinder:
+    """A search for leaks in a conversation's lines, with the prompts' features that it needs computed once."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._stop = stems(talk.vocabulary.stop)
+        self._instructions: list[_Clause] = [(each, each - self._stop) for each in talk.prompts.clauses]
+        self._having: dict[str, list[int]] = {}
+        for number, (_, content) in enumerate(self._instructions):
+            for word in content:
+                self._having.setdefault(word, []).append(number)
+        task = tuple(words_of(talk.facts.task))
+        self._task = stems(task) - self._stop
+        self._retold = set(runs_of(task, _RETOLD))
+        self._addressed = {
+            hash(task[place : place + _ADDRESSED])
+            for place in range(len(task) - _ADDRESSED + 1)
+            if "you" in task[place : place + _ADDRESSED]
+        }
+
+    def leaks(self, place: int) -> Iterator[_Leak]:
+        """Yield the leaks of a line, the most certain ones first."""
+        talk, line = self._talk, self._talk.lines[place]
+        for mark in _MARK.finditer(line.own):
+            yield _Leak(mark[0].lower(), mark[0], 1.0)
+        for tag in _TAG.finditer(line.own):
+            if tag[1].lower() in talk.prompts.tags:
+                yield _Leak(_tag_name(tag[0]), line.own[tag.start() : tag.end() + 40].split("\n")[0], 1.0)
+        for tag in _MADE_UP.finditer(line.own):
+            name = tag[1] or tag[2]
+            if name.lower() not in _HTML and name not in talk.facts.end_markers:
+                yield _Leak(_tag_name(tag[0]), tag[0].strip(), 0.8)
+        for heading in headings_of(line.own):
+            if heading in talk.prompts.headings:
+                yield _Leak(heading, heading, 0.9)
+        is_users = talk.is_spoken and line.role == talk.facts.user
+        for label in labels_of(line.own):
+            names = talk.prompts.tags | talk.prompts.headings if is_users else ()
+            if label in talk.prompts.labels or label in names:
+                yield _Leak(label, label, 0.9)
+        for start, run in enumerate(runs_of(line.words)):
+            if run in talk.prompts.runs:
+                words = " ".join(line.words[start : start + RUN])
+                yield _Leak(words, words, 0.9)
+        if talk.is_spoken:
+            yield from self._spoken_leaks(place)
+
+    def _spoken_leaks(self, place: int) -> Iterator[_Leak]:
+        """Yield the leaks of a line that only lines of a conversation can have."""
+        words, line = self._talk.vocabulary, self._talk.lines[place]
+        is_users = line.role == self._talk.facts.user
+        for phrases in (words.staging, words.portraits) if is_users else (words.staging,):
+            for phrase in phrases.finditer(spelt(line.own)):
+                yield _Leak(phrase[0], phrase[0], 0.8)
+        for sentence in parts_of(line.own):
+            text = spelt(sentence)
+            if self._rephrases(text) or (is_users and self._retells(text)) or self._is_about_form(text, place):
+                yield _Leak(normal(text), line.shown(), 0.7)
+
+    def _rephrases(self, sentence: str) -> bool:
+        """Return whether a sentence, or a clause of it, has nearly the words or the content words of an instruction."""
+        for words in clauses_of(sentence):
+            clause = (words, words - self._stop)
+            shared = Counter(number for word in clause[1] for number in self._having.get(word, ()))
+            for number, count in shared.items():
+                if count >= _FEWEST_SHARED and _repeats(clause, self._instructions[number], count):
+                    return True
+        return False
+
+    def _retells(self, sentence: str) -> bool:
+        """Return whether a user's sentence takes over words of the task and speaks of the user as of somebody else."""
+        words = tuple(words_of(sentence))
+        if not self._addressed.isdisjoint(runs_of(words, _ADDRESSED)):
+            return True
+        return self._talk.vocabulary.retelling.search(sentence) is not None and (
+            len(self._task & (stems(words) - self._stop)) >= _FEWEST_RETOLD
+            or not self._retold.isdisjoint(runs_of(words, _RETOLD))
+        )
+
+    def _is_about_form(self, sentence: str, place: int) -> bool:
+        """Return whether a sentence speaks of the form of messages with words that are new in the conversation.
+
+        Words of the task or of the other speaker's earlier lines are not new.
+        """
+        words, talk = self._talk.vocabulary, self._talk
+        rules, texts = (
+            {found[0][:STEM] for found in pattern.finditer(sentence)} for pattern in (words.rules, words.texts)
+        )
+        if not rules or len(rules | texts) < _FEWEST_OF_FORM:
+            return False
+        role = talk.lines[place].role
+        known = stems(word for line in talk.lines[:place] if line.role != role for word in line.words)
+        known |= stems(words_of(talk.facts.task))
+        return bool(rules - known) and len((rules | texts) - known) >= _FEWEST_OF_FORM
+
+
+def _tag_name(tag: str) -> str:
+    """Return a tag's name, with the slash of a closing tag."""
+    return re.sub(r"[^\w/-]", "", tag.lower().replace("&lt;", ""))
+
+
+def _repeats(clause: _Clause, instruction: _Clause, shared: int) -> bool:
+    """Return whether a clause, or a sentence, repeats an instruction with which it shares some content words."""
+    (words, content), (all_words, content_words) = clause, instruction
+    common, in_both = len(words & all_words), len(content) + len(content_words)
+    if min(len(words), len(all_words)) >= _FEWEST_OF_ALL and 2 * common >= _LIKE_ALL * (len(words) + len(all_words)):
+        return True
+    is_role = _ROLE <= all_words
+    likes = _LIKE_ROLE if is_role else _LIKE_INSTRUCTION
+    if any(shared >= fewest and 2 * shared >= like * in_both for fewest, like in likes):
+        return True
+    return not is_role and common >= max(_FEWEST_OF_MOST, _MOST * len(all_words), _PART * len(words))
 
 
 def unfilled_blanks(talk: Talk) -> Iterator[DialogueFault]:
@@ -91,60 +238,6 @@ def copied_forms(judgements: Iterable[Judgement], prompts: PromptWords) -> Itera
 
 def _gives_back(explanation: str, forms: Iterable[str]) -> bool:
     return any(form in explanation and len(explanation.split()) - len(form.split()) < _FEWEST_BESIDE for form in forms)
-
-
-def _tag(line: GateLine, prompts: PromptWords) -> str | None:
-    names = (found for found in _TAG.finditer(line.own) if found[1].lower() in prompts.tags)
-    found = next(names, None)
-    return None if found is None else line.own[found.start() : found.end() + 40].split("\n")[0]
-
-
-def _made_up_tag(line: GateLine, end_markers: Collection[str]) -> str | None:
-    """Return a line's first tag that is not HTML or an end marker, and begins a paragraph or is a closing tag."""
-    found = (each for each in _MADE_UP.finditer(line.own) if (each[1] or each[2]).lower() not in _HTML)
-    tag = next((each for each in found if (each[1] or each[2]) not in end_markers), None)
-    return None if tag is None else tag[0].strip()
-
-
-def _staging(line: GateLine, talk: Talk) -> re.Match[str] | None:
-    """Return the phrase by which a line speaks of its speaker's role, or describes a user from outside."""
-    words, text = talk.vocabulary, spelt(line.own)
-    return words.staging.search(text) or (words.portraits.search(text) if line.role == talk.facts.user else None)
-
-
-def _rephrases(
-    line: GateLine, instructions: Sequence[tuple[frozenset[str], frozenset[str]]], stop: frozenset[str]
-) -> bool:
-    """Return whether a sentence of a line has nearly the words, or the content words, of an instruction.
-
-    Each instruction is given by its words and its content words.
-    """
-    sentences = [(each, each - stop) for each in sentences_of(line.own) if len(each) >= _FEWEST_OF_INSTRUCTION]
-    return any(
-        _resembles(words, all_words, _FEWEST_OF_ALL, _LIKE_ALL)
-        or _resembles(content, content_words, _FEWEST_OF_INSTRUCTION, _LIKE_INSTRUCTION)
-        for words, content in sentences
-        for all_words, content_words in instructions
-    )
-
-
-def _resembles(one: frozenset[str], other: frozenset[str], fewest: int, like: float) -> bool:
-    """Return whether two sentences of at least `fewest` words have most words in common."""
-    return min(len(one), len(other)) >= fewest and 2 * len(one & other) >= like * (len(one) + len(other))
-
-
-def _retells(line: GateLine, retold: set[int], talk: Talk) -> bool:
-    """Return whether a sentence of a user takes over words of the task and speaks of the user as of somebody else."""
-    return line.role == talk.facts.user and any(
-        talk.vocabulary.retelling.search(sentence)
-        and not retold.isdisjoint(runs_of(tuple(words_of(sentence)), _RETOLD))
-        for sentence in map(spelt, parts_of(line.own))
-    )
-
-
-def _instruction(line: GateLine, prompts: PromptWords) -> str | None:
-    places = (place for place, run in enumerate(runs_of(line.words)) if run in prompts.runs)
-    return next((" ".join(line.words[place : place + RUN]) for place in places), None)
 
 
 _NAMED = re.compile(

@@ -43,6 +43,9 @@ class Vocabulary:
         selves: Phrases with which an assistant describes itself.
         staging: Phrases about the role that somebody was told to play.
         portraits: Phrases by which users describe themselves as their prompts do.
+        imperatives: Verbs with which instructions begin.
+        rules: Words for the rules that a prompt gives for messages.
+        texts: Words for messages and for those who write them.
         retelling: Phrases that speak of the user as of somebody else, in sentences about the user's task.
         claims: Phrases that report an action as done.
         requests: Phrases that ask for service. Assistants do not say them.
@@ -61,6 +64,7 @@ class Vocabulary:
     unfinished: frozenset[str] = frozenset()
     trailing: frozenset[str] = frozenset()
     fillers: frozenset[str] = frozenset()
+    imperatives: frozenset[str] = frozenset()
     persons: frozenset[str] = frozenset()
     oneself: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
@@ -70,6 +74,8 @@ class Vocabulary:
     selves: re.Pattern[str] = _NEVER
     staging: re.Pattern[str] = _NEVER
     portraits: re.Pattern[str] = _NEVER
+    rules: re.Pattern[str] = _NEVER
+    texts: re.Pattern[str] = _NEVER
     retelling: re.Pattern[str] = _NEVER
     claims: re.Pattern[str] = _NEVER
     requests: re.Pattern[str] = _NEVER
@@ -167,8 +173,12 @@ STEM = 5
 """Words that share this many first letters are treated as forms of one word."""
 
 _SENTENCES = re.compile(r"(?<=[.!?:;])\s+|\n\s*[-*\d]?")
+_CLAUSES = re.compile(r"[,;:]\s+|\s+and\s+")
+_LABEL_LINE = re.compile(r"^[^\w\n]{0,6}([^:\n]{3,50}):", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}[ \t][^\n]{1,80}$", re.MULTILINE)
 _READER = frozenset({"you", "your"})
+_TOLD = 4
+"""Minimum number of words of an instruction that does not address the reader."""
 
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
@@ -185,14 +195,17 @@ class PromptWords:
         tags: The names of the prompts' tags.
         forms: The placeholders in the reply forms of the prompts, if they have several words.
         headings: The prompts' Markdown headings.
-        sentences: The stems of the words of each sentence that addresses the reader.
+        labels: The beginnings of lines that address the reader, up to a colon.
+        clauses: The stems of the words of each sentence and clause that addresses the reader or, in prompts for others
+            than judges, begins with a verb that tells the reader what to do.
     """
 
     runs: frozenset[int] = frozenset()
     tags: frozenset[str] = frozenset()
     forms: frozenset[str] = frozenset()
     headings: frozenset[str] = frozenset()
-    sentences: frozenset[frozenset[str]] = frozenset()
+    labels: frozenset[str] = frozenset()
+    clauses: frozenset[frozenset[str]] = frozenset()
 
     @classmethod
     def of(cls, prompts: Iterable[Prompt]) -> PromptWords:
@@ -201,21 +214,29 @@ class PromptWords:
         tags: set[str] = set()
         forms: set[str] = set()
         headings: set[str] = set()
-        sentences: set[frozenset[str]] = set()
+        labels: set[str] = set()
+        clauses: set[frozenset[str]] = set()
+        imperatives = frozenset[str]().union(*(each.imperatives for each in vocabularies().values()))
         for prompt in prompts:
+            is_told = prompt.front.role != "judge"
             for section in prompt.sections:
                 tags.update(name.lower() for name in _TAG.findall(section.text))
                 forms.update(normal(value) for form in _FORM.findall(section.text) for value in _VALUE.findall(form))
                 headings.update(headings_of(section.text))
+                labels.update(each for each in labels_of(section.text) if _READER & set(each.split()))
                 for part in _TEMPLATE.sub("\0", section.text).split("\0"):
                     runs.update(runs_of(tuple(words_of(part))))
-                    sentences.update(words for words in sentences_of(part) if words & _READER)
+                    for clause in clauses_in(part):
+                        words = words_of(clause)
+                        if _READER & set(words) or (is_told and len(words) >= _TOLD and words[0] in imperatives):
+                            clauses.add(stems(words))
         return cls(
             frozenset(runs),
             frozenset(tags),
             frozenset(form for form in forms if " " in form),
             frozenset(headings),
-            frozenset(sentences),
+            frozenset(labels),
+            frozenset(clauses),
         )
 
 
@@ -232,10 +253,18 @@ def stems(words: Iterable[str]) -> frozenset[str]:
     return frozenset(word[:STEM] for word in words)
 
 
-def sentences_of(text: str) -> Iterator[frozenset[str]]:
-    """Yield the stems of the words of each sentence of a text."""
+def clauses_of(text: str) -> Iterator[frozenset[str]]:
+    """Yield the stems of the words of each sentence of a text and, if it has several clauses, of each clause."""
+    for clause in clauses_in(text):
+        yield stems(words_of(clause))
+
+
+def clauses_in(text: str) -> Iterator[str]:
+    """Yield each sentence of a text and, if it has several clauses, each clause."""
     for sentence in parts_of(text):
-        yield stems(words_of(sentence))
+        yield sentence
+        if len(clauses := _CLAUSES.split(sentence)) > 1:
+            yield from clauses
 
 
 def parts_of(text: str) -> list[str]:
@@ -247,6 +276,12 @@ def headings_of(text: str) -> Iterator[str]:
     """Yield the Markdown headings of a text, without their levels."""
     for heading in _HEADING.findall(text):
         yield normal(heading)
+
+
+def labels_of(text: str) -> Iterator[str]:
+    """Yield the beginnings of lines, up to a colon, with `you're` written as `you are`."""
+    for label in _LABEL_LINE.findall(text):
+        yield normal(label).replace("you're", "you are")
 
 
 def normal(text: str) -> str:
@@ -270,6 +305,7 @@ _LETTERS = 2_000
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"“[^“”]*”|«[^«»]*»|„[^„“”]*[“”]|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)‘[^‘’\n]*’(?!\w)")
 
+_UNCLOSED = re.compile(r"\A\s*\"(?=[^\"\n]*(?:\"[^\"\n]*\"[^\"\n]*)*(?:\n|\Z))")
 _WRAPPED = re.compile(r"\s*[\"“]([^\"“”]*)[\"”]\s*")
 
 
@@ -327,10 +363,10 @@ class GateLine:
     def own(self) -> str:
         """The speaker's own words: the beginning of the text, without code and quotations.
 
-        Quotation marks around the whole text do not mark a quotation.
+        Quotation marks around the whole text do not mark a quotation, and neither does one that is never closed.
         """
         whole = _WRAPPED.fullmatch(self.prose)
-        return whole[1] if whole else _QUOTED.sub(" “…” ", self.prose)
+        return whole[1] if whole else _QUOTED.sub(" “…” ", _UNCLOSED.sub("", self.prose))
 
     def shown(self, start: int = 0, end: int | None = None) -> str:
         """Return an excerpt of the line as a single line."""
