@@ -118,6 +118,9 @@ class _LeakFinder:
         for number, (_, content) in enumerate(self._instructions):
             for word in content:
                 self._having.setdefault(word, []).append(number)
+        markers = "|".join(map(re.escape, talk.facts.end_markers)) or r"(?!)"
+        verbs = r"(?:[Ww]rit|[Ss]a[yi]|[Tt]yp|[Ww]ord|[Ee]nd)\w*"
+        self._marker_talk = re.compile(rf"\b{verbs}[^\w\n]{{1,3}}(?:with )?(?:{markers})\b")
         task = tuple(words_of(talk.facts.task))
         self._task = stems(task) - self._stop
         self._retold = set(runs_of(task, _RETOLD))
@@ -143,6 +146,11 @@ class _LeakFinder:
             if heading in talk.prompts.headings:
                 yield _Leak(heading, heading, 0.9)
         is_users = talk.is_spoken and line.role == talk.facts.user
+        if is_users:
+            words = f" {' '.join(line.own_words)} "
+            for label in talk.prompts.leads:
+                if f" {label} " in words:
+                    yield _Leak(label, label, 0.9)
         for label in labels_of(line.own):
             names = talk.prompts.tags | talk.prompts.headings if is_users else ()
             if label in talk.prompts.labels or label in names:
@@ -158,6 +166,8 @@ class _LeakFinder:
         """Yield the leaks of a line that only lines of a conversation can have."""
         words, line = self._talk.vocabulary, self._talk.lines[place]
         is_users = line.role == self._talk.facts.user
+        if is_users and (said := self._marker_talk.search(line.own)):
+            yield _Leak(normal(said[0]), said[0], 0.8)
         for phrases in (words.staging, words.portraits) if is_users else (words.staging,):
             for phrase in phrases.finditer(spelt(line.own)):
                 yield _Leak(phrase[0], phrase[0], 0.8)
@@ -214,7 +224,7 @@ def _repeats(clause: _Clause, instruction: _Clause, shared: int) -> bool:
     common, in_both = len(words & all_words), len(content) + len(content_words)
     if min(len(words), len(all_words)) >= _FEWEST_OF_ALL and 2 * common >= _LIKE_ALL * (len(words) + len(all_words)):
         return True
-    is_role = _ROLE <= all_words
+    is_role = all_words >= _ROLE
     likes = _LIKE_ROLE if is_role else _LIKE_INSTRUCTION
     if any(shared >= fewest and 2 * shared >= like * in_both for fewest, like in likes):
         return True

@@ -171,33 +171,39 @@ def unstated_tasks(talk: Talk) -> Iterator[DialogueFault]:
 def _misses_the_task(lines: Sequence[GateLine], talk: Talk) -> bool:
     """Return whether a user's lines have no two content words of the task, and no sentence of them states it.
 
-    A sentence with one content word of the task, or about its subject, states it, unless it speaks to the other one.
-    So does a request, which may put the task in other words, unless it is about another subject. A task in another
-    language is not compared.
+    A sentence with one content word of the task except numbers, or about its subject, states it, unless it speaks to
+    the other one. So does a request, which may put a task without a known subject in other words. Lines that offer help
+    state a task only by two of its words. A task in another language is not compared.
     """
     words, task = talk.vocabulary, talk.facts.task
     if not words.is_spaced or language_of(task) not in (None, talk.language):
         return False
-    content = set(words_of(task)) - words.stop - words.fillers - words.vague
-    task_words = _beginnings(
-        word for word in content if not _NUMBERED.search(word) and (len(word) > 2 or word.isdigit())
-    )
+    content = {word for word in words_of(task) if not _NUMBERED.search(word) and (len(word) > 2 or word.isdigit())}
+    task_words = _beginnings(content - words.stop - words.fillers - words.vague)
     is_long = sum(len(line.words) for line in lines) >= _FEWEST_SAID
     if len(task_words) < (_FEWEST_OF_SHORT if is_long else _FEWEST_OF_TASK):
         return False
+    task_words -= _beginnings(words.fillers | words.vague)
     if len(task_words & _beginnings(word for line in lines for word in line.words)) > 1:
         return False
+    task_words -= _beginnings(words.numerals)
     subjects = _subjects(task, words)
-    for line in lines:
-        others = subjects and _subjects(line.own, words) - subjects
-        for sentence in map(spelt, parts_of(line.own)):
-            is_request = words.requests.search(sentence) is not None
-            if _subjects(sentence, words) & subjects or task_words & _beginnings(words_of(sentence)):
-                if is_request or not words.addressing.search(sentence):
-                    return False
-            elif is_request and not others:
-                return False
-    return True
+    sentences = (spelt(part) for line in lines if not _offers(line, words) for part in parts_of(line.own))
+    return not any(_states(sentence, task_words, subjects, words) for sentence in sentences)
+
+
+def _states(sentence: str, task_words: set[str], subjects: set[int | None], words: Vocabulary) -> bool:
+    """Return whether a sentence states a task, given by the beginnings of its words and its subjects."""
+    is_request = words.requests.search(sentence) is not None
+    if _subjects(sentence, words) & subjects or task_words & _beginnings(words_of(sentence)):
+        return is_request or not words.addressing.search(sentence)
+    return is_request and not subjects
+
+
+def _offers(line: GateLine, words: Vocabulary) -> bool:
+    """Return whether a line offers help, as an assistant does."""
+    text = spelt(line.own)
+    return words.offers.search(text) is not None or words.selves.search(text) is not None
 
 
 def _subjects(text: str, words: Vocabulary) -> set[int | None]:

@@ -37,6 +37,7 @@ class Vocabulary:
         persons: Words, such as `my` and `your`, for the speaker and for the person addressed.
         oneself: Words, such as `I`, for the speaker as the subject of an action.
         vague: Words that name no subject of a task.
+        numerals: Words for numbers.
         addressing: Words to the other speaker, outside questions.
         subjects: Words that name the subject of a task, in a group of the pattern for each subject.
         offers: Phrases that offer help. Users do not say them.
@@ -68,6 +69,7 @@ class Vocabulary:
     persons: frozenset[str] = frozenset()
     oneself: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
+    numerals: frozenset[str] = frozenset()
     addressing: re.Pattern[str] = _NEVER
     subjects: re.Pattern[str] = _NEVER
     offers: re.Pattern[str] = _NEVER
@@ -177,6 +179,8 @@ _CLAUSES = re.compile(r"[,;:]\s+|\s+and\s+")
 _LABEL_LINE = re.compile(r"^[^\w\n]{0,6}([^:\n]{3,50}):", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}[ \t][^\n]{1,80}$", re.MULTILINE)
 _READER = frozenset({"you", "your"})
+_LEAD = re.compile(r"([^.;!?,(:{}%\n]+):?\s*\{\{")
+_FEWEST_OF_LEAD = 3
 _TOLD = 4
 """Minimum number of words of an instruction that does not address the reader."""
 
@@ -196,6 +200,7 @@ class PromptWords:
         forms: The placeholders in the reply forms of the prompts, if they have several words.
         headings: The prompts' Markdown headings.
         labels: The beginnings of lines that address the reader, up to a colon.
+        leads: The words in a line before what is filled in, if they address the reader.
         clauses: The stems of the words of each sentence and clause that addresses the reader or, in prompts for others
             than judges, begins with a verb that tells the reader what to do.
     """
@@ -205,6 +210,7 @@ class PromptWords:
     forms: frozenset[str] = frozenset()
     headings: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
+    leads: frozenset[str] = frozenset()
     clauses: frozenset[frozenset[str]] = frozenset()
 
     @classmethod
@@ -215,6 +221,7 @@ class PromptWords:
         forms: set[str] = set()
         headings: set[str] = set()
         labels: set[str] = set()
+        leads: set[str] = set()
         clauses: set[frozenset[str]] = set()
         imperatives = frozenset[str]().union(*(each.imperatives for each in vocabularies().values()))
         for prompt in prompts:
@@ -224,6 +231,7 @@ class PromptWords:
                 forms.update(normal(value) for form in _FORM.findall(section.text) for value in _VALUE.findall(form))
                 headings.update(headings_of(section.text))
                 labels.update(each for each in labels_of(section.text) if _READER & set(each.split()))
+                leads.update(each for each in map(normal, _LEAD.findall(section.text)) if _is_lead(each.split()))
                 for part in _TEMPLATE.sub("\0", section.text).split("\0"):
                     runs.update(runs_of(tuple(words_of(part))))
                     for clause in clauses_in(part):
@@ -236,8 +244,13 @@ class PromptWords:
             frozenset(form for form in forms if " " in form),
             frozenset(headings),
             frozenset(labels),
+            frozenset(leads),
             frozenset(clauses),
         )
+
+
+def _is_lead(words: Sequence[str]) -> bool:
+    return not _READER.isdisjoint(words) and _FEWEST_OF_LEAD <= len(words) <= RUN
 
 
 NO_PROMPTS = PromptWords()
