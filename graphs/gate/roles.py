@@ -251,9 +251,17 @@ def _gives_back(explanation: str, forms: Iterable[str]) -> bool:
 
 
 _NAMED = re.compile(
-    r"(?:^|\n)[ \t>*_]{0,4}([A-Z][\w'’-]{1,20}(?: [A-Z][\w'’-]{1,20})?)[*_]{0,3}:[*_]{0,3}[ \t]+([^\n]*)"
+    r"(?:^|\n)[ \t>*_]{0,4}([A-Z][\w'’-]{1,20}(?: [A-Z][\w'’-]{1,20})?)[*_]{0,3}:[*_]{0,3}\s{1,3}([^\n]*)"
 )
-_LABEL = r"(?:user|human|customer|assistant|ai(?: assistant)?|bot|chatbot|system)"
+_LETTERED = re.compile(
+    r"\A(?:\s*<[^<>\n]{1,40}>)?[ \t\n>*_]{0,4}([A-Z])[*_]{0,3}:[*_]{0,3}[ \t]+((?:\S+[ \t]+){4}\S[^\n]*)"
+)
+"""A label of one letter before several words at the beginning of a line. Elsewhere it may be an option."""
+
+_LABEL = (
+    r"(?:user|human|client|operator|system|bot|chatbot|assistant|ai(?: assistant)?|agent|representative"
+    r"|(?:support|service) (?:agent|team)|customer(?: (?:service|support))?(?: (?:agent|representative|chatbot))?)"
+)
 _SPOKEN_BY = re.compile(
     rf"(?:^|\n|(?<=[.!?…\"”)])\s)[ \t>*_\-\[(]{{0,4}}({_LABEL})[\])*_]{{0,3}}\s?:[*_]{{0,3}}\s*([^\n]*)", re.IGNORECASE
 )
@@ -261,10 +269,10 @@ _FEWEST_OF_LINE = 2
 
 
 def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield lines with words after a speaker's label, such as `User:`, or after a name that both use as a label."""
+    """Yield lines with words after a speaker's label, such as `User:` or `A:`, or after a name that both have so."""
     both = _names_with_both(talk)
     for line in talk.checked_lines():
-        for label in _SPOKEN_BY.finditer(line.prose):
+        for label in (*_SPOKEN_BY.finditer(line.prose), *_LETTERED.finditer(line.prose)):
             if len(label[2].split()) >= _FEWEST_OF_LINE:
                 yield line.fault("glued_lines", " ".join(label[0].split()))
                 break
