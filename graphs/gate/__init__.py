@@ -88,9 +88,9 @@ def _place(fault: DialogueFault) -> tuple[bool, int, str]:
 Coverage = Literal["full", "some", "none"]
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
-    "echo": ("is_spaced", "persons"),
-    "repetition": ("is_spaced", "persons"),
-    "loop": ("is_spaced", "stop"),
+    "echo": ("is_split", "persons"),
+    "repetition": ("is_split", "persons"),
+    "loop": ("is_split", "stop"),
     "swapped_role": ("offers", "requests"),
     "task_not_stated": ("is_spaced", "stop"),
     "claimed_action": ("claims",),
@@ -118,8 +118,8 @@ def coverage(language: str) -> Mapping[str, Coverage]:
     """Return the coverage of each kind of fault by the word lists of a language.
 
     `full`: every list that the rule needs exists, with at least half as many entries as in English. `none`: the rule
-    finds nothing, because all of its lists are missing, or because it compares words and the language does not separate
-    words with spaces. `some`: everything in between.
+    finds nothing, because all of its lists are missing, or because it compares words and cannot separate those of the
+    language. `some`: everything in between.
 
     Args:
         language: An ISO 639 code.
@@ -163,7 +163,7 @@ def _coverage(language: str, kind: str) -> Coverage:
     shares = {group: sizes.get(group, 0) / english[group] for group in needed}
     if all(share >= _ENOUGH for share in shares.values()):
         return "full"
-    is_found = shares.get("is_spaced", any(shares.values())) or kind in _ALSO_WITHOUT
+    is_found = shares.get("is_spaced", shares.get("is_split", any(shares.values()))) or kind in _ALSO_WITHOUT
     return "some" if is_found else "none"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dialoom.graphs.gate.talk import (
+    LONGEST,
     RUN,
     STEM,
     GateLine,
@@ -155,9 +156,10 @@ class _LeakFinder:
             names = talk.prompts.tags | talk.prompts.headings if is_users else ()
             if label in talk.prompts.labels or label in names:
                 yield _Leak(label, label, 0.9)
-        for start, run in enumerate(runs_of(line.words)):
+        said = tuple(words_of(line.text[:LONGEST]))
+        for start, run in enumerate(runs_of(said)):
             if run in talk.prompts.runs:
-                words = " ".join(line.words[start : start + RUN])
+                words = " ".join(said[start : start + RUN])
                 yield _Leak(words, words, 0.9)
         if talk.is_spoken:
             yield from self._spoken_leaks(place)

@@ -30,6 +30,7 @@ from dialoom.graphs.gate.talk import (
     script_of,
     spelt,
     stems,
+    units_of,
     vocabularies,
     words_of,
 )
@@ -282,6 +283,11 @@ recur in conversations without faults.
 _LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
 """Minimum shares (Dice's coefficient) of shared words and of shared word pairs in two lines that count as copies."""
 
+_PER_WORD, _LIKE_CHARACTERS, _LIKE_CHARACTER_PAIRS = 2, 0.9, 0.85
+"""In languages without spaces, where characters are compared: the number of characters that counts as a word, and the
+minimum shares as above. Lines of equal topic and a wish that is read back have many characters in common.
+"""
+
 _AGAIN_SHARE, _FEWEST_AGAIN, _SPOKEN_AGAIN = 0.5, 10, 2
 """A line also counts as a copy if this share of its words is taken over from a single earlier line, with at least this
 number of words, and this number of words such as `I` and `you`. A confirmation or a summary takes over other words.
@@ -309,7 +315,7 @@ def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
     """
     seen: dict[tuple[bool, tuple[str, ...]], GateLine] = {}
     for place, line in enumerate(talk.lines):
-        if len(line.words) < _FEWEST_WORDS or sum(len(word) > 1 for word in line.words) < _FEWEST_LONG:
+        if _is_short(line, talk):
             continue
         is_users = line.role == talk.facts.user
         if place >= talk.since:
@@ -325,14 +331,20 @@ def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
         seen.setdefault((is_users, line.words), line)
 
 
+def _is_short(line: GateLine, talk: Talk) -> bool:
+    if not talk.vocabulary.is_spaced:
+        return len(line.words) < _PER_WORD * _FEWEST_WORDS
+    return len(line.words) < _FEWEST_WORDS or sum(len(word) > 1 for word in line.words) < _FEWEST_LONG
+
+
 def loops(talk: Talk) -> Iterator[DialogueFault]:
-    """Yield a fault for each speaker if three turns contain almost no new words."""
-    stop = talk.vocabulary.stop
-    known: set[str] = set()
+    """Yield a fault for each speaker if three turns contain almost no new words, or pairs of characters."""
+    stop, is_spaced = talk.vocabulary.stop, talk.vocabulary.is_spaced
+    known: set[str | tuple[str, str]] = set()
     stale: list[GateLine] = []
     reported: set[str] = set()
     for place, line in enumerate(talk.lines):
-        content = set(line.words) - stop
+        content = set[str | tuple[str, str]](line.words if is_spaced else line.pairs) - stop
         new = content - known
         known |= content
         if line.words and len(new) > _NEW_SHARE * len(content):
@@ -348,15 +360,17 @@ def loops(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _are_alike(line: GateLine, before: GateLine, talk: Talk) -> bool:
-    if len(before.words) < _FEWEST_WORDS:
-        return False
     words, again = talk.vocabulary, _taken_over(line, before)
+    per_word = 1 if words.is_spaced else _PER_WORD
+    if len(before.words) < per_word * _FEWEST_WORDS:
+        return False
     is_spoken = sum(word in words.persons for word in again) >= _SPOKEN_AGAIN
-    is_enough = len(again) >= _FEWEST_AGAIN or len(again) == len(line.words)
+    is_enough = len(again) >= per_word * _FEWEST_AGAIN or len(again) == len(line.words)
     is_part = len(again) >= _AGAIN_SHARE * len(line.own_words) and (
-        len(again) >= _LONG_AGAIN or (is_spoken and is_enough)
+        len(again) >= per_word * _LONG_AGAIN or (is_spoken and is_enough)
     )
-    if not (is_part or _is_near(line, before)):
+    likes = (_LIKE_WORDS, _LIKE_PAIRS) if words.is_spaced else (_LIKE_CHARACTERS, _LIKE_CHARACTER_PAIRS)
+    if not (is_part or _is_near(line, before, *likes)):
         return False
     new, missing = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
     if line.role == before.role:  # a repeated request, insistent or for another object, is not a copy
@@ -366,7 +380,7 @@ def _are_alike(line: GateLine, before: GateLine, talk: Talk) -> bool:
             return True
         fewest = _LONG_AGAIN if words.oneself.isdisjoint(again) else _EXCHANGED_AGAIN
         content = (Counter(_question_words(each) - words.stop) for each in (line, before))
-        return (is_part and len(again) >= fewest) or _dice(*content) > _LIKE_WORDS
+        return (is_part and len(again) >= per_word * fewest) or _dice(*content) > _LIKE_WORDS
     # A speaker who confirms the other's wish changes `my` to `your`.
     return is_part or not (new & words.persons and missing & words.persons)
 
@@ -376,16 +390,16 @@ def _question_words(line: GateLine) -> set[str]:
 
     If there is no question, return all words.
     """
-    question, mark, _ = line.text[:LONGEST].partition("?")
-    return set(words_of(question)) if mark else set(line.words)
+    question, mark, _ = line.text[:LONGEST].replace("？", "?").partition("?")
+    return set(units_of(question)) if mark else set(line.words)
 
 
-def _is_near(line: GateLine, before: GateLine) -> bool:
-    """Return whether two whole lines are nearly the same."""
+def _is_near(line: GateLine, before: GateLine, like_words: float, like_pairs: float) -> bool:
+    """Return whether two whole lines are nearly the same, by the shares of words and of pairs that both have."""
     shorter, longer = sorted((len(line.words), len(before.words)))
     if longer > 1.4 * shorter:
         return False
-    return _dice(line.counted, before.counted) >= _LIKE_WORDS and _dice(line.pairs, before.pairs) >= _LIKE_PAIRS
+    return _dice(line.counted, before.counted) >= like_words and _dice(line.pairs, before.pairs) >= like_pairs
 
 
 def _taken_over(line: GateLine, before: GateLine) -> list[str]:

@@ -15,6 +15,10 @@ from dialoom.graphs.outcome import DialogueFault, Line
 from dialoom.prompts import Prompt
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_CHARACTER = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+"""A letter of a script that writes Chinese or Japanese, without spaces between words."""
+
+_UNIT = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[^\W_])+(?:['’](?:(?!{_CHARACTER})[^\W_])+)*")
 _NEVER = re.compile(r"(?!)")
 
 UNDETERMINED = "und"
@@ -29,6 +33,7 @@ class Vocabulary:
         code: The ISO 639 code.
         sizes: The number of entries of each word list below.
         is_spaced: Whether spaces separate its words.
+        is_split: Whether `units_of` separates its words or characters.
         scripts: Its scripts, as in the Unicode names of their letters.
         stop: Its most common words, which carry no content.
         unfinished: Words that never end a sentence.
@@ -60,6 +65,7 @@ class Vocabulary:
     code: str
     sizes: Mapping[str, int]
     is_spaced: bool = True
+    is_split: bool = True
     scripts: frozenset[str] = frozenset({"LATIN"})
     stop: frozenset[str] = frozenset()
     unfinished: frozenset[str] = frozenset()
@@ -91,6 +97,11 @@ class Vocabulary:
 def words_of(text: str) -> list[str]:
     """Return the words of a text, in lower case, with normalised apostrophes."""
     return [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+
+
+def units_of(text: str) -> list[str]:
+    """Return the words of a text as `words_of` does, but each character of Chinese or Japanese as a word."""
+    return [word.replace("’", "'") for word in _UNIT.findall(text.lower())]
 
 
 def spelt(text: str) -> str:
@@ -155,7 +166,7 @@ def script_of(letter: str) -> str:
 
 def _vocabulary(code: str, data: Mapping[str, str | list[str] | bool]) -> Vocabulary:
     made: dict[str, object] = {}
-    sizes = {"scripts": 1, "is_spaced": 1}
+    sizes = {"scripts": 1, "is_spaced": 1, "is_split": 1}
     for key, value in data.items():
         if isinstance(value, bool):
             made[key], sizes[key] = value, int(value)
@@ -344,8 +355,8 @@ class GateLine:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The words, in lower case."""
-        return tuple(words_of(self.text[:LONGEST]))
+        """The words, in lower case; each character of Chinese or Japanese is one."""
+        return tuple(units_of(self.text[:LONGEST]))
 
     @cached_property
     def counted(self) -> Counter[str]:
@@ -364,8 +375,8 @@ class GateLine:
 
     @cached_property
     def own_words(self) -> tuple[str, ...]:
-        """The words of the speaker's own."""
-        return tuple(words_of(self.own))
+        """The words of the speaker's own; each character of Chinese or Japanese is one."""
+        return tuple(units_of(self.own))
 
     @cached_property
     def prose(self) -> str:
