@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from dialoom.graphs.gate.talk import (
@@ -114,11 +115,7 @@ class _LeakFinder:
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
         self._stop = stems(talk.vocabulary.stop)
-        self._instructions: list[_Clause] = [(each, each - self._stop) for each in talk.prompts.clauses]
-        self._having: dict[str, list[int]] = {}
-        for number, (_, content) in enumerate(self._instructions):
-            for word in content:
-                self._having.setdefault(word, []).append(number)
+        self._instructions, self._having = _indexed(talk.prompts.clauses, self._stop)
         markers = "|".join(map(re.escape, talk.facts.end_markers)) or r"(?!)"
         verbs = r"(?:[Ww]rit|[Ss]a[yi]|[Tt]yp|[Ww]ord|[Ee]nd)\w*"
         self._marker_talk = re.compile(rf"\b{verbs}[^\w\n]{{1,3}}(?:with )?(?:{markers})\b")
@@ -148,10 +145,10 @@ class _LeakFinder:
                 yield _Leak(heading, heading, 0.9)
         is_users = talk.is_spoken and line.role == talk.facts.user
         if is_users:
-            words = f" {' '.join(line.own_words)} "
-            for label in talk.prompts.leads:
-                if f" {label} " in words:
-                    yield _Leak(label, label, 0.9)
+            own = f" {normal(line.own)} "
+            for lead in sorted(talk.prompts.leads):
+                if f" {lead} " in own:
+                    yield _Leak(lead, lead, 0.9)
         for label in labels_of(line.own):
             names = talk.prompts.tags | talk.prompts.headings if is_users else ()
             if label in talk.prompts.labels or label in names:
@@ -190,10 +187,11 @@ class _LeakFinder:
 
     def _retells(self, sentence: str) -> bool:
         """Return whether a user's sentence takes over words of the task and speaks of the user as of somebody else."""
-        words = tuple(words_of(sentence))
-        if not self._addressed.isdisjoint(runs_of(words, _ADDRESSED)):
+        words, known = tuple(words_of(sentence)), self._talk.vocabulary
+        is_plain = "?" not in sentence and known.oneself.isdisjoint(words)
+        if is_plain and not self._addressed.isdisjoint(runs_of(words, _ADDRESSED)):
             return True
-        return self._talk.vocabulary.retelling.search(sentence) is not None and (
+        return known.retelling.search(sentence) is not None and (
             len(self._task & (stems(words) - self._stop)) >= _FEWEST_RETOLD
             or not self._retold.isdisjoint(runs_of(words, _RETOLD))
         )
@@ -213,6 +211,19 @@ class _LeakFinder:
         known = stems(word for line in talk.lines[:place] if line.role != role for word in line.words)
         known |= stems(words_of(talk.facts.task))
         return bool(rules - known) and len((rules | texts) - known) >= _FEWEST_OF_FORM
+
+
+@lru_cache(maxsize=8)
+def _indexed(
+    clauses: frozenset[frozenset[str]], stop: frozenset[str]
+) -> tuple[Sequence[_Clause], Mapping[str, Sequence[int]]]:
+    """Return instructions with their content words, and the numbers of the instructions that have each word."""
+    instructions = [(each, each - stop) for each in clauses]
+    having: dict[str, list[int]] = {}
+    for number, (_, content) in enumerate(instructions):
+        for word in content:
+            having.setdefault(word, []).append(number)
+    return instructions, having
 
 
 def _tag_name(tag: str) -> str:

@@ -269,3 +269,105 @@ def test_documented_coverage_of_languages_follows_from_the_word_lists() -> None:
     assert is_reduced("de") and is_reduced("fi")
     assert coverage("de")["swapped_role"] == "some"
     assert coverage_table() in (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+
+
+SHOP_PROMPT = """---
+id: own/user
+version: 1
+role: user
+inputs: [order]
+reply: text
+---
+=== system ===
+You are a customer of a bakery.
+You like these things:
+<wish>
+Rye bread
+</wish>
+Your order number is {{ order }}. Keep your tastes to yourself for now, and never write more than nine words.
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        # Only who leaks something first is at fault; the other one copies it.
+        (["<wish> I want rye bread.", "You said <wish>, so it is rye."], [0]),
+        (["I want rye bread.", "Fine. </wish>"], [1]),
+        # What the prompt calls its parts, what precedes a fact, and clauses of instructions.
+        (["You're like this.", "How?", "Wish: two loaves."], [2]),
+        (["Your order number is 12."], [0]),
+        (["My order number is 12.", "Your order number is 12."], []),
+        (["I will keep my tastes to yourself for now. Two loaves."], [0]),
+        (["I want two loaves.", "Which ones?", "I'll keep it short, without tags or lists in my next message."], [2]),
+        (["I want two loaves.", "Shall I put the list into a message?", "Yes, with my address."], []),
+        # A task that is addressed to the user, and one in the user's words.
+        (["You want two loaves of rye bread cut in half before noon."], [0]),
+        (["I want two loaves of rye bread, and you cut them before noon."], []),
+    ],
+)
+def test_leaks_of_a_prompt_are_found_with_who_leaked_them_first(lines: list[str], found: list[int]) -> None:
+    said = [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(lines)]
+    facts = Facts(languages=("en",), task="You want two loaves of rye bread cut in half before noon.")
+    talk = replace(Talk.of(said, facts), prompts=PromptWords.of([Prompt.parse(SHOP_PROMPT, "of a test")]))
+    assert [fault.message for rule in RULES for fault in rule(talk) if fault.kind == "prompt_leak"] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "is_swapped"),
+    [
+        ("I see you're having trouble with the oven.", True),
+        ("We don't ship to islands anymore, but we still have many models in blue.", True),
+        ("What's your budget for the kitchen?", True),
+        ("I'd recommend the tall one.", True),
+        ("I'll see you at the fair tonight!", False),
+        ("I'm glad you're here to support me.", False),
+        ("My parcel is late. Can you tell me where it is?", False),
+    ],
+)
+def test_users_who_act_as_the_shop_swap_roles(text: str, is_swapped: bool) -> None:
+    assert ("swapped_role" in _found(text, ("en",))) == is_swapped
+
+
+@pytest.mark.parametrize(
+    ("text", "is_glued"),
+    [
+        ("A: I would rather have the one by the window.", True),
+        ("Support agent: which one would you like?", True),
+        ("A: the train", False),
+        ("Which one?\nA: the slow train that stops everywhere\nB: the fast one", False),
+    ],
+)
+def test_lines_with_the_label_of_a_speaker_are_glued(text: str, is_glued: bool) -> None:
+    assert ("glued_lines" in _found(text, ("en",))) == is_glued
+
+
+def test_task_with_a_known_subject_is_not_stated_by_another_request() -> None:
+    task = "Find a hotel with a quiet room for two nights near the fair, and have it reserved."
+    for lines, is_missing in (
+        (["Hello!", "Hi!", "Could you find a job that suits my skills?"], True),
+        (["Hello!", "Hi!", "I'm happy to help you with your hotel."], True),
+        (["Hello!", "Hi!", "Could you find somewhere to sleep, a hotel perhaps?"], False),
+    ):
+        said = [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(lines)]
+        talk = Talk.of(said, Facts(languages=("en",), task=task))
+        assert any(fault.kind == "task_not_stated" for rule in RULES for fault in rule(talk)) == is_missing
+
+
+WISH_ZH = "我今天晚上想在市中心预订一家好餐厅，请帮帮我，谢谢。"
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([WISH_ZH, WISH_ZH[:-4] + "。"], [(1, "echo")]),
+        ([WISH_ZH, "您今天晚上想在市中心预订一家好餐厅，对吗？", "对。"], []),
+        ([WISH_ZH, "几位？", WISH_ZH], [(2, "repetition")]),
+        (["我想知道怎么去那里。", "你可以坐地铁去那里。"] * 5, [(6, "loop"), (7, "loop")]),
+        (["今晩八時に二人でレストランを予約したいです。", "今晩八時に二人でレストランのご予約ですね。"], []),
+    ],
+)
+def test_characters_of_chinese_and_japanese_are_compared(lines: list[str], found: list[tuple[int, str]]) -> None:
+    said = [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(lines)]
+    talk = Talk.of(said, Facts(languages=("ja" if "の" in lines[-1] else "zh",)))
+    assert [(fault.message, fault.kind) for rule in RULES for fault in rule(talk)] == found
