@@ -354,6 +354,24 @@ def test_task_with_a_known_subject_is_not_stated_by_another_request() -> None:
         assert any(fault.kind == "task_not_stated" for rule in RULES for fault in rule(talk)) == is_missing
 
 
+@pytest.mark.parametrize(
+    ("text", "language", "is_swapped"),
+    [
+        ("Womit kann ich Ihnen heute dienen?", "de", True),
+        ("Als digitaler Assistent kann ich dir ein Restaurant in der Nähe empfehlen.", "de", True),
+        ("Ihre Bestellung wurde verschickt.", "de", True),
+        ("Können Sie mir sagen, wo meine Bestellung bleibt?", "de", False),
+        ("Ich kann Ihnen die Nummer der Bestellung geben.", "de", False),
+        ("Estoy aquí para ayudarte con tu viaje.", "es", True),
+        ("Gracias por su compra, no dude en escribir.", "es", True),
+        ("¿Puede usted cambiar mi reserva, por favor?", "es", False),
+        ("Mi hermana trabaja como asistente social y necesita un coche.", "es", False),
+    ],
+)
+def test_users_swap_roles_in_german_and_spanish(text: str, language: str, is_swapped: bool) -> None:
+    assert ("swapped_role" in _found(text, (language,))) == is_swapped
+
+
 WISH_ZH = "我今天晚上想在市中心预订一家好餐厅，请帮帮我，谢谢。"
 
 
