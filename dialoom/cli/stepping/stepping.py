@@ -1,18 +1,23 @@
-"""`dialoom step` and `dialoom replay`: opening runs and cases, and exit codes."""
+"""`dialoom step` and `dialoom replay`: opening runs and cases, reading lines, printing answers, and exit codes."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import sys
+import traceback
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group
+from rich.text import Text
+
 from dialoom import CallSettings, PlaySettings, ReplayResult, aplan, load_env_file, open_run, replay, step
 from dialoom.api.expecting import require_of_replay
-from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED
+from dialoom.cli.console import HarmlessConsole, make_console
+from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, worded
 from dialoom.cli.option_flags import trust
 from dialoom.cli.setting_flags import CallCommand, RunCommand
 from dialoom.cli.terminal import say, say_json
@@ -20,12 +25,18 @@ from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.configuration.recipes import is_file_spec, is_study
 from dialoom.runs.control import Event, NodeMessage, Notice, Planned
-from dialoom.runs.errors import RunError
-from dialoom.runs.stepping import Stepper
+from dialoom.runs.errors import FATAL, Fault, RunError, fault_of
+from dialoom.runs.stepping import ConditionError, PathError, Stepper
 from dialoom.settings import part
 
-from .commands import CommandInterpreter
-from .loop import Printer, converse, is_terminal, play_script
+from .commands import BY_NAME, CommandInterpreter, Quit
+from .views import Answer
+
+_OF_THE_LINE = (ConditionError, PathError)
+_FRAMES = 6
+"""Number of stack frames shown for an unexpected error: the frames nearest to it."""
+_WIDTH = 120
+"""Columns used when standard output is not a terminal."""
 
 
 def step_run(path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, given: CallCommand) -> int:
@@ -180,3 +191,138 @@ def _state(path: Path, scenario: str) -> str:
     if episode.state == "failed":
         return f"failed, {' '.join((episode.error or 'for an unknown reason').split())}"
     return f"{episode.state}, ended by {episode.outcome.ended_by}"
+
+
+class Printer:
+    """A printer of answers.
+
+    Args:
+        is_json: Whether answers are printed as JSON.
+    """
+
+    def __init__(self, is_json: bool) -> None:
+        self._is_json = is_json
+        self._console = make_console(_WIDTH)
+        self._is_terminal = self._console.is_terminal
+
+    def answer(self, answer: Answer, line: str = "") -> None:
+        """Print the answer to a line."""
+        if self._is_json:
+            say_json({"line": line, "ok": True, **answer.data} if line else answer.data)
+        else:
+            self._show(answer)
+
+    def passed(self, answer: Answer) -> None:
+        """Print a passed stop; in JSON mode it is included in the next answer instead."""
+        if not self._is_json:
+            self._show(answer)
+
+    def echo(self, branch: str, line: str) -> None:
+        """Print a command line that was not typed on the terminal, before its answer."""
+        if not self._is_json and line:
+            self._console.print(Text(f"{branch}> {line}", style="bold blue"))
+
+    def error(self, text: str, line: str, place: str = "") -> None:
+        """Print an error in one line."""
+        text = " ".join(text.split())
+        if self._is_json:
+            say_json({"line": line, "ok": False, "error": text})
+        else:
+            sys.stdout.flush()
+            HarmlessConsole(stderr=True, soft_wrap=True).print(f"{place}{text}", style="red")
+
+    def _show(self, answer: Answer) -> None:
+        shown = Group(*answer.shown)
+        if self._is_terminal:
+            self._console.print(shown)
+            return
+        with self._console.capture() as captured:  # rich pads the last column of a table with spaces
+            self._console.print(shown)
+        say("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def play_script(
+    runner: asyncio.Runner, interpreter: CommandInterpreter, lines: Iterable[str], printer: Printer, name: str
+) -> int:
+    """Carry out lines until one fails; return the exit code."""
+    for number, line in enumerate(lines, start=1):
+        words = line.strip()
+        place = f"{name}, line {number} ({words}): "
+        printer.echo(interpreter.stepper.branch, words)
+        try:
+            answer = runner.run(interpreter.do(words))
+        except Quit:
+            return EXIT_DONE
+        except KeyboardInterrupt:
+            printer.error("interrupted; recorded replies are kept", words, place)
+            return EXIT_STOPPED
+        except Exception as error:
+            printer.error(_error_text(error), words, place)
+            return _exit_code(error)
+        if answer is not None:
+            printer.answer(answer, words)
+    return EXIT_DONE
+
+
+def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: Printer) -> int:
+    """Read lines from the person at the terminal until they quit; return the exit code."""
+    _complete()
+    while True:
+        try:
+            line = input(f"{interpreter.stepper.branch}> ")
+        except EOFError:
+            say()
+            return EXIT_DONE
+        except KeyboardInterrupt:
+            say("\n'quit' leaves")
+            continue
+        try:
+            if (answer := runner.run(interpreter.do(line))) is not None:
+                printer.answer(answer, line.strip())
+        except Quit:
+            return EXIT_DONE
+        except KeyboardInterrupt:
+            here = runner.run(interpreter.stepper.here())
+            say()
+            printer.error(f"interrupted at {here.branch} {here.number}; recorded replies are kept", line)
+        except Exception as error:
+            printer.error(_error_text(error), line)
+
+
+def _exit_code(error: Exception) -> int:
+    """Return a script's exit code for an error, by its cause."""
+    fault = fault_of(error)
+    if isinstance(error, _OF_THE_LINE) or fault in FATAL:
+        return EXIT_USAGE
+    return EXIT_STOPPED if fault is Fault.BUDGET else EXIT_SOME_FAILED
+
+
+def _error_text(error: Exception) -> str:
+    """Return the message of an error; for an unexpected error, print its traceback first.
+
+    A debugger is used to find errors in the nodes of a recipe under development, so such errors do not end it.
+    """
+    if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
+        return worded(error)
+    say("".join(traceback.format_exception(error, limit=-_FRAMES)), err=True, nl=False)
+    return f"unexpected {type(error).__name__}: {error}"
+
+
+def _complete() -> None:
+    """Enable the terminal's history and completion of command names, where available."""
+    with suppress(ImportError):
+        import readline
+
+        names = sorted(name for name in BY_NAME if len(name) > 1)
+
+        def matching(text: str, state: int) -> str | None:
+            found = [f"{name} " for name in names if name.startswith(text)]
+            return found[state] if state < len(found) else None
+
+        readline.set_completer(matching)
+        readline.parse_and_bind("tab: complete")
+
+
+def is_terminal() -> bool:
+    """Return whether standard input is a terminal."""
+    return sys.stdin.isatty()
