@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -26,8 +26,25 @@ LABELLED = Path(__file__).parent / "labelled"
 MAIN = ("echo", "repetition", "swapped_role", "prompt_leak", "task_not_stated")
 """The kinds with figures of their own; there are too few faults of the others."""
 
-LETTERS = {"e": "echo", "r": "repetition", "s": "swapped_role", "p": "prompt_leak", "g": "glued_lines"}
-"""The kinds of the labels in `variants.jsonl`, where `t` is `task_not_stated`."""
+LETTERS = {
+    "e": "echo",
+    "r": "repetition",
+    "s": "swapped_role",
+    "p": "prompt_leak",
+    "g": "glued_lines",
+    "t": "task_not_stated",
+    "c": "cut_line",
+    "l": "other_language",
+    "m": "empty_line",
+    "x": "early_end",
+    "n": "no_end",
+}
+"""The kinds of the labels; `t`, `x` and `n` are about a whole dialogue, the others follow the number of a line."""
+
+OF_VARIANTS, OF_LANGUAGES = (*MAIN, "glued_lines"), (*LETTERS.values(),)
+"""The kinds that are labelled in `variants.jsonl` and in `languages.jsonl`."""
+
+Dialogue = Mapping[str, Any]
 
 Counts = tuple[int, int, int]
 """How many faults there are, how many of them are found, and how many are found where there is none."""
@@ -46,45 +63,53 @@ def planted() -> dict[str, Counts]:
 
 
 @cache
-def variants() -> list[Mapping[str, Any]]:
-    """Return the dialogues of SmolLM2 with four sets of prompts at two temperatures."""
-    return [json.loads(line) for line in (LABELLED / "variants.jsonl").read_text(encoding="utf-8").splitlines()]
+def dialogues(name: str) -> list[Dialogue]:
+    """Return the labelled dialogues of a file: `variants` of SmolLM2, or `languages`."""
+    return [json.loads(line) for line in (LABELLED / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def labels(dialogue: Mapping[str, Any], key: str = "labels") -> set[tuple[int, str]]:
-    """Return the labelled lines and kinds; a task that is not stated has the line -1."""
-    found = (label for label in dialogue[key].split())
-    return {(-1, "task_not_stated") if label == "t" else (int(label[:-1]), LETTERS[label[-1]]) for label in found}
+def half(name: str, which: str) -> list[Dialogue]:
+    """Return the dialogues of a file that are for `development`, or `held-out`."""
+    return [each for each in dialogues(name) if each["half"] == which]
 
 
-def found(dialogue: Mapping[str, Any]) -> set[tuple[int, str]]:
-    """Return the lines and kinds that the rules find."""
-    roles = {"u": "user", "a": "assistant"}
-    said = [Line(role=roles[role], content=text) for role, text, *_ in dialogue["lines"]]
-    facts = Facts(languages=("en",), task=dialogue["task"], end_markers=("TERMINATE", "DONE"))
-    talk = replace(Talk.of(said, facts, "limit"), prompts=all_prompts())
-    faults = [fault for rule in RULES for fault in rule(talk)]
-    kinds = {*LETTERS.values(), "task_not_stated"}
-    lines = ((-1 if fault.kind == "task_not_stated" else fault.message or 0, fault.kind) for fault in faults)
-    return {(line, kind) for line, kind in lines if kind in kinds}
+def labels(dialogue: Dialogue, key: str = "labels") -> set[tuple[int, str]]:
+    """Return the labelled lines and kinds; what is about the whole dialogue has the line -1."""
+    return {(int(label[:-1] or -1), LETTERS[label[-1]]) for label in dialogue[key].split()}
 
 
-def labelled(half: str) -> dict[str, Counts]:
-    """Return the counts by kind in one half of SmolLM2's dialogues."""
+def found(dialogue: Dialogue, kinds: Collection[str]) -> set[tuple[int, str]]:
+    """Return the lines and kinds that the rules find, of some kinds."""
+    said = [Line(role={"u": "user", "a": "assistant"}[role], content=text) for role, text, *_ in dialogue["lines"]]
+    facts = Facts(
+        languages=(dialogue.get("language", "en"),),
+        task=dialogue["task"],
+        end_markers=("TERMINATE", "DONE"),
+        user_ends="user",
+        limit="limit",
+    )
+    prompts = own_prompts(dialogue) if "prompts" in dialogue else all_prompts()
+    talk = replace(Talk.of(said, facts, dialogue.get("ended_by", "limit")), prompts=prompts)
+    faults = [fault for rule in RULES for fault in rule(talk) if fault.kind in kinds]
+    whole = ("task_not_stated", "early_end", "no_end")
+    return {(-1 if fault.kind in whole else fault.message or 0, fault.kind) for fault in faults}
+
+
+def labelled(some: Iterable[Dialogue], kinds: Collection[str]) -> dict[str, Counts]:
+    """Return the counts by kind in some labelled dialogues."""
     there, right, wrong = Counter[str](), Counter[str](), Counter[str]()
-    for each in variants():
-        if each["half"] == half:
-            mine, told = labels(each), found(each)
-            there.update(kind for _, kind in mine)
-            right.update(kind for _, kind in mine & told)
-            wrong.update(kind for _, kind in told - mine)
-    return {kind: (there[kind], right[kind], wrong[kind]) for kind in (*MAIN, "glued_lines")}
+    for each in some:
+        mine, told = labels(each), found(each, kinds)
+        there.update(kind for _, kind in mine)
+        right.update(kind for _, kind in mine & told)
+        wrong.update(kind for _, kind in told - mine)
+    return {kind: (there[kind], right[kind], wrong[kind]) for kind in kinds}
 
 
 def kappa(kind: str) -> float | None:
     """Return Cohen's kappa of the two passes over all held-out lines, or dialogues for `task_not_stated`, if any."""
     cells = Counter[tuple[bool, bool]]()
-    for each in (each for each in variants() if each["half"] == "held-out"):
+    for each in half("variants", "held-out"):
         first, second = labels(each, "first"), labels(each, "second")
         for line in [-1] if kind == "task_not_stated" else range(len(each["lines"])):
             cells[(line, kind) in first, (line, kind) in second] += 1
@@ -106,18 +131,49 @@ def planted_table() -> str:
 
 def labelled_table() -> str:
     """Return the table of SmolLM2's dialogues."""
-    seen, unseen = labelled("development"), labelled("held-out")
+    seen, unseen = (labelled(half("variants", which), OF_VARIANTS) for which in ("development", "held-out"))
     rows = [
         (f"`{kind}`", *_cells(seen[kind]), *_cells(unseen[kind]), "" if agreed is None else f"{agreed:.2f}")
-        for kind, agreed in ((kind, kappa(kind)) for kind in (*MAIN, "glued_lines"))
+        for kind, agreed in ((kind, kappa(kind)) for kind in OF_VARIANTS)
     ]
-    columns = ("faults", "flagged", "precision", "recall")
-    names = (*(f"development: {columns[0]}", *columns[1:]), *(f"held out: {columns[0]}", *columns[1:]))
-    return _table(("kind", *names, "kappa"), rows)
+    return _table(("kind", *_names("development"), *_names("held out"), "kappa"), rows)
+
+
+def languages_table() -> str:
+    """Return the table of the invented dialogues in other languages than English."""
+    seen = labelled(half("languages", "development"), OF_LANGUAGES)
+    languages = ("de", "es", "zh")
+    each = [
+        labelled((row for row in half("languages", "held-out") if row["language"] == language), OF_LANGUAGES)
+        for language in languages
+    ]
+    whole = {kind: _added(counts[kind] for counts in each) for kind in OF_LANGUAGES}
+    for counts in (seen, whole, *each):
+        counts["other kinds, pooled"] = _pooled(counts)
+    rows = [
+        (
+            f"`{kind}`" if kind in MAIN else kind,
+            *_cells(seen[kind]),
+            *_cells(whole[kind]),
+            *(f"{counts[kind][1]} of {counts[kind][0]}" for counts in each),
+        )
+        for kind in (*MAIN, "other kinds, pooled")
+    ]
+    return _table(
+        ("kind", *_names("development"), *_names("held out"), *(f"found in `{one}`" for one in languages)), rows
+    )
+
+
+def _names(half_: str) -> tuple[str, ...]:
+    return f"{half_}: faults", "flagged", "precision", "recall"
 
 
 def _pooled(counts: Mapping[str, Counts]) -> Counts:
-    there, right, wrong = zip(*(each for kind, each in counts.items() if kind not in MAIN), strict=True)
+    return _added(each for kind, each in counts.items() if kind not in MAIN)
+
+
+def _added(counts: Iterable[Counts]) -> Counts:
+    there, right, wrong = zip(*counts, strict=True)
     return sum(there), sum(right), sum(wrong)
 
 
@@ -145,5 +201,13 @@ def all_prompts() -> PromptWords:
     return PromptWords.of([*shipped, *composed, *own])
 
 
+def own_prompts(dialogue: Dialogue) -> PromptWords:
+    """Return the words of the prompts that a dialogue has with it, without the task, which is an input of theirs."""
+    texts = (text.replace(dialogue["task"], "{{ task }}") for text in dialogue["prompts"].values())
+    return PromptWords.of(
+        Prompt.compose("labelled/speaker", "user", f"=== system ===\n{text}\n=== history ===") for text in texts
+    )
+
+
 if __name__ == "__main__":
-    sys.stdout.write(f"{planted_table()}\n\n{labelled_table()}\n")
+    sys.stdout.write(f"{planted_table()}\n\n{labelled_table()}\n\n{languages_table()}\n")

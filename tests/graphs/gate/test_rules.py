@@ -12,7 +12,7 @@ from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk, copied_forms, c
 from dialoom.graphs.gate.rules import TEXT_RULES
 from dialoom.prompts import FunctionCall, Prompt
 from tests.conftest import ROOT
-from tests.gate_figures import labelled_table, planted, planted_table
+from tests.gate_figures import labelled_table, languages_table, planted, planted_table
 
 from .cases import cases, explanations
 
@@ -57,6 +57,7 @@ def test_documentation_has_the_measured_figures() -> None:
     text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     assert planted_table() in text
     assert labelled_table() in text
+    assert languages_table() in text
 
 
 WISH = "Mornings are mine: I bake two loaves before the tram comes, feed the hens behind the house and read the paper."
