@@ -14,12 +14,13 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # functions import it, as it takes 25 MB and most runs need no vectors
+    import numpy as np
+    from numpy.typing import NDArray
 
-Vector: TypeAlias = NDArray[np.float32]
+Vector: TypeAlias = "NDArray[np.float32]"
 
 THRESHOLD = 0.6
 """ALOE's default threshold. A text is kept if its similarity to every text that was kept before it is at most this
@@ -142,6 +143,8 @@ def unit(values: Sequence[float] | NDArray[Any]) -> Vector:
     Raises:
         ValueError: If the values are not a one-dimensional list of finite numbers, or all are 0.
     """
+    import numpy as np
+
     vector = np.asarray(values, dtype=np.float64)
     length = float(np.linalg.norm(vector)) if vector.ndim == 1 else 0.0
     if not math.isfinite(length) or length == 0.0:
@@ -151,6 +154,8 @@ def unit(values: Sequence[float] | NDArray[Any]) -> Vector:
 
 def packed(vector: Vector | Sequence[float]) -> str:
     """Encode a vector as text: base64 of its little-endian float32 values."""
+    import numpy as np
+
     return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode("ascii")
 
 
@@ -160,6 +165,8 @@ def unpacked(text: str) -> Vector:
     Raises:
         ValueError: If the text does not encode a vector.
     """
+    import numpy as np
+
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32)
 
 
@@ -171,6 +178,8 @@ class VectorIndex:
     """
 
     def __init__(self, vectors: Sequence[Vector] = ()) -> None:
+        import numpy as np
+
         self._count = len(vectors)
         self._rows = np.array(vectors, dtype=np.float32) if vectors else np.zeros((0, 0), dtype=np.float32)
 
@@ -197,6 +206,8 @@ class VectorIndex:
 
     def add(self, vector: Vector) -> None:
         """Append a vector."""
+        import numpy as np
+
         if self._count == len(self._rows):
             grown = np.zeros((max(64, 2 * self._count), vector.shape[0]), dtype=np.float32)
             if self._count:
@@ -211,6 +222,8 @@ def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | No
 
     The result is `None` if there is no other vector.
     """
+    import numpy as np
+
     if len(vectors) < 2:
         return [None] * len(vectors)
     rows = np.array(vectors, dtype=np.float32)
@@ -218,6 +231,8 @@ def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | No
 
 
 def _nearest(rows: NDArray[np.float32], vector: Vector, left_out: Sequence[int] = ()) -> tuple[int, float]:
+    import numpy as np
+
     similarities = np.round(np.clip(rows @ vector, -1.0, 1.0), 6)
     similarities[list(left_out)] = -2.0
     place = int(np.argmax(similarities))
@@ -231,6 +246,8 @@ def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
     stays about as diverse as it is. For fewer than 20 texts the result is `None`, because there are too few
     similarities for an estimate.
     """
+    import numpy as np
+
     if len(vectors) < _FEWEST:
         return None
     rows = np.array(vectors, dtype=np.float32)
@@ -280,6 +297,8 @@ _COMMON_WORDS = frozenset(
 
 @lru_cache(maxsize=20_000)
 def _lexical(text: str) -> Vector:
+    import numpy as np
+
     words = content_words(text) or _WORD.findall(text.casefold()) or [text]
     vector = np.zeros(_PLACES, dtype=np.float64)
     for word, count in Counter(words).items():

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from statistics import fmean
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from dialoom.graphs.outcome import USER, Outcome
 from dialoom.graphs.reporting.table import Table
+
+if TYPE_CHECKING:  # functions import it, as few runs need it
+    import numpy as np
+    from numpy.typing import NDArray
 
 SAMPLE_WORDS = 7_012
 """Number of words in a sample, split on whitespace: the size of the smallest corpus in the LAPS paper's comparison.
@@ -126,6 +128,8 @@ def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
     Args:
         texts: The texts, each as a sequence of words, or as a string to compare characters.
     """
+    import numpy as np
+
     if len(texts) < 2:
         return None
     ids = {word: number for number, word in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
@@ -152,6 +156,8 @@ def _matches(
         n: The length of the n-grams.
         size: The number of different words.
     """
+    import numpy as np
+
     all_ = np.maximum(lengths - n + 1, 0)
     starts = np.flatnonzero(np.arange(len(words)) + n <= np.repeat(np.cumsum(lengths), lengths))
     if not len(starts):
@@ -177,6 +183,8 @@ def _coded(grams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64
 
     Equal n-grams get equal numbers, small enough to combine with a text's number.
     """
+    import numpy as np
+
     codes, span = grams[:, 0], size
     for place in range(1, grams.shape[1]):
         if span * size * owners >= _ROOM:
@@ -192,6 +200,8 @@ def _brevity(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     The penalty is below 1 if, of the other texts, the one whose length is nearest is longer. If two lengths are equally
     near, the shorter text counts.
     """
+    import numpy as np
+
     counted = Counter(lengths.tolist())
     known = np.array(sorted(counted))
     found = {}
