@@ -92,7 +92,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "repetition": ("is_split", "persons"),
     "loop": ("is_split", "stop"),
     "swapped_role": ("offers", "requests"),
-    "task_not_stated": ("is_spaced", "stop"),
+    "task_not_stated": ("is_split", "stop"),
     "claimed_action": ("claims",),
     "glued_lines": ("persons",),
     "cut_line": ("unfinished",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from dialoom.graphs.gate.talk import (
@@ -23,11 +23,13 @@ from dialoom.graphs.gate.talk import (
     runs_of,
     spelt,
     stems,
+    terms_of,
+    units_of,
     words_of,
 )
 from dialoom.graphs.outcome import DialogueFault, Judgement
 
-_TAG = re.compile(r"(?:<|&lt;)\s{0,3}/?\s{0,3}([A-Za-z][\w-]{0,40})")
+_TAG = re.compile(r"(?:<|&lt;)\s{0,3}/?\s{0,3}([^\W\d_][\w-]{0,40})")
 _MARK = re.compile(
     r"<\|[\w-]{1,30}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>"  # chat templates
     r"|^#{2,}\s*(?:instruction|response|input|system)s?\b"
@@ -61,6 +63,9 @@ _FEWEST_OF_MOST, _MOST, _PART = 5, 0.85, 0.4
 """Minimum number and share of an instruction's words in a clause that has nearly all of them, and minimum share of the
 clause that these words are.
 """
+
+_FEWEST_OF_DUTY, _OF_DUTY = 3, 0.6
+"""Minimum number and share of an instruction's content words in a sentence in which speakers say what they must do."""
 
 _ROLE = frozenset({"you", "are"})
 """Words of instructions that only say who the reader is."""
@@ -119,13 +124,13 @@ class _LeakFinder:
         markers = "|".join(map(re.escape, talk.facts.end_markers)) or r"(?!)"
         verbs = r"(?:[Ww]rit|[Ss]a[yi]|[Tt]yp|[Ww]ord|[Ee]nd)\w*"
         self._marker_talk = re.compile(rf"\b{verbs}[^\w\n]{{1,3}}(?:with )?(?:{markers})\b")
-        task = tuple(words_of(talk.facts.task))
+        task = tuple(terms_of(talk.facts.task))
         self._task = stems(task) - self._stop
         self._retold = set(runs_of(task, _RETOLD))
         self._addressed = {
             hash(task[place : place + _ADDRESSED])
             for place in range(len(task) - _ADDRESSED + 1)
-            if "you" in task[place : place + _ADDRESSED]
+            if not talk.vocabulary.addressee.isdisjoint(task[place : place + _ADDRESSED])
         }
 
     def leaks(self, place: int) -> Iterator[_Leak]:
@@ -153,7 +158,7 @@ class _LeakFinder:
             names = talk.prompts.tags | talk.prompts.headings if is_users else ()
             if label in talk.prompts.labels or label in names:
                 yield _Leak(label, label, 0.9)
-        said = tuple(words_of(line.text[:LONGEST]))
+        said = tuple(terms_of(line.text[:LONGEST]))
         for start, run in enumerate(runs_of(said)):
             if run in talk.prompts.runs:
                 words = " ".join(said[start : start + RUN])
@@ -177,17 +182,21 @@ class _LeakFinder:
 
     def _rephrases(self, sentence: str) -> bool:
         """Return whether a sentence, or a clause of it, has nearly the words or the content words of an instruction."""
+        is_duty = self._talk.vocabulary.duties.search(sentence) is not None
         for words in clauses_of(sentence):
             clause = (words, words - self._stop)
             shared = Counter(number for word in clause[1] for number in self._having.get(word, ()))
             for number, count in shared.items():
-                if count >= _FEWEST_SHARED and _repeats(clause, self._instructions[number], count):
+                instruction = self._instructions[number]
+                if count >= _FEWEST_SHARED and _repeats(clause, instruction, count):
+                    return True
+                if is_duty and count >= max(_FEWEST_OF_DUTY, _OF_DUTY * len(instruction[1])):
                     return True
         return False
 
     def _retells(self, sentence: str) -> bool:
         """Return whether a user's sentence takes over words of the task and speaks of the user as of somebody else."""
-        words, known = tuple(words_of(sentence)), self._talk.vocabulary
+        words, known = tuple(terms_of(sentence)), self._talk.vocabulary
         is_plain = "?" not in sentence and known.oneself.isdisjoint(words)
         if is_plain and not self._addressed.isdisjoint(runs_of(words, _ADDRESSED)):
             return True
@@ -210,6 +219,9 @@ class _LeakFinder:
         role = talk.lines[place].role
         known = stems(word for line in talk.lines[:place] if line.role != role for word in line.words)
         known |= stems(words_of(talk.facts.task))
+        if not words.is_spaced:
+            said = spelt("\n".join([talk.facts.task, *(line.text for line in talk.lines[:place] if line.role != role)]))
+            known |= {word for word in rules | texts if word in said}
         return bool(rules - known) and len((rules | texts) - known) >= _FEWEST_OF_FORM
 
 
@@ -275,23 +287,29 @@ _LABEL = (
     r"(?:user|human|client|operator|system|bot|chatbot|assistant|ai(?: assistant)?|agent|representative"
     r"|(?:support|service) (?:agent|team)|customer(?: (?:service|support))?(?: (?:agent|representative|chatbot))?)"
 )
-_SPOKEN_BY = re.compile(
-    rf"(?:^|\n|(?<=[.!?…\"”)])\s)[ \t>*_\-\[(]{{0,4}}({_LABEL})[\])*_]{{0,3}}\s?:[*_]{{0,3}}\s*([^\n]*)", re.IGNORECASE
-)
 _FEWEST_OF_LINE = 2
 
 
 def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
     """Yield lines with words after a speaker's label, such as `User:` or `A:`, or after a name that both have so."""
-    both = _names_with_both(talk)
+    both, spoken_by = _names_with_both(talk), _spoken_by(talk.vocabulary.speakers)
     for line in talk.checked_lines():
-        for label in (*_SPOKEN_BY.finditer(line.prose), *_LETTERED.finditer(line.prose)):
-            if len(label[2].split()) >= _FEWEST_OF_LINE:
+        for label in (*spoken_by.finditer(line.prose), *_LETTERED.finditer(line.prose)):
+            is_split = talk.vocabulary.is_spaced or not units_of(label[2])
+            if len(label[2].split() if is_split else units_of(label[2])) >= _FEWEST_OF_LINE:
                 yield line.fault("glued_lines", " ".join(label[0].split()))
                 break
         else:
             if (words := next((words for name, words in _named(line, talk) if name in both), None)) is not None:
                 yield line.fault("glued_lines", words, 0.7)
+
+
+@cache
+def _spoken_by(speakers: frozenset[str]) -> re.Pattern[str]:
+    """Return a pattern of a label of a speaker, in English or in words of another language, with what follows it."""
+    labels = "|".join((_LABEL, *sorted(speakers, reverse=True)))
+    before = r"(?:^|\n|(?<=[.!?…\"”)])\s|(?<=[。！？]))[ \t>*_\-\[(]{0,4}"
+    return re.compile(rf"{before}({labels})[\])*_]{{0,3}}\s?[:：][*_]{{0,3}}\s*([^\n]*)", re.IGNORECASE)
 
 
 def swapped_roles(talk: Talk) -> Iterator[DialogueFault]:

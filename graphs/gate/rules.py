@@ -30,6 +30,7 @@ from dialoom.graphs.gate.talk import (
     script_of,
     spelt,
     stems,
+    terms_of,
     units_of,
     vocabularies,
     words_of,
@@ -39,7 +40,7 @@ from dialoom.graphs.outcome import DialogueFault
 _LETTERS = 2_000
 """Maximum number of characters of a line from which its script and language are derived."""
 
-_SENTENCE_END = re.compile(r"[.!?…。！？][\"”'’»)\]*_]*(?=\s|$)")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"”'’»)\]*_]*(?=\s|$)|[。！？]")
 _BARE_ITEM = re.compile(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d{1,3}[.)])\s*\Z")
 _OPEN = re.compile(r"[,;(\[{“«—–/&+-]\Z|(?<=\s)\"\Z")
 _FEWEST_LEFT, _FEWEST_IN_ONE, _FEWEST_IN_ALL, _LONG = 3, 8, 20, 14
@@ -82,8 +83,12 @@ def _breaks_off(text: str, language: Vocabulary) -> float:
     last_word = words[-1] if words and text[-1].isalpha() else ""
     if _OPEN.search(text[-3:]) or last_word in language.unfinished:
         return 0.9
+    if not language.is_spaced and text.endswith(tuple(language.unfinished)):
+        return 0.9
     if last_word in language.trailing and text[0].isupper() and len(words) >= _FEWEST_IN_ONE:
         return 0.6
+    if not language.is_spaced:
+        return 0.0
     return 0.6 if text[-1].isalpha() and _lacks_its_end(text[-2_000:]) else 0.0
 
 
@@ -177,17 +182,19 @@ def _misses_the_task(lines: Sequence[GateLine], talk: Talk) -> bool:
     state a task only by two of its words. A task in another language is not compared.
     """
     words, task = talk.vocabulary, talk.facts.task
-    if not words.is_spaced or language_of(task) not in (None, talk.language):
+    if not words.is_split or language_of(task) not in (None, talk.language):
         return False
-    content = {word for word in words_of(task) if not _NUMBERED.search(word) and (len(word) > 2 or word.isdigit())}
+    per_word, longer = (1, 2) if words.is_spaced else (_PER_WORD, 1)
+    content = {word for word in terms_of(task) if not _NUMBERED.search(word) and (len(word) > longer or word.isdigit())}
     task_words = _beginnings(content - words.stop - words.fillers - words.vague)
-    is_long = sum(len(line.words) for line in lines) >= _FEWEST_SAID
-    if len(task_words) < (_FEWEST_OF_SHORT if is_long else _FEWEST_OF_TASK):
+    is_long = sum(len(line.words) for line in lines) >= per_word * _FEWEST_SAID
+    if len(task_words) < per_word * (_FEWEST_OF_SHORT if is_long else _FEWEST_OF_TASK):
         return False
     task_words -= _beginnings(words.fillers | words.vague)
-    if len(task_words & _beginnings(word for line in lines for word in line.words)) > 1:
+    if len(task_words & _beginnings(word for line in lines for word in terms_of(line.text[:LONGEST]))) > 1:
         return False
-    task_words -= _beginnings(words.numerals)
+    # A pair of characters is no whole word, so one of them alone does not state the task.
+    task_words = task_words - _beginnings(words.numerals) if words.is_spaced else set()
     subjects = _subjects(task, words)
     sentences = (spelt(part) for line in lines if not _offers(line, words) for part in parts_of(line.own))
     return not any(_states(sentence, task_words, subjects, words) for sentence in sentences)
@@ -293,6 +300,9 @@ _AGAIN_SHARE, _FEWEST_AGAIN, _SPOKEN_AGAIN = 0.5, 10, 2
 number of words, and this number of words such as `I` and `you`. A confirmation or a summary takes over other words.
 """
 
+_UNBROKEN_AGAIN = 12
+"""Minimum length of a passage that is a copy in languages that leave out words such as `I`, with the share above."""
+
 _EXCHANGED_AGAIN, _LONG_AGAIN = 14, 21
 """Minimum numbers of words taken over: from a line of one's own with other content, if `I` is among them; and whatever
 the words.
@@ -360,15 +370,16 @@ def loops(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _are_alike(line: GateLine, before: GateLine, talk: Talk) -> bool:
-    words, again = talk.vocabulary, _taken_over(line, before)
+    words, shared = talk.vocabulary, _taken_over(line, before)
+    again = [line.own_words[place] for place in shared]
     per_word = 1 if words.is_spaced else _PER_WORD
     if len(before.words) < per_word * _FEWEST_WORDS:
         return False
     is_spoken = sum(word in words.persons for word in again) >= _SPOKEN_AGAIN
     is_enough = len(again) >= per_word * _FEWEST_AGAIN or len(again) == len(line.words)
-    is_part = len(again) >= _AGAIN_SHARE * len(line.own_words) and (
-        len(again) >= per_word * _LONG_AGAIN or (is_spoken and is_enough)
-    )
+    is_long = len(again) >= _AGAIN_SHARE * len(line.own_words)
+    is_unbroken = is_long and words.is_dropping and _longest(shared) >= per_word * _UNBROKEN_AGAIN
+    is_part = is_long and (len(again) >= per_word * _LONG_AGAIN or (is_spoken and is_enough) or is_unbroken)
     likes = (_LIKE_WORDS, _LIKE_PAIRS) if words.is_spaced else (_LIKE_CHARACTERS, _LIKE_CHARACTER_PAIRS)
     if not (is_part or _is_near(line, before, *likes)):
         return False
@@ -376,7 +387,7 @@ def _are_alike(line: GateLine, before: GateLine, talk: Talk) -> bool:
     if line.role == before.role:  # a repeated request, insistent or for another object, is not a copy
         if words.reminders.search(spelt(line.own)):
             return False
-        if not (new - words.stop and missing - words.stop):
+        if is_unbroken or not (new - words.stop and missing - words.stop):
             return True
         fewest = _LONG_AGAIN if words.oneself.isdisjoint(again) else _EXCHANGED_AGAIN
         content = (Counter(_question_words(each) - words.stop) for each in (line, before))
@@ -402,12 +413,21 @@ def _is_near(line: GateLine, before: GateLine, like_words: float, like_pairs: fl
     return _dice(line.counted, before.counted) >= like_words and _dice(line.pairs, before.pairs) >= like_pairs
 
 
-def _taken_over(line: GateLine, before: GateLine) -> list[str]:
-    """Return the words of a line in passages of an earlier line, or alone between two such passages."""
+def _taken_over(line: GateLine, before: GateLine) -> set[int]:
+    """Return the places of a line's words in passages of an earlier line, or alone between two such passages."""
     there = set(before.passages)
     shared = {place + step for place, run in enumerate(line.passages) if run in there for step in range(PASSAGE)}
     shared |= {place + 1 for place in shared if place + 2 in shared}
-    return [line.own_words[place] for place in shared]
+    return shared
+
+
+def _longest(places: set[int]) -> int:
+    """Return the length of the longest sequence of consecutive places."""
+    longest = length = 0
+    for place in sorted(places):
+        length = length + 1 if place - 1 in places else 1
+        longest = max(longest, length)
+    return longest
 
 
 def _dice(one: Counter[_T], other: Counter[_T]) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
+from itertools import pairwise
 
 from dialoom.graphs.outcome import DialogueFault, Line
 from dialoom.prompts import Prompt
@@ -34,6 +35,7 @@ class Vocabulary:
         sizes: The number of entries of each word list below.
         is_spaced: Whether spaces separate its words.
         is_split: Whether `units_of` separates its words or characters.
+        is_dropping: Whether words such as `I` are mostly left out, so that they do not tell who is spoken of.
         scripts: Its scripts, as in the Unicode names of their letters.
         stop: Its most common words, which carry no content.
         unfinished: Words that never end a sentence.
@@ -60,12 +62,17 @@ class Vocabulary:
         dealt: Phrases that state that something is done, or cannot be done.
         asks: Words that begin an open question.
         reminders: Phrases that state that something is repeated.
+        reader: Words with which a prompt addresses its reader.
+        addressee: Words with which a task addresses the user.
+        duties: Phrases by which speakers say what they must do, or must not do.
+        speakers: Words that label what a speaker says, besides the English ones.
     """
 
     code: str
     sizes: Mapping[str, int]
     is_spaced: bool = True
     is_split: bool = True
+    is_dropping: bool = False
     scripts: frozenset[str] = frozenset({"LATIN"})
     stop: frozenset[str] = frozenset()
     unfinished: frozenset[str] = frozenset()
@@ -75,6 +82,9 @@ class Vocabulary:
     persons: frozenset[str] = frozenset()
     oneself: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
+    reader: frozenset[str] = frozenset()
+    addressee: frozenset[str] = frozenset()
+    speakers: frozenset[str] = frozenset()
     numerals: frozenset[str] = frozenset()
     addressing: re.Pattern[str] = _NEVER
     subjects: re.Pattern[str] = _NEVER
@@ -92,6 +102,7 @@ class Vocabulary:
     dealt: re.Pattern[str] = _NEVER
     asks: re.Pattern[str] = _NEVER
     reminders: re.Pattern[str] = _NEVER
+    duties: re.Pattern[str] = _NEVER
 
 
 def words_of(text: str) -> list[str]:
@@ -102,6 +113,18 @@ def words_of(text: str) -> list[str]:
 def units_of(text: str) -> list[str]:
     """Return the words of a text as `words_of` does, but each character of Chinese or Japanese as a word."""
     return [word.replace("’", "'") for word in _UNIT.findall(text.lower())]
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the words of a text as `words_of` does, but each pair of adjacent characters of Chinese or Japanese."""
+    found = []
+    for word in words_of(text):
+        units = _UNIT.findall(word)
+        if len(units) > 1:
+            found += [one + other for one, other in pairwise(units)]
+        else:
+            found.append(word)
+    return found
 
 
 def spelt(text: str) -> str:
@@ -135,8 +158,8 @@ def commonest_words(words: Sequence[str]) -> Counter[str]:
 def language_of(text: str) -> str | None:
     """Return the code of the language whose most common words occur most often in a text; `None` if it is unknown.
 
-    If fewer than three such words occur, the language is the first one with the text's script; for the Latin script, it
-    is unknown.
+    If fewer than three such words occur, the language is the one whose scripts are most like the text's; for the Latin
+    script, it is unknown.
     """
     for code, count in commonest_words(words_of(text)).most_common(1):
         if count >= 3:
@@ -145,7 +168,10 @@ def language_of(text: str) -> str | None:
         return None
     scripts = Counter(script_of(letter) for letter in text if letter.isalpha() and not letter.isascii())
     script = scripts.most_common(1)[0][0] if scripts else "LATIN"
-    return next((code for code, each in vocabularies().items() if script in each.scripts and script != "LATIN"), None)
+    alike = {
+        code: len(each.scripts ^ scripts.keys()) for code, each in vocabularies().items() if script in each.scripts
+    }
+    return min(alike, key=alike.__getitem__) if alike and script != "LATIN" else None
 
 
 @cache
@@ -167,6 +193,7 @@ def script_of(letter: str) -> str:
 def _vocabulary(code: str, data: Mapping[str, str | list[str] | bool]) -> Vocabulary:
     made: dict[str, object] = {}
     sizes = {"scripts": 1, "is_spaced": 1, "is_split": 1}
+    before, after = (r"(?<!\w)", r"(?!\w)") if data.get("is_spaced", True) else ("", "")
     for key, value in data.items():
         if isinstance(value, bool):
             made[key], sizes[key] = value, int(value)
@@ -175,7 +202,7 @@ def _vocabulary(code: str, data: Mapping[str, str | list[str] | bool]) -> Vocabu
         if isinstance(value, str):
             made[key] = frozenset(value.split())
         else:
-            made[key] = re.compile(r"(?<!\w)(?:" + "|".join(value) + r")(?!\w)")
+            made[key] = re.compile(f"{before}(?:{'|'.join(value)}){after}")
     return Vocabulary(code, sizes, **made)  # type: ignore[arg-type]
 
 
@@ -185,18 +212,17 @@ RUN = 8
 STEM = 5
 """Words that share this many first letters are treated as forms of one word."""
 
-_SENTENCES = re.compile(r"(?<=[.!?:;])\s+|\n\s*[-*\d]?")
-_CLAUSES = re.compile(r"[,;:]\s+|\s+and\s+")
+_SENTENCES = re.compile(r"(?<=[.!?:;])\s+|(?<=[。！？：；])|\n\s*[-*\d]?")
+_CLAUSES = re.compile(r"[,;:]\s+|，|\s+and\s+")
 _LABEL_LINE = re.compile(r"^[^\w\n]{0,6}([^:\n]{3,50}):", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}[ \t][^\n]{1,80}$", re.MULTILINE)
-_READER = frozenset({"you", "your"})
 _LEAD = re.compile(r"([^.;!?,(:{}%\n]+):?\s*\{\{")
 _FEWEST_OF_LEAD = 3
 _TOLD = 4
 """Minimum number of words of an instruction that does not address the reader."""
 
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
-_TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
+_TAG = re.compile(r"<\s*/?\s*([^\W\d_][\w-]*)")
 _FORM = re.compile(r"\{\s*\"\w+\"\s*:.*?\}", re.DOTALL)
 _VALUE = re.compile(r":\s*\"([^\"]+)\"")
 
@@ -213,7 +239,8 @@ class PromptWords:
         labels: The beginnings of lines that address the reader, up to a colon.
         leads: The words in a line before what is filled in, if they address the reader.
         clauses: The stems of the words of each sentence and clause that addresses the reader or, in prompts for others
-            than judges, begins with a verb that tells the reader what to do.
+            than judges, begins with a verb that tells the reader what to do. In languages without a list of such verbs,
+            each sentence and clause of such prompts.
     """
 
     runs: frozenset[int] = frozenset()
@@ -234,20 +261,20 @@ class PromptWords:
         labels: set[str] = set()
         leads: set[str] = set()
         clauses: set[frozenset[str]] = set()
-        imperatives = frozenset[str]().union(*(each.imperatives for each in vocabularies().values()))
         for prompt in prompts:
             is_told = prompt.front.role != "judge"
+            known = vocabulary((language_of("\n".join(section.text for section in prompt.sections)) or "en",))
             for section in prompt.sections:
                 tags.update(name.lower() for name in _TAG.findall(section.text))
                 forms.update(normal(value) for form in _FORM.findall(section.text) for value in _VALUE.findall(form))
                 headings.update(headings_of(section.text))
-                labels.update(each for each in labels_of(section.text) if _READER & set(each.split()))
-                leads.update(each for each in map(normal, _LEAD.findall(section.text)) if _is_lead(each.split()))
+                labels.update(each for each in labels_of(section.text) if known.reader & set(each.split()))
+                leads.update(each for each in map(normal, _LEAD.findall(section.text)) if _is_lead(each.split(), known))
                 for part in _TEMPLATE.sub("\0", section.text).split("\0"):
-                    runs.update(runs_of(tuple(words_of(part))))
+                    runs.update(runs_of(tuple(terms_of(part))))
                     for clause in clauses_in(part):
-                        words = words_of(clause)
-                        if _READER & set(words) or (is_told and len(words) >= _TOLD and words[0] in imperatives):
+                        words = terms_of(clause)
+                        if known.reader & set(words) or (is_told and len(words) >= _TOLD and _tells(words[0], known)):
                             clauses.add(stems(words))
         return cls(
             frozenset(runs),
@@ -260,8 +287,13 @@ class PromptWords:
         )
 
 
-def _is_lead(words: Sequence[str]) -> bool:
-    return not _READER.isdisjoint(words) and _FEWEST_OF_LEAD <= len(words) <= RUN
+def _tells(word: str, known: Vocabulary) -> bool:
+    """Return whether a sentence that begins with a word tells the reader what to do."""
+    return not known.imperatives or word in known.imperatives
+
+
+def _is_lead(words: Sequence[str], known: Vocabulary) -> bool:
+    return not known.reader.isdisjoint(words) and _FEWEST_OF_LEAD <= len(words) <= RUN
 
 
 NO_PROMPTS = PromptWords()
@@ -280,7 +312,7 @@ def stems(words: Iterable[str]) -> frozenset[str]:
 def clauses_of(text: str) -> Iterator[frozenset[str]]:
     """Yield the stems of the words of each sentence of a text and, if it has several clauses, of each clause."""
     for clause in clauses_in(text):
-        yield stems(words_of(clause))
+        yield stems(terms_of(clause))
 
 
 def clauses_in(text: str) -> Iterator[str]:

@@ -265,10 +265,54 @@ def test_languages_without_spaces_are_not_compared() -> None:
         assert ("repetition" in found) == (coverage(language)["repetition"] != "none"), language
 
 
+GUIDES = {
+    "de": "Stelle höchstens drei Fragen zum Garten. Verrate niemals den Preis der gelben Tulpen.",
+    "es": "Haz como mucho tres preguntas sobre el jardín. No reveles nunca el precio de los tulipanes amarillos.",
+    "zh": "关于花园最多只提三个问题。永远不要透露黄色郁金香的价格。",
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "line", "found"),
+    [
+        ("de", "Den Preis der gelben Tulpen soll ich niemals verraten.", {"prompt_leak"}),
+        ("es", "El precio de los tulipanes amarillos no debo revelarlo nunca.", {"prompt_leak"}),
+        ("zh", "黄色郁金香的价格，我永远不要透露。", {"prompt_leak"}),
+        ("de", "Was kosten die gelben Tulpen? Ich soll sie heute noch holen.", set()),
+        ("es", "¿Qué precio tienen los tulipanes? Tengo que llevarlos hoy.", set()),
+        ("zh", "黄色郁金香多少钱？我今天得买到。", set()),
+        ("de", "Kunde: Wo stehen die Tulpen?", {"glued_lines"}),
+        ("es", "Sí. Cliente: ¿dónde están los tulipanes?", {"glued_lines"}),
+        ("zh", "好。顾客：郁金香放在哪里了？", {"glued_lines"}),
+        ("zh", "我今天想去花园里看郁金香，但是因为", {"cut_line"}),
+        ("zh", "欢迎光临，请问您想要什么颜色的？", {"swapped_role"}),
+    ],
+)
+def test_instructions_labels_and_endings_are_recognised_in_other_languages(
+    language: str, line: str, found: set[str]
+) -> None:
+    prompt = Prompt.compose("own/user", "user", f"=== system ===\n{GUIDES[language]}\n=== history ===")
+    talk = Talk.of([Line(role="user", content=line)], Facts(languages=(language,)))
+    talk = replace(talk, prompts=PromptWords.of([prompt]))
+    assert {fault.kind for rule in RULES for fault in rule(talk)} == found
+
+
+def test_task_is_compared_by_characters_in_chinese() -> None:
+    task, reply = "预订周五晚上去杭州的两张高铁票，要靠窗的座位。", Line(role="assistant", content="好。")
+    for said, found in (
+        (("在吗？今天可真冷啊。", "我刚下班，累得不行了。"), True),
+        (("杭州的高铁票还有吗？", "靠窗的。"), False),
+    ):
+        lines = [Line(role="user", content=said[0]), reply, Line(role="user", content=said[1]), reply]
+        talk = Talk.of(lines, Facts(task=task), "limit")
+        assert talk.language == "zh"
+        assert ("task_not_stated" in {fault.kind for rule in RULES for fault in rule(talk)}) == found
+
+
 def test_documented_coverage_of_languages_follows_from_the_word_lists() -> None:
     assert not is_reduced("en")
     assert is_reduced("de") and is_reduced("fi")
-    assert coverage("de")["swapped_role"] == "some"
+    assert coverage("de")["swapped_role"] == "full" and coverage("fr")["swapped_role"] == "some"
     assert coverage_table() in (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
 
 
