@@ -253,7 +253,7 @@ def endless_goodbyes(talk: Talk) -> Iterator[DialogueFault]:
 
 def _is_farewell(line: GateLine, talk: Talk, few: int = _FEW) -> bool:
     """Return whether a line says goodbye, asks nothing, and has fewer than `few` other content words."""
-    words, text = talk.vocabulary, spelt(line.own)
+    words, text = talk.vocabulary, spelt(line.own).replace("？", "?")
     rest = set(words_of(words.closings.sub(" ", text))) - words.stop
     return words.closings.search(text) is not None and "?" not in text and len(rest) < few
 
@@ -269,13 +269,13 @@ def _leaves_unanswered(before: list[GateLine], last: GateLine, talk: Talk) -> bo
     words = talk.vocabulary
     if any(words.dealt.search(spelt(line.own)) for line in before):
         return False
-    question = spelt(before[-1].own[-300:])
+    question = spelt(before[-1].own[-300:]).replace("？", "?")
     is_question = question.rstrip("\"'”) ").endswith("?") and words.asks.search(_last_sentence(question)) is not None
     return is_question and _is_farewell(last, talk)
 
 
 def _last_sentence(text: str) -> str:
-    return text.rstrip("?!. \"'”)").replace("!", ".").replace("?", ".").rpartition(". ")[2]
+    return text.rstrip("?!. \"'”)").replace("!", ".").replace("?", ".").replace("。", ". ").rpartition(". ")[2]
 
 
 def _is_revealed(item: frozenset[str], known: frozenset[str]) -> bool:
