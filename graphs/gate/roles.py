@@ -67,6 +67,9 @@ clause that these words are.
 _FEWEST_OF_DUTY, _OF_DUTY = 3, 0.6
 """Minimum number and share of an instruction's content words in a sentence in which speakers say what they must do."""
 
+_PAIRS_OF_WORD = 2
+"""The number of pairs of characters that counts as a word in languages without spaces."""
+
 _ROLE = frozenset({"you", "are"})
 """Words of instructions that only say who the reader is."""
 
@@ -182,15 +185,16 @@ class _LeakFinder:
 
     def _rephrases(self, sentence: str) -> bool:
         """Return whether a sentence, or a clause of it, has nearly the words or the content words of an instruction."""
+        per_word = 1 if self._talk.vocabulary.is_spaced else _PAIRS_OF_WORD
         is_duty = self._talk.vocabulary.duties.search(sentence) is not None
         for words in clauses_of(sentence):
             clause = (words, words - self._stop)
             shared = Counter(number for word in clause[1] for number in self._having.get(word, ()))
             for number, count in shared.items():
                 instruction = self._instructions[number]
-                if count >= _FEWEST_SHARED and _repeats(clause, instruction, count):
+                if count >= _FEWEST_SHARED and _repeats(clause, instruction, count, per_word):
                     return True
-                if is_duty and count >= max(_FEWEST_OF_DUTY, _OF_DUTY * len(instruction[1])):
+                if is_duty and count >= max(per_word * _FEWEST_OF_DUTY, _OF_DUTY * len(instruction[1])):
                     return True
         return False
 
@@ -243,17 +247,22 @@ def _tag_name(tag: str) -> str:
     return re.sub(r"[^\w/-]", "", tag.lower().replace("&lt;", ""))
 
 
-def _repeats(clause: _Clause, instruction: _Clause, shared: int) -> bool:
-    """Return whether a clause, or a sentence, repeats an instruction with which it shares some content words."""
+def _repeats(clause: _Clause, instruction: _Clause, shared: int, per_word: int) -> bool:
+    """Return whether a clause, or a sentence, repeats an instruction with which it shares some content words.
+
+    So many pairs of characters count as one word.
+    """
     (words, content), (all_words, content_words) = clause, instruction
     common, in_both = len(words & all_words), len(content) + len(content_words)
-    if min(len(words), len(all_words)) >= _FEWEST_OF_ALL and 2 * common >= _LIKE_ALL * (len(words) + len(all_words)):
+    if min(len(words), len(all_words)) >= per_word * _FEWEST_OF_ALL and 2 * common >= _LIKE_ALL * (
+        len(words) + len(all_words)
+    ):
         return True
     is_role = all_words >= _ROLE
     likes = _LIKE_ROLE if is_role else _LIKE_INSTRUCTION
-    if any(shared >= fewest and 2 * shared >= like * in_both for fewest, like in likes):
+    if any(shared >= per_word * fewest and 2 * shared >= like * in_both for fewest, like in likes):
         return True
-    return not is_role and common >= max(_FEWEST_OF_MOST, _MOST * len(all_words), _PART * len(words))
+    return not is_role and common >= max(per_word * _FEWEST_OF_MOST, _MOST * len(all_words), _PART * len(words))
 
 
 def unfilled_blanks(talk: Talk) -> Iterator[DialogueFault]:
