@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -55,6 +55,12 @@ COLUMNS = [
     *(("checkpoint_values", "content"), ("checkpoint_lists", "prefix"), ("checkpoint_lists", "elements")),
 ]
 
+READ = frozenset(
+    "common_uses documents judged judgement_sets judgements kept_calls kept_texts kinds outcomes prompts run "
+    "scenarios".split()
+)
+"""The tables that `show` reads."""
+
 
 def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[tuple[object, ...]]) -> list[str]:
     """Carry out commands, each on a copy; what they said where they refused it."""
@@ -80,9 +86,20 @@ def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[t
 def test_dropped_table_is_named(dialoom: Command, tmp_path: Path, damaged: Path, table: str) -> None:
     with sqlite3.connect(damaged) as connection:
         connection.execute(f"DROP TABLE {table}")
+    connection.close()
     said = all_commands(dialoom, tmp_path, damaged, [COMMANDS[4]])
     for text in said:
-        assert "d.db is damaged" in text or "no such table" in text, text
+        assert "d.db is damaged" in text and "no such table" in text, text
+    assert bool(said) is (table in READ)
+
+
+def test_locked_file_is_not_called_damaged(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dialoom.runs.store.connections.BUSY_SECONDS", 0.0)
+    with closing(sqlite3.connect(damaged)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(DialoomError, match="source: database is locked"):
+            dialoom.resume(damaged)
 
 
 def test_truncated_file_is_reported(dialoom: Command, tmp_path: Path, damaged: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import dialoom
 from dialoom import Run
 from dialoom.roles import ContextError, PermanentProviderError, ProviderError, TransientProviderError
-from dialoom.roles.gateway.exchange import HANDLER
+from dialoom.roles.gateway.exchange import HANDLER, MOST_REDIRECTS
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from tests.conftest import Command
@@ -117,10 +117,10 @@ async def test_redirect_to_another_server_is_refused(model: str, status: int) ->
 @pytest.mark.parametrize("model", MODELS)
 async def test_redirect_within_the_server_is_followed(model: str) -> None:
     moved = Response(308, headers={"Location": "/v2/chat"})
-    with serving(lambda _body, number: moved if number == 1 else completion("heron")) as server:
+    with serving(lambda _body, number: moved if number <= MOST_REDIRECTS else completion("heron")) as server:
         assert (await ask(request(server.url, model))).text == "heron"
-        assert server.paths[1] == "/v2/chat"
-        assert server.requests[0] == server.requests[1]
+        assert server.paths[1:] == ["/v2/chat"] * MOST_REDIRECTS
+        assert server.requests == server.requests[:1] * (MOST_REDIRECTS + 1)
 
 
 @pytest.mark.parametrize("model", MODELS)

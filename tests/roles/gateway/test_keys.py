@@ -88,10 +88,12 @@ def test_unreadable_env_file_is_an_error(tmp_path: Path) -> None:
         "gsk_abcdefgh0123456789abcdef",
         '{"key": "quo\\"ted-abcdefgh"}',
         "quo%22ted-abcdefgh",
+        "the password is 9f.8e.7d.6c.abc.",
     ],
 )
 def test_key_like_text_is_removed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALOOM_TEST_KEY", 'quo"ted-abcdefgh')
+    monkeypatch.setenv("DIALOOM_TEST_PASSWORD", "9f.8e.7d.6c.abc")
     assert "abc" not in redacted(text)
 
 

@@ -61,6 +61,7 @@ async def test_call_is_a_span_with_conventional_names(
     assert attributes["gen_ai.provider.name"] == "openai"
     assert attributes["gen_ai.request.model"] == "openai/gpt-4o-mini"
     assert attributes["gen_ai.request.temperature"] == 0.7
+    assert attributes["gen_ai.output.type"] == "text"
     assert attributes["gen_ai.response.finish_reasons"] == ("stop",)
     assert (attributes["gen_ai.usage.input_tokens"], attributes["gen_ai.usage.output_tokens"]) == (20, 3)
     assert attributes["dialoom.role"] == "user"

@@ -87,6 +87,7 @@ async def test_compacting_removes_exactly_the_unreferenced(tmp_path: Path) -> No
         assert sizes.after < sizes.before
         assert count(path, "checkpoint_values") == 5
         assert count(path, "checkpoint_lists") == 2
+        assert count(path, "checkpoint_frames") == count(path, "checkpoints") == 1
         assert saver.get_tuple(place("stays")) == before
         # What was forgotten is stored again when it is needed again, also by a thread that had it a moment ago.
         put(saver, "goes", {"messages": ["a" * 99, "c" * 99, "d" * 99], "note": "m" * 9999})
