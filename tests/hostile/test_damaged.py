@@ -122,6 +122,13 @@ def test_damaged_row_is_named(damaged: Path) -> None:
     assert run.episode(1) is not None
 
 
+def test_row_that_only_the_recipe_cannot_read_names_the_recipe(damaged: Path) -> None:
+    with sqlite3.connect(damaged) as connection:
+        connection.execute("UPDATE scenarios SET facets = '{}'")
+    with pytest.raises(DialoomError, match="the recipe 'personalens' cannot read its content: KeyError"):
+        dialoom.open_run(damaged).report()
+
+
 @pytest.mark.parametrize("name", ["run", "again"])
 def test_judgements_without_their_set_are_corruption(
     dialoom: Command, tmp_path: Path, damaged: Path, name: str

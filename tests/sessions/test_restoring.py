@@ -135,7 +135,7 @@ async def test_values_of_a_graph_given_as_an_object_are_shown_where_it_was_given
 
 def test_player_that_cannot_be_restored_starts_again_and_exports_say_so(folder: Path) -> None:
     play(folder, ALONE, die_at=3, status=-9)
-    command(folder, "resume", "run.db", "--trust")
+    assert "was restarted from its beginning: " in command(folder, "resume", "run.db", "--trust")
     export = exported(folder)
     assert all(re.findall(r"\d+ messages", each[-1]) == ["3 messages"] for each in replies(export))
     again = [row.get("earlier_attempts") for row in rows(export)]

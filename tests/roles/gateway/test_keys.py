@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -95,6 +97,14 @@ def test_key_like_text_is_removed(text: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("DIALOOM_TEST_KEY", 'quo"ted-abcdefgh')
     monkeypatch.setenv("DIALOOM_TEST_PASSWORD", "9f.8e.7d.6c.abc")
     assert "abc" not in redacted(text)
+
+
+@pytest.mark.parametrize("write", [str, lambda address: json.dumps(address)[1:-1], lambda address: quote(address, "")])
+def test_secret_address_is_removed_to_its_last_character(
+    write: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIALOOM_TEST_TOKEN", address := 'https://hooks.test/"abc"')
+    assert redacted(f"<{write(address)}>") == "<[DIALOOM_TEST_TOKEN]>"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
