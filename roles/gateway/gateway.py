@@ -358,10 +358,10 @@ class Gateway:
         except ProviderError as failure:
             outcome = failure
         except DrainedError:
-            if isinstance(begun, int):
-                latency, last = time.monotonic() - started, attempts.last_error
-                changes = None if last is None else last.changes
-                await self._ledger.record(begun, CallRecord(None, str(last), attempts.made, latency, changes))
+            if (last := attempts.last_error) is not None:  # it was waiting for another attempt
+                assert isinstance(begun, int)
+                latency = time.monotonic() - started
+                await self._ledger.record(begun, CallRecord(None, str(last), attempts.made, latency, last.changes))
             raise
         assert isinstance(begun, int)
         latency = time.monotonic() - started

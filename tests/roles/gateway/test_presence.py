@@ -23,7 +23,9 @@ MODEL, OTHER = "openai/m", "groq/m"
 
 def refused() -> UnansweredError:
     """No connection."""
-    return UnansweredError("cannot connect", absence=Absence.CERTAIN, reason="connection refused", raw="refused")
+    failure = UnansweredError("cannot connect", absence=Absence.CERTAIN, reason="connection refused", raw="refused")
+    failure.changes = "seed not sent"
+    return failure
 
 
 def unavailable() -> UnansweredError:
@@ -228,6 +230,9 @@ def test_waiting_call_can_be_drained_or_cancelled(monkeypatch: pytest.MonkeyPatc
             replies = await asyncio.gather(*calls, return_exceptions=True)
             assert now() < 11
             assert [type(reply) for reply in replies] == [DrainedError] * 6
+            records = scene.ledger.records
+            assert {(each.error, each.changes) for each in records.values()} == {("cannot connect", "seed not sent")}
+            assert records.keys() == set(range(6))
             return
         for call in calls[:5]:
             call.cancel()
