@@ -87,7 +87,7 @@ def changes(node: ast.expr | ast.stmt) -> Iterator[str]:
             yield str(value + 1)
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.Raise():
             yield "pass"
-        case ast.Return(value=ast.expr()) if ast.unparse(node) != "return None":
+        case ast.Return(value=ast.expr()) if ast.unparse(node) not in {"return None", "return False"}:
             yield "return None"
 
 
