@@ -231,10 +231,10 @@ class WorkerPool:
         return _Member(name, share + ahead, share, machines.start_worker(own, name, self._line))
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
-        """Manage one worker until all work is done, restarting it when it dies."""
+        """Manage one worker until all work is done, restarting it when it dies, unless the work is being stopped."""
         why = ""
         for _ in range(_MOST_BEGINNINGS):
-            if self._is_over():
+            if self.is_draining or self._is_over():
                 return
             try:
                 member.begun = await member.handle.begin()
