@@ -203,7 +203,7 @@ async def _ensure_players(opened: OpenRun) -> None:
 
 
 async def _drawn_again(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
-    """Play a study's conversations again whose openings nearly repeat the opening of an earlier one of the same opened.
+    """Play a study's conversations again whose openings nearly repeat the opening of an earlier one of the same task.
 
     This is done only if the study requests it. It begins when no scenario is pending, and each round is one
     transaction. Therefore, neither the order of completion nor interruptions affect which conversations are played
