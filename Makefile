@@ -23,7 +23,7 @@ BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md docs/design/layout.md docs/sessions.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-matrix test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-frameworks test-ray test-release dist mutants regression check docs notebook commands install bench gate-figures clean
+.PHONY: demo environments test test-matrix test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-frameworks test-ray test-release dist mutants regression check docs notebook commands install bench gate-figures clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -139,6 +139,11 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/planning.py
 
 install: $(VENV)/.installed
+
+# All environments. One after the other, because pip writes into the checkout when it installs it.
+environments: $(VENV)/.installed-dev $(DOCS)/.installed-docs $(PROXY)/.installed-proxy $(STUDIO)/.installed-studio \
+		$(LANGGRAPH)/.installed-langgraph $(TORCH)/.installed-training $(NOTEBOOK)/.installed-notebook \
+		$(FRAMEWORKS)/.installed-frameworks $(RAY)/.installed-ray $(LLM)/.installed-llm
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("dialoom needs Python 3.11 or newer, this is %s" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
