@@ -9,7 +9,7 @@ PROXY  ?= .venv-proxy
 LANGGRAPH ?= .venv-langgraph
 # The studio, and what drives a browser to test it.
 STUDIO ?= .venv-studio
-# And llama.cpp, which is compiled for minutes, with a small language model and an embedder.
+# And llama.cpp, with a small language model and an embedder.
 LLM    ?= .venv-llm
 # What a notebook needs besides pandas and matplotlib.
 NOTEBOOK ?= .venv-notebook
@@ -161,12 +161,8 @@ $(TORCH)/.installed-training: pyproject.toml constraints.txt
 		--editable '.[dev,training]'
 	@touch $@
 
-# What llama.cpp has for pictures is left out: it would take as long to compile as all the rest. It is compiled for any
-# processor, and never taken from pip's cache: compiled for one with AMX, its server crashed at the first long request.
 $(LLM)/.installed-llm: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(LLM)
-	CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF $$CMAKE_ARGS" $(LLM)/bin/python -m pip --disable-pip-version-check \
-		install --quiet --no-cache-dir --constraint constraints.txt llama-cpp-python
 	$(LLM)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
 		--editable '.[llm]' pytest pytest-asyncio pytest-timeout
 	@touch $@

@@ -159,11 +159,14 @@ def command_in(folder: Path) -> Command:
 
 
 def _forget_imports(folder: Path) -> None:
-    """Remove a folder's modules and paths. Texts are compared: a `Path` for each module would take 0.1 s a test."""
+    """Remove a folder's modules and paths. Texts are compared: a `Path` for each module would take 0.1 s a test.
+
+    Modules are not asked for attributes that they do not have, because some then import others.
+    """
     inside = f"{folder}{os.sep}"
     sys.path[:] = [path for path in sys.path if path != str(folder) and not path.startswith(inside)]
     for name, module in list(sys.modules.items()):
-        if (getattr(module, "__file__", None) or "").startswith(inside):
+        if (getattr(module, "__dict__", {}).get("__file__") or "").startswith(inside):
             del sys.modules[name]
 
 

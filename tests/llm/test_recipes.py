@@ -94,7 +94,7 @@ def exported(run: dialoom.Run, path: Path) -> bytes:
 def test_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people: Path, minilm: str) -> None:
     plan = {**told(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
     plan["timeout"] = _PATIENCE  # a try that is given up is one that the server's log does not have
-    answered, refused = served.answered(), served.answered(500)
+    answered, refused = served.answered(), served.refused()
     name = recipe.removesuffix("-text").removesuffix("-native")
     run = dialoom.play(name, path=tmp_path / "run.db", model=served.model, **plan)
     status = run.status()
@@ -105,7 +105,7 @@ def test_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people
     calls = status.usage
     assert calls.calls - calls.failed == served.answered() - answered
     (failed,) = query(run.path, "SELECT count(*) FROM attempts")[0]
-    assert failed == served.answered(500) - refused, "forms of a shape that the server does not know"
+    assert failed == served.refused() - refused, "forms of a shape that the server does not know"
     assert None not in (calls.input_tokens, calls.output_tokens)
     again = dialoom.play(name, path=tmp_path / "again.db", model=served.model, **plan, replay_only=True)
     assert exported(again, tmp_path / "again.jsonl") == exported(run, tmp_path / "run.jsonl")

@@ -22,6 +22,7 @@ from dialoom import DialoomError
 from tests.conftest import ROOT
 from tests.graphs.support import played_by
 from tests.processes import Started
+from tests.programs import free_port
 from tests.runs.workers.near import near_cluster
 
 pytest.importorskip("mcp", reason="the package mcp is not installed: pip install 'dialoom[mcp]'")
@@ -96,9 +97,7 @@ def server(folder: Path) -> str:
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Start such a server, and yield its address."""
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        port = chosen.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen([sys.executable, SERVER, folder / "book.txt", str(port)], stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):
