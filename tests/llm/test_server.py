@@ -6,6 +6,9 @@ import json
 import threading
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import dialoom
 from dialoom.cli.doctor import State, examine
@@ -39,9 +42,16 @@ def test_server_killed_and_restarted_loses_nothing(mortal: Server, tmp_path: Pat
     assert lost in (-1, 0, 1), "the kill may lose the last answer, or the last lines of the server's log"
 
 
-def test_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_path: Path) -> None:
+def test_request_beyond_the_servers_context_is_found_before_or_fails_at_once(served: Server, tmp_path: Path) -> None:
     long = {**PEOPLE[0], "profile": "She keeps two hens. " * CONTEXT}
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in (long, PEOPLE[1])))
+    plan: dict[str, Any] = {
+        "model": served.model,
+        "options": {"personas": tmp_path / "people.jsonl", "limit": 2, "rounds": 1},
+        "max_reply": {"": 24, "judge": 64},
+    }
+    with pytest.raises(dialoom.DialoomError, match=f"is {CONTEXT:,} tokens according to its server"):
+        dialoom.play("aloe-eval", path=tmp_path / "refused.db", **plan)
     failed: list[dialoom.ScenarioFailed] = []
 
     def hear(event: dialoom.Event) -> None:
@@ -49,14 +59,8 @@ def test_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_pa
             failed.append(event)
 
     refused = served.refused()
-    run = dialoom.play(
-        "aloe-eval",
-        path=tmp_path / "run.db",
-        model=served.model,
-        options={"personas": tmp_path / "people.jsonl", "limit": 2, "rounds": 1},
-        max_reply={"": 24, "judge": 64},
-        on_event=hear,
-    )
+    too_wide = {NAME: 100 * CONTEXT}
+    run = dialoom.play("aloe-eval", path=tmp_path / "run.db", **plan, context=too_wide, on_event=hear)
     assert [str(event.fault) for event in failed] == ["context"]
     assert f"its context window is {CONTEXT:,}" in failed[0].error
     assert served.refused() == refused + 1
@@ -66,4 +70,4 @@ def test_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_pa
 def test_doctor_finds_that_the_model_is_held_to_a_shape(served: Server) -> None:
     checks = examine([NAME], api_base=served.model.api_base, max_reply=64)
     (shape,) = [check for check in checks if check.about == "shape"]
-    assert (shape.state, shape.detail) == (State.OK, "enforced, requested as a JSON schema")
+    assert (shape.state, shape.detail) == (State.OK, "enforced, requested as JSON schema")
