@@ -47,7 +47,7 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
-# Every recipe played by workers, and every kind of stateful player, killed and resumed: one or two minutes.
+# Every recipe played by workers, every kind of stateful player, and MCP servers, killed and resumed: some two minutes.
 test-matrix: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/matrix
 

@@ -122,7 +122,7 @@ def test_trials_and_people_of_an_exported_run_are_the_units_of_the_imported_one(
     dialoom("import", "played.jsonl", "-o", "imported.db", "--judges", "shop/study.toml")
     dialoom("judge", "imported.db", "--judges", "shop/study.toml", "--model", "offline/placeholder", "--name", "again")
     for path, judging in (("played.db", "run"), ("imported.db", "again")):
-        dialoom("report", path, "--judging", judging, "-o", f"of-{path}")
+        dialoom("report", path, "--judging", judging, "--table", "scores", "-o", f"of-{path}")
     played, imported = (
         {
             row["conversations"]: row

@@ -216,7 +216,7 @@ def test_only_different_runs_of_one_recipe_are_compared(dialoom: Command, runs: 
     assert "one.db of 'personalens'" in refused and "of 'aloe-eval'" in refused
     assert "one.db is given twice" in dialoom("report", "one.db", "two.db", runs / "one.db", code=2).stderr
     assert "no run file" in dialoom("report", "one.db", "three.db", code=2).stderr
-    dialoom("report", "one.db", "two.db", "-o", "out")
+    dialoom("report", "one.db", "two.db", "--table", "scores", "-o", "out")
     rows = _rows(runs / "out" / "scores.csv")
     assert [(row["run"], row["tasks"]) for row in rows] == [
         ("one.db", "single-domain"),
@@ -239,7 +239,7 @@ def test_differences_between_runs_are_paired_and_tested(dialoom: Command, tmp_pa
     assert higher in text
     assert "No significant difference in task_completion (assistant), naturalness (assistant)," in text
     assert "An interval half as wide would take about four times as many scenarios: about 18 more" in text
-    dialoom("report", "plain.db", "kind.db", "told.db", "-o", "out")
+    dialoom("report", "plain.db", "kind.db", "told.db", "--table", "differences", "-o", "out")
     rows = {(row["run"], row["metric"]): row for row in _rows(tmp_path / "out" / "differences.csv")}
     kind, told = (rows[f"python:cast:{name}", "personalization (assistant)"] for name in ("kind", "told"))
     assert (kind["difference n"], told["difference n"]) == ("6", "6"), "another setting, but the same people's tasks"
@@ -257,7 +257,7 @@ def test_constant_judge_scores_are_marked_at_the_figure(dialoom: Command, tmp_pa
     text = dialoom("report", "plain.db", "--table", "scores").stdout
     assert text.count("2.00†") == 5 and text.count("100.0†") == 1
     assert text.count("† Constant: ") == 1
-    dialoom("report", "plain.db", "-o", "out")
+    dialoom("report", "plain.db", "--table", "scores", "-o", "out")
     row = _rows(tmp_path / "out" / "scores.csv")[0]
     assert (row["Nat. user"], row["Nat. user n"], row["Nat. user constant"]) == ("2.0", "6", "True")
     markdown, page = (tmp_path / "out" / "report.md").read_text(), (tmp_path / "out" / "report.html").read_text()

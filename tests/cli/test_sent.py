@@ -45,7 +45,7 @@ def test_changes_are_announced_once_and_shown_everywhere(dialoom: Command, plan:
     assert f"# {line}" in dialoom("status", "run.db", "--config").stdout
     changes = json.loads(dialoom("status", "run.db", "--json").stdout)["not_sent_as_configured"]
     assert changes.keys() == {"user", "assistant"} and changes["assistant"].keys() == {SAID}
-    dialoom("report", "run.db", "-o", "report")
+    dialoom("report", "run.db", "--table", "scores", "-o", "report")
     report = dialoom("report", "run.db").stdout
     assert f"Not sent as configured: assistant: {SAID} in " in report
     written = [(tmp_path / "report" / f"report.{kind}").read_text(encoding="utf-8") for kind in ("md", "html", "tex")]

@@ -107,7 +107,7 @@ def test_verdicts_of_turns_are_per_cent_everywhere(dialoom: Command, folder: Pat
     rubric = 'rubric = "The caller'
     (folder / "support.toml").write_text(STUDY.replace(rubric, f"per_turn = true\n{rubric}"))
     dialoom("run", "support.toml", "-o", "support.db")
-    dialoom("report", "support.db", "-o", "report")
+    dialoom("report", "support.db", "--table", "scores", "-o", "report")
     with (folder / "report" / "scores.csv").open() as file:
         row = next(csv.DictReader(file))
     share = float(row["resolved assistant turn 1 %"])
