@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from dialoom.graphs import Chart, Episode, Estimate, Recipe, Table
-from dialoom.graphs.capabilities import WithReport
+from dialoom.graphs.capabilities import WithFacets, WithReport
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.recipe import REVIEWED
+from dialoom.graphs.reporting.statistics import Tally
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
@@ -49,6 +50,8 @@ class FaultsOf:
         faults: Number of faults, by role and kind.
         dialogues: Number of dialogues with such a fault, by role and kind.
         unsound: Number of dialogues with at least one fault of a role, by role.
+        units: The roles with faults, the person and, if it has trials, the scenario of each dialogue that the gate has
+            checked.
         languages: Number of dialogues that the gate has checked, by language as an ISO 639 code.
     """
 
@@ -59,12 +62,13 @@ class FaultsOf:
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     dialogues: Counter[tuple[str, str]] = field(default_factory=Counter)
     unsound: Counter[str] = field(default_factory=Counter)
+    units: list[tuple[frozenset[str], Hashable, str | None]] = field(default_factory=list)
     languages: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def read(cls, reported: ReportedRun, where: str | None) -> FaultsOf:
         """Count the faults of the dialogues matching an expression."""
-        counted = cls(reported)
+        counted, unit = cls(reported), WithFacets.of(reported.run.recipe).unit_facet
         for episode in selected(reported.run, reported.set_name, where):
             found = [(fault.who, fault.kind) for fault in episode.outcome.faults or ()]
             counted.failed += episode.state == "failed"
@@ -73,8 +77,17 @@ class FaultsOf:
             counted.languages.update(episode.outcome.languages)
             counted.faults.update(found)
             counted.dialogues.update(set(found))
-            counted.unsound.update({who for who, _ in found})
+            counted.unsound.update(roles := frozenset(who for who, _ in found))
+            if episode.outcome.faults is not None:
+                counted.units.append((roles, episode.unit(unit), episode.repeated))
         return counted
+
+    def share(self, role: str) -> Estimate | None:
+        """Return the share of checked dialogues with a fault of a role; `None` if no dialogue was checked."""
+        tally = Tally()
+        for roles, person, scenario in self.units:
+            tally.add(role in roles, person, scenario)
+        return tally.estimate()
 
     def rows(self, where: str | None) -> Iterator[list[Any]]:
         """Yield rows of role, kind, model, faults, dialogues and their share; faults found by reviewers come last."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import islice
+from statistics import stdev
 from typing import Any
 
 import yaml
 
-from dialoom.graphs import Estimate, Judge, Judgement, Outcome, Table
-from dialoom.graphs.capabilities import WithJudging, WithLabels, WithRoles
+from dialoom.graphs import Episode, Estimate, Judge, Judgement, Outcome, Table
+from dialoom.graphs.capabilities import WithFacets, WithJudging, WithLabels, WithRoles
 from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
-from dialoom.graphs.outcome import scenario_of
-from dialoom.graphs.reporting.statistics import FEWEST, share_of
+from dialoom.graphs.reporting.statistics import FEWEST, Tally
 from dialoom.graphs.reporting.table import CONSTANT, DOUBTFUL
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile, judges_of
@@ -45,46 +45,46 @@ class Health:
     Attributes:
         label: The label of the run.
         what: The subject that is judged, as returned by `subject_of`.
-        scores: The number of judgements by score.
-        unparsed: Number of judgements that could not be parsed.
-        explained: Number of explanations.
-        copied: Number of explanations that are copied from the prompt or the scenario.
-        contradictory: Number of explanations that state another verdict or score.
-        repeated: Number of items judged several times by this judge, and number of these with equal scores.
-        placed: Number of comparisons judged in both orders, and number of these in which the judge chose the same
-            position both times.
-        scenarios: The scenarios of the judgements behind each figure: `scores`, `judged`, `explained`, `repeated` and
-            `placed`.
+        scored: The score of each judgement, with the person and the scenario.
+        unparsed: Whether judgements could not be parsed.
+        copied: Whether explanations are copied from the prompt or the scenario.
+        contradictory: Whether explanations state another verdict or score.
+        repeated: Whether items that the judge judged several times got equal scores.
+        placed: Whether comparisons judged in both orders got the same position both times.
         is_own: Whether the judge's model wrote the judged text.
         is_label: Whether the metric is one of several labels that the judge chooses from, and thus may never apply.
     """
 
     label: str
     what: str
-    scores: Counter[float] = field(default_factory=Counter)
-    unparsed: int = 0
-    explained: int = 0
-    copied: int = 0
-    contradictory: int = 0
-    repeated: tuple[int, int] = (0, 0)
-    placed: tuple[int, int] = (0, 0)
-    scenarios: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    scored: list[tuple[float, Hashable, str]] = field(default_factory=list)
+    unparsed: Tally = field(default_factory=Tally)
+    copied: Tally = field(default_factory=Tally)
+    contradictory: Tally = field(default_factory=Tally)
+    repeated: Tally = field(default_factory=Tally)
+    placed: Tally = field(default_factory=Tally)
     is_own: bool = False
     is_label: bool = False
 
     @property
     def n(self) -> int:
         """The number of judgements with a score."""
-        return self.scores.total()
+        return len(self.scored)
+
+    @property
+    def most_frequent(self) -> tuple[float | None, Estimate | None]:
+        """The score that the judge gives most often, the highest of several, and its share."""
+        counts = Counter(score for score, _, _ in self.scored)
+        most, _ = max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(None, 0))
+        tally = Tally()
+        for score, person, scenario in self.scored:
+            tally.add(score == most, person, scenario)
+        return most, tally.estimate()
 
     @property
     def spread(self) -> float | None:
         """The standard deviation of the scores."""
-        if self.n < 2:
-            return None
-        mean = sum(score * count for score, count in self.scores.items()) / self.n
-        squares = sum(count * (score - mean) ** 2 for score, count in self.scores.items())
-        return float((squares / (self.n - 1)) ** 0.5)
+        return stdev(score for score, _, _ in self.scored) if self.n > 1 else None
 
     @property
     def marks(self) -> str:
@@ -96,31 +96,32 @@ class Health:
         """The failed checks, except constant scores, which may be correct."""
         return [failure for failure in self.failures() if failure != _CONSTANT]
 
-    def share(self, count: int, of: int, figure: str) -> Estimate | None:
-        """Return a share of judgements; its interval counts those of one scenario, e.g. of its trials, as one."""
-        return share_of(count, of, len(self.scenarios[figure]))
-
     def failures(self) -> list[str]:
         """Return the failed checks as texts; no checks are made for fewer than five judgements."""
-        if self.n + self.unparsed < FEWEST:
+        if self.unparsed.n < FEWEST:
             return []
         shares = (
-            (self.unparsed, self.n + self.unparsed, _MOST_UNPARSED, "unparsed"),
-            (self.copied, self.explained, _MOST_COPIED, "explanations copied from the prompt or the scenario"),
-            (self.contradictory, self.explained, _MOST_CONTRADICTORY, "explanations that contradict the score"),
+            (self.unparsed, _MOST_UNPARSED, "unparsed"),
+            (self.copied, _MOST_COPIED, "explanations copied from the prompt or the scenario"),
+            (self.contradictory, _MOST_CONTRADICTORY, "explanations that contradict the score"),
         )
-        found = [f"{round(100 * count / of)} % {what}" for count, of, most, what in shares if of and count / of > most]
-        if self.n >= FEWEST and len(self.scores) == 1 and not (self.is_label and 0.0 in self.scores):
+        found = [f"{round(100 * share)} % {what}" for tally, most, what in shares if (share := _mean(tally)) > most]
+        scores = {score for score, _, _ in self.scored}
+        if self.n >= FEWEST and len(scores) == 1 and not (self.is_label and 0.0 in scores):
             found.insert(0, _CONSTANT)
-        items, equal = self.repeated
-        if items >= FEWEST and equal / items < _LEAST_REPEATED:
-            found.append(f"only {round(100 * equal / items)} % of repeated judgements agree")
-        pairs, placed = self.placed
-        if pairs >= FEWEST and placed / pairs > _MOST_PLACED:
-            found.append(f"{round(100 * placed / pairs)} % of comparisons depend on the order")
+        if self.repeated.n >= FEWEST and (share := _mean(self.repeated)) < _LEAST_REPEATED:
+            found.append(f"only {round(100 * share)} % of repeated judgements agree")
+        if self.placed.n >= FEWEST and (share := _mean(self.placed)) > _MOST_PLACED:
+            found.append(f"{round(100 * share)} % of comparisons depend on the order")
         if self.is_own:
             found.append("judges text that it wrote itself")
         return found
+
+
+def _mean(tally: Tally) -> float:
+    """Return the mean of a tally; 0 if it is empty."""
+    estimate = tally.estimate()
+    return estimate.mean if estimate else 0.0
 
 
 def health_of(reported: ReportedRun, where: str | None, most: int | None = None) -> list[Health]:
@@ -142,6 +143,7 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
         for word in runs_of(tuple(words_of(each.text)), _RUN)
     )
     for episode in islice(selected(run, reported.set_name, where), most):
+        unit = _unit(episode, reported)
         scenario = run.scenario(run.recipe, run.resolve(episode.id)) if episode.outcome.judgements else None
         for judgement in episode.outcome.judgements:
             if judgement.metric in checks:
@@ -151,26 +153,21 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
                 is_own, is_label = _is_own(reported, judge, judgement.target), judge is not None and bool(judge.labels)
                 found[what] = Health(reported.label, what, is_own=is_own, is_label=is_label)
             health = found[what]
-            health.unparsed += judgement.status == "unparsed"
             if judgement.score is not None or judgement.status == "unparsed":
-                health.scenarios["judged"].add(episode.scenario)
+                health.unparsed.add(judgement.status == "unparsed", *unit)
             if judgement.score is None:
                 continue
-            health.scenarios["scores"].add(episode.scenario)
-            health.scores[float(judgement.score)] += 1
+            health.scored.append((float(judgement.score), *unit))
             if judge is not None and judge.placed is not None and (is_placed := judge.placed(judgement)) is not None:
-                health.placed = health.placed[0] + 1, health.placed[1] + is_placed
-                health.scenarios["placed"].add(episode.scenario)
+                health.placed.add(is_placed, *unit)
             if judgement.explanation:
-                health.explained += 1
-                health.scenarios["explained"].add(episode.scenario)
                 about, conversation = _about(run, scenario, judgement), _conversation(episode.outcome, judgement.target)
-                health.copied += _is_copied(judgement, about, conversation, instructions, prompts)
-                health.contradictory += contradicts(judgement)
-    for (id_, what), (items, equal) in _repeated(reported, where, most).items():
+                is_copied = _is_copied(judgement, about, conversation, instructions, prompts)
+                health.copied.add(is_copied, *unit)
+                health.contradictory.add(contradicts(judgement), *unit)
+    for what, unit, is_equal in _repeated(reported, where, most):
         if what in found:
-            found[what].repeated = found[what].repeated[0] + items, found[what].repeated[1] + equal
-            found[what].scenarios["repeated"].add(id_)
+            found[what].repeated.add(is_equal, *unit)
     return list(found.values())
 
 
@@ -255,24 +252,30 @@ def contradicts(judgement: Judgement) -> bool:
     return bool(stated) and judgement.score not in stated
 
 
-def _repeated(reported: ReportedRun, where: str | None, most: int | None) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return, by scenario and subject, how many items the judge scored several times, and how many of them equally."""
+def _unit(episode: Episode, reported: ReportedRun) -> tuple[Hashable, str]:
+    """Return the person and the scenario of an episode, as `Tally.add` expects them."""
+    unit = WithFacets.of(reported.run.recipe).unit_facet
+    return episode.cluster(unit), episode.repeated or episode.scenario
+
+
+def _repeated(
+    reported: ReportedRun, where: str | None, most: int | None
+) -> Iterator[tuple[str, tuple[Hashable, str], bool]]:
+    """Yield, for each item that the judge scored several times, its subject, its unit, and whether scores are equal."""
     groups = judges_of(reported.run.judgement_sets())
     sets = next((group for group in groups if reported.judging in group), [])
     scores: dict[tuple[str, str, int | None, str], list[float]] = defaultdict(list)
+    units: dict[str, tuple[Hashable, str]] = {}
     for each in sets if len(sets) > 1 else ():
         for episode in islice(selected(reported.run, each.name, where), most):
+            units[episode.id] = _unit(episode, reported)
             for judgement in episode.outcome.judgements:
                 if judgement.score is not None:
                     item = (episode.id, subject_of(judgement), judgement.turn, judgement.target)
                     scores[item].append(float(judgement.score))
-    found: dict[tuple[str, str], tuple[int, int]] = {}
-    for (episode_id, what, _, _), values in scores.items():
+    for (id_, what, _, _), values in scores.items():
         if len(values) > 1:
-            key = scenario_of(episode_id), what
-            items, equal = found.get(key, (0, 0))
-            found[key] = items + 1, equal + (len({*values}) == 1)
-    return found
+            yield what, units[id_], len({*values}) == 1
 
 
 _COLUMNS = ("metric", "n", "most frequent", "most frequent %", "spread", "unparsed %", "copied %", "contradictory %")
@@ -289,8 +292,8 @@ _NOTE = (
 )
 _COVERS = "Covers all judged conversations."
 _INTERVALS = (
-    "In brackets: 95 % intervals by Wilson; judgements of one scenario (turns, trials) count as one, because they are "
-    "not independent."
+    "In brackets: 95 % intervals by Wilson; judgements of one scenario (turns, trials) count as one, and n is divided "
+    "by the design effect of people, because they are not independent."
 )
 
 
@@ -302,18 +305,14 @@ def health_table(health: Sequence[Health], several: bool, covers: str = _COVERS)
         several: Whether the judges are those of several runs.
         covers: A note on the conversations that the figures cover.
     """
-    has_order = any(each.placed[0] for each in health)
+    has_order = any(each.placed.n for each in health)
     columns = [*(["run"] if several else []), *_COLUMNS, "repeated %", *([_ORDER] if has_order else [])]
     columns += ["itself", "failed"]
     table = Table(HEALTH, "Health of the judges", columns)
     table.facets = {"metric": None, "failed": None, "itself": None}
     for each in health:
-        most, count = max(each.scores.items(), key=lambda pair: (pair[1], pair[0]), default=(None, 0))
-        figures = [each.n, most, each.share(count, each.n, "scores"), each.spread]
-        figures.append(each.share(each.unparsed, each.n + each.unparsed, "judged"))
-        figures += [each.share(number, each.explained, "explained") for number in (each.copied, each.contradictory)]
-        pairs = {"repeated": each.repeated, **({"placed": each.placed} if has_order else {})}
-        figures += [each.share(equal, of, figure) for figure, (of, equal) in pairs.items()]
+        tallies = [each.unparsed, each.copied, each.contradictory, each.repeated, *([each.placed] if has_order else [])]
+        figures = [each.n, *each.most_frequent, each.spread, *(tally.estimate() for tally in tallies)]
         result = ["yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
         table.rows.append([*([each.label] if several else []), each.what, *figures, *result])
     table.notes = [covers, _NOTE, *([_ORDER_NOTE] if has_order else []), _INTERVALS]

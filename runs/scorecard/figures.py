@@ -14,7 +14,6 @@ from dialoom.graphs import Chart, Estimate, Recipe, Series, Table
 from dialoom.graphs.capabilities import WithRoles
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER
-from dialoom.graphs.reporting.statistics import share_of
 from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
@@ -235,9 +234,9 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
     for played, reported in _reported_runs(systems):
         found = FaultsOf.read(reported, None)
         evaluated = WithRoles.of(played.recipe).evaluated or ""
-        user = share_of(found.unsound[USER], found.gated) if USER in reported.models else None
+        user = found.share(USER) if USER in reported.models else None
         unparsed = reported.run.unparsed(reported.set_name) if reported.set_name is not None else 0
-        status, own = reported.run.status(), share_of(found.unsound[evaluated], found.gated)
+        status, own = reported.run.status(), found.share(evaluated)
         counts = [status.total - status.pending, status.failed, unparsed]
         table.rows.append([played.system.label, reported.label, *counts, user, own])
         gated += found.gated
@@ -245,7 +244,8 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
     table.notes.append(
         "Played: finished scenarios, including failed ones. Unparsed: judgements that could not be parsed, "
         "which are excluded from all means. Faults: dialogues in which the gate found a fault, with Wilson's "
-        "intervals. A dash: the system has no simulated user, or the gate has checked no dialogue."
+        "intervals, for which n is divided by the design effect of people. A dash: the system has no simulated user, "
+        "or the gate has checked no dialogue."
     )
     if gated:
         table.notes.append(f"Dialogues checked by the gate: {gated:,}. {reduced_shares(languages, gated)}")

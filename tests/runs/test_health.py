@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -12,7 +13,10 @@ import pytest
 import dialoom
 from dialoom import Judgement, Run, open_run, report
 from dialoom.graphs import Estimate
+from dialoom.runs.report.building import FaultsOf
 from dialoom.runs.report.health import contradicts
+from dialoom.runs.report.reported import reported_runs
+from dialoom.runs.store import RunFile
 from tests.conftest import Command
 
 GOAL = "return the kettle that was bought last week"
@@ -107,6 +111,45 @@ def test_trials_of_a_scenario_count_once_in_intervals(tmp_path: Path) -> None:
     single, repeated = (next(cell for cell in row if isinstance(cell, Estimate)) for row in (once, thrice))
     assert (single.n, repeated.n) == (8, 24) and single.mean == repeated.mean
     assert (single.low, single.high) == (repeated.low, repeated.high)
+
+
+def test_intervals_count_people_if_judgements_and_faults_depend_on_them(tmp_path: Path) -> None:
+    """Four conversations of a person that are all alike tell no more than one."""
+
+    async def user(messages: list[Any]) -> str:
+        if any(each["role"] == "assistant" for each in messages):
+            return "Thank you, that is all I need. Goodbye! DONE"
+        is_odd = "Person 1" in str(messages)
+        return "How can I help you today?" if is_odd else "I want to return a kettle."
+
+    async def judge(messages: list[Any]) -> str:
+        is_odd = "How can I help you" in str(messages)
+        return f'{{"explanation": "The agent said so.", "verdict": {str(is_odd).lower()}}}'
+
+    async def assistant(_messages: list[Any]) -> str:
+        return "It is done, your money is on its way."
+
+    found = []
+    for tasks in ([GOAL], [f"{GOAL} {place}" for place in ("in Rome", "in Oslo", "in Bonn", "in York")]):
+        with TemporaryDirectory(dir=tmp_path) as folder:
+            run = dialoom.simulate(
+                people=[{"name": f"Person {1 + number % 2}", "id": f"p{number}"} for number in range(12)],
+                tasks=tasks,
+                assistant=assistant,
+                user=user,
+                judge=judge,
+                judges=[dialoom.Judge("resolved", rubric="This goal was reached: {{ task }}")],
+                path=Path(folder) / "run.db",
+            )
+            (health,) = run.report()["judge-health"].rows
+            with RunFile(run.path) as file:
+                (reported,) = reported_runs([file], file.recipe)
+                faults = FaultsOf.read(reported, None).share("user")
+            found.append([next(cell for cell in health if isinstance(cell, Estimate)), faults])
+    for once, fourfold in zip(*found, strict=True):
+        assert once is not None and fourfold is not None
+        assert (once.n, fourfold.n) == (12, 48) and once.mean == fourfold.mean == 0.5
+        assert fourfold.high - fourfold.low > 0.95 * (once.high - once.low)
 
 
 def test_card_tells_that_health_covers_conversations_that_are_not_exported(tmp_path: Path) -> None:
