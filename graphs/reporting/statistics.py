@@ -265,7 +265,7 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     spread = _Z**2 / n
     middle = (share + spread / 2) / (1 + spread)
     half = _Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))  # despite rounding
 
 
 def _effective(people: Counter[tuple[int, float]], n: float) -> float:

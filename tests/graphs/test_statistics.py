@@ -171,6 +171,13 @@ def test_extreme_verdicts_have_an_interval_of_some_width(right: int, n: int, int
     assert ends(tally) == pytest.approx(interval, abs=1e-6)
 
 
+def test_wilsons_interval_contains_the_share_despite_rounding() -> None:
+    for n in range(1, 200):
+        for share in (0.0, 1 / n, 1 - 1 / n, 1.0):
+            low, high = wilson(share, n)
+            assert 0.0 <= low <= share <= high <= 1.0
+
+
 def test_constant_scores_of_a_judge_are_reported() -> None:
     def is_constant(scores: Sequence[float], judged: bool = True) -> bool | None:
         tally = Tally(judged=judged)

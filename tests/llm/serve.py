@@ -20,6 +20,7 @@ def serve(weights: str, port: int, context: int) -> None:
     settings.n_ctx = context
     settings.n_parallel = 1
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
+    settings.cache_ram_mib = 1024  # by default, up to 8 GiB of earlier prompts are kept
     settings.verbosity = 4
     server = xllamacpp.Server(settings)
     sys.stdout.write(f"{server.listening_address}\n")
