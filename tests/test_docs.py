@@ -483,6 +483,7 @@ FIGURES: Mapping[tuple[str, str], str] = {
         "What is read again, and what is not",
     ): "SmolLM2-135M-Instruct on llama-cpp-python's server",
     ("docs/local-models.md", "Short prompts"): "SmolLM2-135M-Instruct on llama-cpp-python's server",
+    ("docs/local-models.md", "Former and current prompts"): "SmolLM2-135M-Instruct on llama.cpp's server",
     ("docs/local-models.md", "What to expect of a small model"): "SmolLM2-135M-Instruct on llama-cpp-python's server",
     ("docs/personalens.md", "Judgements"): "the scales of the recipe, compared below",
     ("docs/personalens.md", "One dialogue"): "the recipe's settings, compared below",
