@@ -46,23 +46,19 @@ class FaultsOf:
         reported: The run with a set of judgements.
         failed: Number of failed scenarios.
         scenarios: Number of all finished scenarios.
-        gated: Number of dialogues that the gate has checked.
         faults: Number of faults, by role and kind.
         dialogues: Number of dialogues with such a fault, by role and kind.
-        unsound: Number of dialogues with at least one fault of a role, by role.
-        units: The roles with faults, the person and, if it has trials, the scenario of each dialogue that the gate has
-            checked.
+        checked: Number of dialogues that the gate has checked, by the roles with faults, the person and, if it has
+            trials, the scenario.
         languages: Number of dialogues that the gate has checked, by language as an ISO 639 code.
     """
 
     reported: ReportedRun
     failed: int = 0
     scenarios: int = 0
-    gated: int = 0
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     dialogues: Counter[tuple[str, str]] = field(default_factory=Counter)
-    unsound: Counter[str] = field(default_factory=Counter)
-    units: list[tuple[frozenset[str], Hashable, str | None]] = field(default_factory=list)
+    checked: Counter[tuple[frozenset[str], Hashable, str | None]] = field(default_factory=Counter)
     languages: Counter[str] = field(default_factory=Counter)
 
     @classmethod
@@ -73,19 +69,28 @@ class FaultsOf:
             found = [(fault.who, fault.kind) for fault in episode.outcome.faults or ()]
             counted.failed += episode.state == "failed"
             counted.scenarios += 1
-            counted.gated += episode.outcome.faults is not None
             counted.languages.update(episode.outcome.languages)
             counted.faults.update(found)
             counted.dialogues.update(set(found))
-            counted.unsound.update(roles := frozenset(who for who, _ in found))
             if episode.outcome.faults is not None:
-                counted.units.append((roles, episode.unit(unit), episode.repeated))
+                roles = frozenset(who for who, _ in found)
+                counted.checked[roles, episode.unit(unit), episode.repeated] += 1
         return counted
+
+    @property
+    def gated(self) -> int:
+        """The number of dialogues that the gate has checked."""
+        return self.checked.total()
+
+    @property
+    def unsound(self) -> Counter[str]:
+        """The number of dialogues with at least one fault of a role, by role."""
+        return Counter(role for roles, _, _ in self.checked.elements() for role in roles)
 
     def share(self, role: str) -> Estimate | None:
         """Return the share of checked dialogues with a fault of a role; `None` if no dialogue was checked."""
         tally = Tally()
-        for roles, person, scenario in self.units:
+        for roles, person, scenario in self.checked.elements():
             tally.add(role in roles, person, scenario)
         return tally.estimate()
 

@@ -45,7 +45,7 @@ class Health:
     Attributes:
         label: The label of the run.
         what: The subject that is judged, as returned by `subject_of`.
-        scored: The score of each judgement, with the person and the scenario.
+        scored: The number of judgements by score, person and scenario.
         unparsed: Whether judgements could not be parsed.
         copied: Whether explanations are copied from the prompt or the scenario.
         contradictory: Whether explanations state another verdict or score.
@@ -57,7 +57,7 @@ class Health:
 
     label: str
     what: str
-    scored: list[tuple[float, Hashable, str]] = field(default_factory=list)
+    scored: Counter[tuple[float, Hashable, str]] = field(default_factory=Counter)
     unparsed: Tally = field(default_factory=Tally)
     copied: Tally = field(default_factory=Tally)
     contradictory: Tally = field(default_factory=Tally)
@@ -69,22 +69,22 @@ class Health:
     @property
     def n(self) -> int:
         """The number of judgements with a score."""
-        return len(self.scored)
+        return self.scored.total()
 
     @property
     def most_frequent(self) -> tuple[float | None, Estimate | None]:
         """The score that the judge gives most often, the highest of several, and its share."""
-        counts = Counter(score for score, _, _ in self.scored)
+        counts = Counter(score for score, _, _ in self.scored.elements())
         most, _ = max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(None, 0))
         tally = Tally()
-        for score, person, scenario in self.scored:
+        for score, person, scenario in self.scored.elements():
             tally.add(score == most, person, scenario)
         return most, tally.estimate()
 
     @property
     def spread(self) -> float | None:
         """The standard deviation of the scores."""
-        return stdev(score for score, _, _ in self.scored) if self.n > 1 else None
+        return stdev(score for score, _, _ in self.scored.elements()) if self.n > 1 else None
 
     @property
     def marks(self) -> str:
@@ -157,7 +157,7 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
                 health.unparsed.add(judgement.status == "unparsed", *unit)
             if judgement.score is None:
                 continue
-            health.scored.append((float(judgement.score), *unit))
+            health.scored[(float(judgement.score), *unit)] += 1
             if judge is not None and judge.placed is not None and (is_placed := judge.placed(judgement)) is not None:
                 health.placed.add(is_placed, *unit)
             if judgement.explanation:

@@ -65,6 +65,10 @@ class Server:
             self._process.kill()
             self._process.wait()
 
+    def started(self) -> int:
+        """Return how many requests it has begun to answer, by its own log."""
+        return self._logged("launch_slot_: .* processing task")
+
     def answered(self) -> int:
         """Return how many requests it has completed, by its own log."""
         return self._logged("print_timing: .* total time = ")
