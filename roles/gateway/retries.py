@@ -7,9 +7,9 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity import AttemptManager, DoAttempt, DoSleep, RetryCallState, Retrying, retry_if_exception_type
 from tenacity.wait import wait_random_exponential
 
 from dialoom.roles.errors import ProviderError, TransientProviderError, UnansweredError
@@ -59,18 +59,18 @@ class Attempts:
         self.made = 0
         self.last_error: ProviderError | None = None
 
-    def loop(self) -> AsyncRetrying:
+    def loop(self) -> AttemptLoop:
         """Return a loop that makes the attempts, with pauses between them.
 
         The loop raises the last attempt's error, or a `DrainedError` if the run is stopping and another attempt would
         have to wait.
         """
         backoff = wait_random_exponential(multiplier=0.5, max=self._longest_wait)
-        return AsyncRetrying(
+        return AttemptLoop(
+            self._pauses.sleep,
             retry=retry_if_exception_type(TransientProviderError),
             stop=lambda _state: self._counted >= MAX_ATTEMPTS,
             wait=lambda state: 0.0 if self._availability.is_away else _pause(state, float(backoff(state))),
-            sleep=self._pauses.sleep,
             reraise=True,
         )
 
@@ -106,6 +106,37 @@ class Attempts:
         self._limit.succeeded(turn.slot, tokens_spent(completion))
         self._availability.answered(turn)
         return completion
+
+
+class AttemptLoop(Retrying):
+    """Tenacity's loop with an asynchronous pause between attempts.
+
+    Tenacity's own `AsyncRetrying` also accepts conditions that are coroutines, and inspects and wraps each of them in
+    every call. This takes a twentieth of a call's processing time; the conditions here are plain functions.
+
+    Args:
+        pause: Waits for a number of seconds.
+        options: See `tenacity.Retrying`.
+    """
+
+    def __init__(self, pause: Callable[[float], Awaitable[None]], **options: Any) -> None:
+        super().__init__(**options)
+        self._pause = pause
+        self._state = RetryCallState(self, fn=None, args=(), kwargs={})
+
+    def __aiter__(self) -> AttemptLoop:
+        self.begin()
+        return self
+
+    async def __anext__(self) -> AttemptManager:
+        while True:
+            step = self.iter(self._state)
+            if isinstance(step, DoAttempt):
+                return AttemptManager(self._state)
+            if not isinstance(step, DoSleep):
+                raise StopAsyncIteration
+            self._state.prepare_for_next_attempt()
+            await self._pause(step)
 
 
 def _pause(state: RetryCallState, backoff: float) -> float:

@@ -17,6 +17,9 @@ _QUIET_ROUNDS = 2
 _MOST_ROUNDS = 8
 _LARGE_BATCH = 128
 
+_RESUMED_AT_ONCE = 4
+"""The number of callers that continue in one round of the event loop."""
+
 
 class Operation(Protocol):
     """An operation that the writer carries out on jobs.
@@ -87,9 +90,17 @@ class Batch(NamedTuple):
         with suppress(RuntimeError):  # the loop was closed in the meantime, so nobody is waiting
             self.loop.call_soon_threadsafe(self.tell)
 
-    def tell(self) -> None:
-        """Set the results of the jobs' futures, in the event loop's thread."""
-        for job in self.jobs:
+    def tell(self, start: int = 0) -> None:
+        """Set the results of the jobs' futures, in the event loop's thread, a few in each round of the event loop.
+
+        If all callers continued in the same round, each would prepare its next request before the first one is sent,
+        and the provider would be idle in the meantime.
+        """
+        end = len(self.jobs)
+        if self.loop is not None and end > start + _RESUMED_AT_ONCE:
+            end = start + _RESUMED_AT_ONCE
+            self.loop.call_soon(self.tell, end)
+        for job in self.jobs[start:end]:
             job.tell()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,7 @@ def test_frames_of_an_empty_run_have_all_columns(kind: str, release: Path, tmp_p
     frames = [run.frame(kind) for run in (empty, whole)]  # type: ignore[arg-type]
     assert len(frames[0]) == 0 < len(frames[1])
     assert set(frames[0].columns) <= set(frames[1].columns) and len(frames[0].columns) > 4
+    assert not any(asdict(empty.status().usage).values()), "nothing was called, failed or paid for"
 
 
 def test_frames_of_a_recipe_without_judges(tmp_path: Path) -> None:

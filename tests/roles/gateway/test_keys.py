@@ -99,6 +99,12 @@ def test_key_like_text_is_removed(text: str, monkeypatch: pytest.MonkeyPatch) ->
     assert "abc" not in redacted(text)
 
 
+@pytest.mark.parametrize("after", [">", "> 'refused'"])
+def test_secret_is_removed_to_its_last_character(after: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALOOM_TEST_PASSWORD", "9f.8e.7d.6c.!?")
+    assert redacted(f"<9f.8e.7d.6c.!?{after}") == f"<[DIALOOM_TEST_PASSWORD]{after}"
+
+
 @pytest.mark.parametrize("write", [str, lambda address: json.dumps(address)[1:-1], lambda address: quote(address, "")])
 def test_secret_address_is_removed_to_its_last_character(
     write: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
