@@ -14,6 +14,7 @@ from dialoom.personas.preferences import DEFAULT_POOL, read_chats
 from dialoom.prompts import ChatMessage, Prompt, PromptError
 from dialoom.roles import CallPlace, Completion, ModelBinding, Role, Verdict, score_type
 from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.parameters import COUNTER, tokens
 from dialoom.roles.replies import parse_reply
 
@@ -153,8 +154,11 @@ def test_reply_margin_is_no_negative_number() -> None:
 def test_token_counts_are_litellms_of_the_same_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "/nowhere")
     before = dict(os.environ)
+    LiteLLMBackend()
     from litellm.litellm_core_utils.default_encoding import encoding
+    from litellm.main import _get_encoding
 
+    assert _get_encoding().encode("So it is.") == encoding.encode("So it is."), "providers' code gets the same encoding"
     chats = read_chats(DEFAULT_POOL)
     texts = [line.content for chat in chats[:4] for line in chat]
     for text in (*texts, "", "  \n\n x = 12345.678\t# <|endoftext|> isn't", "Straße, 東京, шесть 🙂"):
