@@ -32,6 +32,8 @@ from coverage import Coverage, CoverageData
 ROOT = Path(__file__).parent.parent
 RECORD = ROOT / ".mutants"
 MODULES = ("runs/engine.py", "runs/store/**/*.py", "roles/gateway/*.py", "graphs/gate/*.py")
+BESIDES = ("tests/matrix",)
+"""Tests of these modules that `make test` does not run."""
 SECONDS = 900
 """After so long a mutant's tests are taken for hanging, which is a way of failing."""
 FIRST = 40
@@ -102,11 +104,13 @@ def pytest_runtest_logstart(nodeid: str) -> None:
         coverage.switch_context(nodeid)
 
 
-def passes(folder: Path, *arguments: str, seconds: float | None = None) -> bool:
+def passes(folder: Path, *arguments: str, seconds: float | None = None, log: Path = Path(os.devnull)) -> bool:
     """Tell whether Python succeeds in a clone. The processes that it has started end with it."""
     command, environment = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": str(folder)}
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, cwd=folder, env=environment, stdout=quiet, start_new_session=True) as process:
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(command, cwd=folder, env=environment, stdout=output, start_new_session=True) as process,
+    ):
         try:
             return process.wait(seconds) == 0
         except subprocess.TimeoutExpired:
@@ -124,7 +128,7 @@ class Record:
     """
 
     def __init__(self, folders: list[Path]) -> None:
-        collect = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
+        collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests", *BESIDES]
         collected = subprocess.run(collect, cwd=folders[0], capture_output=True, text=True, check=True).stdout
         modules = [name for name, colon, _ in (line.partition(": ") for line in collected.splitlines()) if colon]
         RECORD.mkdir(exist_ok=True)
@@ -133,13 +137,14 @@ class Record:
             file = RECORD / f"part-{part}"
             run = ["coverage", "run", "--rcfile", "settings.ini", "--data-file", f"{file}.unfinished", "-m", "pytest"]
             plugins = ["-p", "no:xdist", "-p", "tests.mutants"]
-            if not file.exists() and passes(folders[part], *run, *plugins, *modules[part :: len(folders)]):
+            tests, log = modules[part :: len(folders)], Path(f"{file}.log")
+            if not file.exists() and passes(folders[part], *run, *plugins, *tests, log=log):
                 Path(f"{file}.unfinished").rename(file)
             return file.exists()
 
         with ThreadPoolExecutor() as pool:
             if not all(pool.map(recorded, range(len(folders)))):
-                sys.exit("the tests must pass before mutants are made")
+                sys.exit(f"the tests must pass before mutants are made; see {RECORD}/part-*.log")
         self._data = [CoverageData(str(RECORD / f"part-{part}")) for part in range(len(folders))]
         for data in self._data:
             data.read()
