@@ -17,6 +17,7 @@ from dialoom.graphs.gate.talk import (
     Talk,
     clauses_of,
     headings_of,
+    kinds_in,
     labels_of,
     normal,
     parts_of,
@@ -80,6 +81,9 @@ _FEWEST_RETOLD, _RETOLD, _ADDRESSED = 3, 5, 4
 """Minimum numbers of content words and of consecutive words of the task in a sentence about the user as somebody else,
 and of consecutive words in a sentence that takes over how the task addresses the user.
 """
+
+_FEWEST_DIRECTING = 2
+"""Minimum number of kinds of phrases about messages, tasks and roles in a sentence that gives away a prompt."""
 
 _FEWEST_OF_FORM = 3
 """Minimum number of different words for messages and for the rules of their form in a sentence about this form."""
@@ -158,8 +162,8 @@ class _LeakFinder:
                 if f" {lead} " in own:
                     yield _Leak(lead, lead, 0.9)
         for label in labels_of(line.own):
-            names = talk.prompts.tags | talk.prompts.headings if is_users else ()
-            if label in talk.prompts.labels or label in names:
+            names = talk.prompts.tags | talk.prompts.headings if is_users else frozenset[str]()
+            if label in talk.prompts.labels or label in names - talk.vocabulary.fillers:
                 yield _Leak(label, label, 0.9)
         said = tuple(terms_of(line.text[:LONGEST]))
         for start, run in enumerate(runs_of(said)):
@@ -180,7 +184,8 @@ class _LeakFinder:
                 yield _Leak(phrase[0], phrase[0], 0.8)
         for sentence in parts_of(line.own):
             text = spelt(sentence)
-            if self._rephrases(text) or (is_users and self._retells(text)) or self._is_about_form(text, place):
+            is_of_prompt = self._rephrases(text) or self._is_about_form(text, place)
+            if is_of_prompt or (is_users and (self._retells(text) or self._directs(text))):
                 yield _Leak(normal(text), line.shown(), 0.7)
 
     def _rephrases(self, sentence: str) -> bool:
@@ -197,6 +202,10 @@ class _LeakFinder:
                 if is_duty and count >= max(per_word * _FEWEST_OF_DUTY, _OF_DUTY * len(instruction[1])):
                     return True
         return False
+
+    def _directs(self, sentence: str) -> bool:
+        """Return whether a sentence has several kinds of phrases about messages, tasks and roles."""
+        return len(kinds_in(self._talk.vocabulary.directing, sentence)) >= _FEWEST_DIRECTING
 
     def _retells(self, sentence: str) -> bool:
         """Return whether a user's sentence takes over words of the task and speaks of the user as of somebody else."""
@@ -297,6 +306,8 @@ _LABEL = (
     r"|(?:support|service) (?:agent|team)|customer(?: (?:service|support))?(?: (?:agent|representative|chatbot))?)"
 )
 _FEWEST_OF_LINE = 2
+_FEWEST_SERVING = 2
+"""Minimum number of kinds of phrases of somebody who serves others in a line of a user who acts as an assistant."""
 
 
 def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
@@ -328,9 +339,12 @@ def swapped_roles(talk: Talk) -> Iterator[DialogueFault]:
     """
     for line in talk.checked_lines():
         words, text = talk.vocabulary, spelt(line.own)
-        patterns = (words.offers, words.selves) if line.role == talk.facts.user else (words.requests,)
+        is_users = line.role == talk.facts.user
+        patterns = (words.offers, words.selves) if is_users else (words.requests,)
         if found := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
             yield line.fault("swapped_role", found[0], 0.9)
+        elif is_users and len(signs := kinds_in(words.serving, text)) >= _FEWEST_SERVING:
+            yield line.fault("swapped_role", ", ".join(signs.values()), 0.7)
 
 
 def claimed_actions(talk: Talk) -> Iterator[DialogueFault]:

@@ -140,6 +140,17 @@ have written enough words, the number of words that is enough, and the number of
 Short tasks are often paraphrased, so they are only checked if the user has written enough.
 """
 
+_FEWEST_OF_KNOWN = 3
+"""The same for tasks with a known subject, and users who have written enough words."""
+
+_FEWEST_OF_OFFERING = 2
+"""The same for users who only offer help, however short their messages are."""
+
+_FEWEST_MENTIONS, _FEWEST_IN_PASSING = 2, 12
+"""The number of sentences that mention the subject of a task which is enough, and the minimum number of words of a
+sentence that only mentions it in passing.
+"""
+
 _NUMBERED = re.compile(r"\d{4}")
 """A word with so many digits in it, such as the number of an order, does not tell what is wanted."""
 
@@ -175,37 +186,68 @@ def unstated_tasks(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _misses_the_task(lines: Sequence[GateLine], talk: Talk) -> bool:
-    """Return whether a user's lines have no two content words of the task, and no sentence of them states it.
+    """Return whether no line of a user has two words of the task, no sentence states it, and not two mention it.
 
-    A sentence with one content word of the task except numbers, or about its subject, states it, unless it speaks to
-    the other one. So does a request, which may put a task without a known subject in other words. Lines that offer help
-    state a task only by two of its words. A task in another language is not compared.
+    Lines that all name its subject state it, too, except in words of trade.
+
+    A task in another language is not compared.
     """
     words, task = talk.vocabulary, talk.facts.task
     if not words.is_split or language_of(task) not in (None, talk.language):
         return False
-    per_word, longer = (1, 2) if words.is_spaced else (_PER_WORD, 1)
-    content = {word for word in terms_of(task) if not _NUMBERED.search(word) and (len(word) > longer or word.isdigit())}
-    task_words = _beginnings(content - words.stop - words.fillers - words.vague)
+    task_words, subjects = _content(task, words), _subjects(task, words)
+    per_word = 1 if words.is_spaced else _PER_WORD
     is_long = sum(len(line.words) for line in lines) >= per_word * _FEWEST_SAID
-    if len(task_words) < per_word * (_FEWEST_OF_SHORT if is_long else _FEWEST_OF_TASK):
+    fewest = (_FEWEST_OF_KNOWN if subjects else _FEWEST_OF_SHORT) if is_long else _FEWEST_OF_TASK
+    if all(_offers(line, words) for line in lines):
+        fewest = _FEWEST_OF_OFFERING
+    if len(task_words) < per_word * fewest:
         return False
     task_words -= _beginnings(words.fillers | words.vague)
-    if len(task_words & _beginnings(word for line in lines for word in terms_of(line.text[:LONGEST]))) > 1:
+    if any(len(task_words & _beginnings(terms_of(line.text[:LONGEST]))) > 1 for line in lines):
+        return False
+    if len(lines) > 1 and all(_subjects(words.trade.sub(" ", spelt(line.own)), words) & subjects for line in lines):
         return False
     # A pair of characters is no whole word, so one of them alone does not state the task.
     task_words = task_words - _beginnings(words.numerals) if words.is_spaced else set()
-    subjects = _subjects(task, words)
-    sentences = (spelt(part) for line in lines if not _offers(line, words) for part in parts_of(line.own))
-    return not any(_states(sentence, task_words, subjects, words) for sentence in sentences)
+    mentions = 0
+    for line in lines:
+        is_offer = _offers(line, words)
+        is_known = bool(subjects) or bool(_subjects(line.own, words))
+        for sentence in map(spelt, parts_of(line.own)):
+            is_about = bool(_subjects(sentence, words) & subjects)
+            is_named = is_about or not task_words.isdisjoint(_beginnings(words_of(sentence)))
+            if not is_offer and _states(sentence, is_named, is_known, words):
+                return False
+            mentions += is_about and not words.addressing.search(sentence)
+    return mentions < _FEWEST_MENTIONS
 
 
-def _states(sentence: str, task_words: set[str], subjects: set[int | None], words: Vocabulary) -> bool:
-    """Return whether a sentence states a task, given by the beginnings of its words and its subjects."""
-    is_request = words.requests.search(sentence) is not None
-    if _subjects(sentence, words) & subjects or task_words & _beginnings(words_of(sentence)):
-        return is_request or not words.addressing.search(sentence)
-    return is_request and not subjects
+def _states(sentence: str, is_named: bool, is_known: bool, words: Vocabulary) -> bool:
+    """Return whether a sentence states a task.
+
+    A sentence with a word of the task or of its subject states it as a request or a need, or in a few words, unless it
+    is about the other speaker. A request without such a word may put a task without a known subject in other words.
+
+    Args:
+        sentence: The sentence.
+        is_named: Whether it has a word of the task or of its subject.
+        is_known: Whether the task has a known subject.
+        words: The language's words. Without a list of needs, sentences of any length state tasks.
+    """
+    if words.requests.search(sentence):
+        return is_named or not is_known
+    if not is_named or words.addressing.search(sentence):
+        return False
+    is_short = len(sentence.split()) < _FEWEST_IN_PASSING or "needs" not in words.sizes
+    return is_short or words.needs.search(sentence) is not None
+
+
+def _content(task: str, words: Vocabulary) -> set[str]:
+    """Return the beginnings of a task's content words."""
+    longer = 2 if words.is_spaced else 1
+    found = {word for word in terms_of(task) if not _NUMBERED.search(word) and (len(word) > longer or word.isdigit())}
+    return _beginnings(found - words.stop - words.fillers - words.vague)
 
 
 def _offers(line: GateLine, words: Vocabulary) -> bool:
@@ -287,7 +329,7 @@ _FEWEST_WORDS, _FEWEST_LONG = 6, 5
 recur in conversations without faults.
 """
 
-_LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
+_LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.6
 """Minimum shares (Dice's coefficient) of shared words and of shared word pairs in two lines that count as copies."""
 
 _PER_WORD, _LIKE_CHARACTERS, _LIKE_CHARACTER_PAIRS = 2, 0.9, 0.85
@@ -295,9 +337,10 @@ _PER_WORD, _LIKE_CHARACTERS, _LIKE_CHARACTER_PAIRS = 2, 0.9, 0.85
 minimum shares as above. Lines of equal topic and a wish that is read back have many characters in common.
 """
 
-_AGAIN_SHARE, _FEWEST_AGAIN, _SPOKEN_AGAIN = 0.5, 10, 2
-"""A line also counts as a copy if this share of its words is taken over from a single earlier line, with at least this
-number of words, and this number of words such as `I` and `you`. A confirmation or a summary takes over other words.
+_AGAIN, _OWN_AGAIN, _SPOKEN_AGAIN = (0.5, 8), (0.46, 10), 2
+"""A line also counts as a copy if such a share and number of its words are taken over from one earlier line, of the
+other one or of one's own, and so many of them are such as `I` and `you`. A confirmation or a summary takes over other
+words, and a short phrase of one's own may recur.
 """
 
 _UNBROKEN_AGAIN = 12
@@ -376,8 +419,9 @@ def _are_alike(line: GateLine, before: GateLine, talk: Talk) -> bool:
     if len(before.words) < per_word * _FEWEST_WORDS:
         return False
     is_spoken = sum(word in words.persons for word in again) >= _SPOKEN_AGAIN
-    is_enough = len(again) >= per_word * _FEWEST_AGAIN or len(again) == len(line.words)
-    is_long = len(again) >= _AGAIN_SHARE * len(line.own_words)
+    share, fewest_again = _OWN_AGAIN if line.role == before.role else _AGAIN
+    is_enough = len(again) >= per_word * fewest_again or len(again) == len(line.words)
+    is_long = len(again) >= share * len(line.own_words)
     is_unbroken = is_long and words.is_dropping and _longest(shared) >= per_word * _UNBROKEN_AGAIN
     is_part = is_long and (len(again) >= per_word * _LONG_AGAIN or (is_spoken and is_enough) or is_unbroken)
     likes = (_LIKE_WORDS, _LIKE_PAIRS) if words.is_spaced else (_LIKE_CHARACTERS, _LIKE_CHARACTER_PAIRS)

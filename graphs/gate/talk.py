@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from importlib import resources
 from itertools import pairwise
+from typing import Any
 
 from dialoom.graphs.outcome import DialogueFault, Line
 from dialoom.prompts import Prompt
@@ -21,6 +22,7 @@ _CHARACTER = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 
 _UNIT = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[^\W_])+(?:['’](?:(?!{_CHARACTER})[^\W_])+)*")
 _NEVER = re.compile(r"(?!)")
+_PART = re.compile(r"(?<!\(\?)<(\w+)>")
 
 UNDETERMINED = "und"
 """The ISO 639 code for a language that is neither declared nor detected."""
@@ -47,16 +49,22 @@ class Vocabulary:
         numerals: Words for numbers.
         addressing: Words to the other speaker, outside questions.
         subjects: Words that name the subject of a task, in a group of the pattern for each subject.
+        trade: Words that every shop uses, so that they tell no subject if they are named in passing.
         offers: Phrases that offer help. Users do not say them.
         selves: Phrases with which an assistant describes itself.
+        serving: Phrases of somebody who serves others, in a group of the pattern for each kind. One kind alone is no
+            sign of it.
         staging: Phrases about the role that somebody was told to play.
         portraits: Phrases by which users describe themselves as their prompts do.
+        directing: Phrases about messages, tasks and roles, in a group of the pattern for each kind. One kind alone is
+            no sign of a prompt.
         imperatives: Verbs with which instructions begin.
         rules: Words for the rules that a prompt gives for messages.
         texts: Words for messages and for those who write them.
         retelling: Phrases that speak of the user as of somebody else, in sentences about the user's task.
         claims: Phrases that report an action as done.
         requests: Phrases that ask for service. Assistants do not say them.
+        needs: Phrases that state what somebody needs, or wants to know or have, besides requests.
         likes: Phrases that state a preference.
         closings: Phrases that express satisfaction and say goodbye.
         dealt: Phrases that state that something is done, or cannot be done.
@@ -88,15 +96,19 @@ class Vocabulary:
     numerals: frozenset[str] = frozenset()
     addressing: re.Pattern[str] = _NEVER
     subjects: re.Pattern[str] = _NEVER
+    trade: re.Pattern[str] = _NEVER
     offers: re.Pattern[str] = _NEVER
     selves: re.Pattern[str] = _NEVER
+    serving: re.Pattern[str] = _NEVER
     staging: re.Pattern[str] = _NEVER
     portraits: re.Pattern[str] = _NEVER
+    directing: re.Pattern[str] = _NEVER
     rules: re.Pattern[str] = _NEVER
     texts: re.Pattern[str] = _NEVER
     retelling: re.Pattern[str] = _NEVER
     claims: re.Pattern[str] = _NEVER
     requests: re.Pattern[str] = _NEVER
+    needs: re.Pattern[str] = _NEVER
     likes: re.Pattern[str] = _NEVER
     closings: re.Pattern[str] = _NEVER
     dealt: re.Pattern[str] = _NEVER
@@ -130,6 +142,11 @@ def terms_of(text: str) -> list[str]:
 def spelt(text: str) -> str:
     """Return a text in the form that a vocabulary's patterns expect: lower case, normalised apostrophes and spaces."""
     return " ".join(text.lower().replace("’", "'").split())
+
+
+def kinds_in(pattern: re.Pattern[str], text: str) -> dict[int | None, str]:
+    """Return the first phrase of each kind in a text, by the number of the kind's group in a pattern."""
+    return {found.lastindex: found[0] for found in reversed(list(pattern.finditer(text)))}
 
 
 @cache
@@ -190,10 +207,12 @@ def script_of(letter: str) -> str:
     return unicodedata.name(letter, "UNKNOWN").split(maxsplit=1)[0].split("-")[0]
 
 
-def _vocabulary(code: str, data: Mapping[str, str | list[str] | bool]) -> Vocabulary:
+def _vocabulary(code: str, data: dict[str, Any]) -> Vocabulary:
+    """Return the vocabulary in a file. In a pattern, `<name>` stands for any of the file's `parts` of that name."""
     made: dict[str, object] = {}
     sizes = {"scripts": 1, "is_spaced": 1, "is_split": 1}
     before, after = (r"(?<!\w)", r"(?!\w)") if data.get("is_spaced", True) else ("", "")
+    parts = {name: f"(?:{'|'.join(value)})" for name, value in data.pop("parts", {}).items()}
     for key, value in data.items():
         if isinstance(value, bool):
             made[key], sizes[key] = value, int(value)
@@ -202,7 +221,8 @@ def _vocabulary(code: str, data: Mapping[str, str | list[str] | bool]) -> Vocabu
         if isinstance(value, str):
             made[key] = frozenset(value.split())
         else:
-            made[key] = re.compile(f"{before}(?:{'|'.join(value)}){after}")
+            pattern = _PART.sub(lambda part: parts[part[1]], "|".join(value))
+            made[key] = re.compile(f"{before}(?:{pattern}){after}")
     return Vocabulary(code, sizes, **made)  # type: ignore[arg-type]
 
 
@@ -216,7 +236,7 @@ _SENTENCES = re.compile(r"(?<=[.!?:;])\s+|(?<=[。！？：；])|\n\s*[-*\d]?")
 _CLAUSES = re.compile(r"[,;:]\s+|，|\s+and\s+")
 _LABEL_LINE = re.compile(r"^[^\w\n]{0,6}([^:\n]{3,50}):", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}[ \t][^\n]{1,80}$", re.MULTILINE)
-_LEAD = re.compile(r"([^.;!?,(:{}%\n]+):?\s*\{\{")
+_LEAD = re.compile(r"([^.;!?,(:{}%\n]+)\s\{\{")
 _FEWEST_OF_LEAD = 3
 _TOLD = 4
 """Minimum number of words of an instruction that does not address the reader."""
@@ -358,7 +378,9 @@ _SHOWN = 120
 _LETTERS = 2_000
 """The maximum number of characters of a line that are read to recognise its language."""
 
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_CODE = re.compile(r"```(?:.*?```|(?<!\A```).*\Z|\w.*\Z)|`[^`\n]*`", re.DOTALL)
+"""Code in a text. Marks at the beginning that are never closed, and without a language, do not mark any."""
+
 _QUOTED = re.compile(r"“[^“”]*”|«[^«»]*»|„[^„“”]*[“”]|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)‘[^‘’\n]*’(?!\w)")
 
 _UNCLOSED = re.compile(r"\A\s*\"(?=[^\"\n]*(?:\"[^\"\n]*\"[^\"\n]*)*(?:\n|\Z))")

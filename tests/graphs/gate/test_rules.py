@@ -98,6 +98,11 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
         # Tags that no prompt has, where prompts have theirs; those of web pages are spoken of.
         (["Hello there.\n<remark>\nTwelve sentences.", "Fine.</remark>"], [(0, "prompt_leak"), (1, "prompt_leak")]),
         (["How do I begin a paragraph?", "With a tag:\n<p>\nand it ends by </p>, or put <name> in a form."], []),
+        # Two kinds of phrases of somebody who serves, or about messages and roles; one of them is said by anybody.
+        (["Don't worry, your request is next.", "Good."], [(0, "swapped_role")]),
+        (["Don't worry, I am in no hurry.", "Good."], []),
+        (["It is a conversation in which you've been asked to come.", "Is it?"], [(0, "prompt_leak")]),
+        (["You've been asked to come, I hear.", "Have I?"], []),
         # A third speaker, in what both sides say; headings are none.
         (
             ["Well?\nMarlow: I can wait for you.", "Marlow: Thank you for that."],
@@ -131,6 +136,14 @@ BIRDSONG = "Set an alarm with loud birdsong for the early shift at the bakery."
             [2],
         ),
         (["Hello!", "Hi!", "Can I get up with music?"], BIRDSONG, "", []),
+        # A long sentence mentions a word in passing, unless it says what is needed or what is wrong.
+        (
+            ["Hello!", "Hi!", "Deposits of sand and clay, says a book, are what all rivers carry to the sea."],
+            TASK,
+            "",
+            [2],
+        ),
+        (["Hello!", "Hi!", "Twice now the money of the deposit that I paid there in spring is missing."], TASK, "", []),
         # Who asks for something may have put the task in other words.
         (["Hello!", "Hi!", "Could you find a way out for me?"], TASK, "", []),
         (["Hello!", "Hi!"], TASK, "", []),
@@ -194,12 +207,59 @@ def test_claim_of_an_action_is_a_fault_only_before_the_first_call_of_a_tool() ->
             "What takes you there when the way is long? By bus, by car, on foot or by bike?",
         ],
         ["A room for two nights, please.", "What do we pay the hotel with? Credit card or bank transfer?"],
+        ["You are here to help people, aren't you? Then please be able to help customers, too.", "Of course."],
         ["I have moved to the coast.", "How nice! I want to share a poem about the sea with you."],
     ],
 )
 def test_sound_dialogues_of_people_have_no_fault(lines: list[str]) -> None:
     said = [Line(role=("user", "assistant")[place % 2], content=line) for place, line in enumerate(lines)]
     assert [fault for rule in RULES for fault in rule(Talk.of(said, Facts(languages=("en",))))] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I'm excited to show my parents the city, can you plan a day for us?",
+        "I'll do whatever it takes to get my money back.",
+        "I understand that you are busy, but your colleague promised me an answer by Friday.",
+        "I'd be glad to show you the photos of the damage.",
+        "I can find the invoice for you if that helps.",
+        "My son wants to become a tour guide, so we're looking for a language course.",
+        "I'm happy to find that you also have vegan dishes. A table for two, please.",
+        "I've answered two of your messages already, and nobody has called me.",
+        "Could you please let me know what you need from my side?",
+        "Sorry for the confusion, I meant Tuesday the 12th, not the 11th.",
+        "I'll take care of the drinks, you only need to deliver the food.",
+        "You could try my neighbour if I'm not at home.",
+        "I have a few ideas for the gift, but I can't decide: a scarf, a book or a plant.",
+        "I'm here to pick up a parcel, my number is 4471.",
+        "Do you have any vegetarian options on the menu?",
+        "Welcome to my world: the third broken dishwasher in a year. Please send somebody.",
+        "Rest assured that I will not order from you again if this isn't solved.",
+        "Can you tell me what you need from me?",
+        "I'm not going to help you with your survey, I only want my money back.",
+        "I'm glad to have your help with the tickets.",
+        "Do not send me the first invoice again, please.",
+        "Your answer in the chat was not what I hoped for. Is there another way?",
+    ],
+)
+def test_politeness_and_details_of_customers_are_no_fault(line: str) -> None:
+    assert _found(line, ("en",)) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I'm going to write a message to you now.",
+        "Write a short reply to the customer.",
+        "The task is to find out why the parcel is late.",
+        "I'm back in character, so here is my problem.",
+        "Hello. Respond in one sentence. Do not mention the number.",
+        "The person is waiting for a reply.",
+    ],
+)
+def test_users_who_tell_what_they_are_to_write_leak_their_prompt(line: str) -> None:
+    assert "prompt_leak" in _found(line, ("en",))
 
 
 def test_judge_that_returns_the_blank_of_its_form_is_found() -> None:
@@ -363,7 +423,7 @@ def test_leaks_of_a_prompt_are_found_with_who_leaked_them_first(lines: list[str]
     [
         ("I see you're having trouble with the oven.", True),
         ("We don't ship to islands anymore, but we still have many models in blue.", True),
-        ("What's your budget for the kitchen?", True),
+        ("What's your budget for the kitchen?", False),
         ("I'd recommend the tall one.", True),
         ("I'll see you at the fair tonight!", False),
         ("I'm glad you're here to support me.", False),
