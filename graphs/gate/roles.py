@@ -82,7 +82,7 @@ _FEWEST_RETOLD, _RETOLD, _ADDRESSED = 3, 5, 4
 and of consecutive words in a sentence that takes over how the task addresses the user.
 """
 
-_FEWEST_DIRECTING = 2
+_FEWEST_DIRECTING = 3
 """Minimum number of kinds of phrases about messages, tasks and roles in a sentence that gives away a prompt."""
 
 _FEWEST_OF_FORM = 3

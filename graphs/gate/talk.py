@@ -56,8 +56,8 @@ class Vocabulary:
             sign of it.
         staging: Phrases about the role that somebody was told to play.
         portraits: Phrases by which users describe themselves as their prompts do.
-        directing: Phrases about messages, tasks and roles, in a group of the pattern for each kind. One kind alone is
-            no sign of a prompt.
+        directing: Phrases about messages, tasks and roles, in a group of the pattern for each kind. One or two kinds
+            are no sign of a prompt.
         imperatives: Verbs with which instructions begin.
         rules: Words for the rules that a prompt gives for messages.
         texts: Words for messages and for those who write them.

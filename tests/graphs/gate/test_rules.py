@@ -98,11 +98,11 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
         # Tags that no prompt has, where prompts have theirs; those of web pages are spoken of.
         (["Hello there.\n<remark>\nTwelve sentences.", "Fine.</remark>"], [(0, "prompt_leak"), (1, "prompt_leak")]),
         (["How do I begin a paragraph?", "With a tag:\n<p>\nand it ends by </p>, or put <name> in a form."], []),
-        # Two kinds of phrases of somebody who serves, or about messages and roles; one of them is said by anybody.
+        # Two kinds of phrases of somebody who serves, three about messages and roles; fewer of them are said by anybody.
         (["Don't worry, your request is next.", "Good."], [(0, "swapped_role")]),
         (["Don't worry, I am in no hurry.", "Good."], []),
-        (["It is a conversation in which you've been asked to come.", "Is it?"], [(0, "prompt_leak")]),
-        (["You've been asked to come, I hear.", "Have I?"], []),
+        (["It is a conversation in which you've been asked to play the assistant.", "Is it?"], [(0, "prompt_leak")]),
+        (["It is a conversation in which you've been asked to come.", "Is it?"], []),
         # A third speaker, in what both sides say; headings are none.
         (
             ["Well?\nMarlow: I can wait for you.", "Marlow: Thank you for that."],
@@ -241,6 +241,19 @@ def test_sound_dialogues_of_people_have_no_fault(lines: list[str]) -> None:
         "I'm glad to have your help with the tickets.",
         "Do not send me the first invoice again, please.",
         "Your answer in the chat was not what I hoped for. Is there another way?",
+        "As I said in my previous message, the parcel never arrived.",
+        "I was told to expect a reply within two days, but nobody wrote.",
+        "My message was about the refund; the response was that I should wait.",
+        "I'm going to play the guitar at my sister's wedding and need a hotel near Lisbon.",
+        "Let's take one thing at a time: first the hotel, then the flights.",
+        "Please answer in English, my German is bad.",
+        "Who plays the main character in that film?",
+        "The goal is to get to Rome before nine.",
+        "Can you explain it in your own words?",
+        "I'd like a caption of twenty words for the photo.",
+        "The person wants the flat from June, so I need a contract by then.",
+        "I got your message, but the answer was not what I asked for.",
+        "Can you write the answer in a short sentence for my kid?",
     ],
 )
 def test_politeness_and_details_of_customers_are_no_fault(line: str) -> None:
@@ -252,10 +265,10 @@ def test_politeness_and_details_of_customers_are_no_fault(line: str) -> None:
     [
         "I'm going to write a message to you now.",
         "Write a short reply to the customer.",
-        "The task is to find out why the parcel is late.",
+        "Your task is to find out why the parcel is late.",
         "I'm back in character, so here is my problem.",
         "Hello. Respond in one sentence. Do not mention the number.",
-        "The person is waiting for a reply.",
+        "This user wants a reply by Friday.",
     ],
 )
 def test_users_who_tell_what_they_are_to_write_leak_their_prompt(line: str) -> None:
