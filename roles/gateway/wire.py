@@ -281,7 +281,8 @@ def _as_asked(schema: dict[str, Any], type_: type[BaseModel], request: Request) 
     required = {field.alias or name for name, field in type_.model_fields.items() if field.is_required()}
     if not names or not required.issubset(names):
         return schema
-    return {**schema, "properties": {name: schema["properties"][name] for name in names}, "required": names}
+    kept = [name for name in schema["required"] if name in names]
+    return {**schema, "properties": {name: schema["properties"][name] for name in names}, "required": kept}
 
 
 def is_refused(status: int | None, message: str) -> bool:
