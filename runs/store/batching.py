@@ -17,7 +17,7 @@ _QUIET_ROUNDS = 2
 _MOST_ROUNDS = 8
 _LARGE_BATCH = 128
 
-_RESUMED_AT_ONCE = 4
+_RESUMED_AT_ONCE = 16
 """The number of callers that continue in one round of the event loop."""
 
 
