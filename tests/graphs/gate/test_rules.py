@@ -98,7 +98,7 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
         # Tags that no prompt has, where prompts have theirs; those of web pages are spoken of.
         (["Hello there.\n<remark>\nTwelve sentences.", "Fine.</remark>"], [(0, "prompt_leak"), (1, "prompt_leak")]),
         (["How do I begin a paragraph?", "With a tag:\n<p>\nand it ends by </p>, or put <name> in a form."], []),
-        # Two kinds of phrases of somebody who serves, three about messages and roles; fewer of them are said by anybody.
+        # Two kinds of phrases of somebody who serves, three about messages and roles; anybody says fewer of them.
         (["Don't worry, your request is next.", "Good."], [(0, "swapped_role")]),
         (["Don't worry, I am in no hurry.", "Good."], []),
         (["It is a conversation in which you've been asked to play the assistant.", "Is it?"], [(0, "prompt_leak")]),
