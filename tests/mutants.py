@@ -3,9 +3,10 @@
     python -m tests.mutants --sample 40 --seed 1
 
 Works in clones of the last commit, two mutants at a time. Each mutant is run against the tests that execute its line,
-those that execute least first. Which these are is recorded by one run of the suite under coverage.py; the record is
-kept in `.mutants` and is used again until it is removed. A line that runs only in other processes or while modules are
-imported is tested by the tests that execute the rest of its module. The exit code is 1 if any survives.
+those that execute least first. Which these are is recorded by one run of the suite and of `tests/matrix` under
+coverage.py; the record is kept in `.mutants` and is used again until it is removed. A line that runs only in other
+processes or while modules are imported is tested by the tests that execute the rest of its module. The exit code is 1
+if any survives.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROOT = Path(__file__).parent.parent
 RECORD = ROOT / ".mutants"
 MODULES = ("runs/engine.py", "runs/store/**/*.py", "roles/gateway/*.py", "graphs/gate/*.py")
 BESIDES = ("tests/matrix",)
-"""Tests of these modules that `make test` does not run."""
+"""Folders of tests that `make test` does not run, and that execute these modules."""
 SECONDS = 900
 """After so long a mutant's tests are taken for hanging, which is a way of failing."""
 FIRST = 40
@@ -120,6 +121,13 @@ def passes(folder: Path, *arguments: str, seconds: float | None = None, log: Pat
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def _modules(folder: Path, *named: str) -> list[str]:
+    """Return the test modules of the suite, or of the named folders, which pytest leaves out beside others."""
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", *named]
+    collected = subprocess.run(collect, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return [name for name, colon, _ in (line.partition(": ") for line in collected.splitlines()) if colon]
+
+
 class Record:
     """The lines of each module that each test executes, read from the record of a run of the suite.
 
@@ -128,9 +136,7 @@ class Record:
     """
 
     def __init__(self, folders: list[Path]) -> None:
-        collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests", *BESIDES]
-        collected = subprocess.run(collect, cwd=folders[0], capture_output=True, text=True, check=True).stdout
-        modules = [name for name, colon, _ in (line.partition(": ") for line in collected.splitlines()) if colon]
+        modules = [module for named in ((), BESIDES) for module in _modules(folders[0], *named)]
         RECORD.mkdir(exist_ok=True)
 
         def recorded(part: int) -> bool:

@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, model_validator
 
 from dialoom.graphs.check import Check, Conversation
 from dialoom.graphs.judge import Case, Judge
@@ -47,16 +47,19 @@ SEEN: Mapping[str, tuple[str, ...]] = {
 """The inputs that each checker sees, and those seen by annotators who decide whether an answer is right."""
 
 
+def _bare(value: Any) -> Any:
+    """Return an answer in lower case without spaces, dots and exclamation marks."""
+    return re.sub(r"[\s.!]+", "", value).lower() if isinstance(value, str) else value
+
+
+Answer: TypeAlias = Annotated[Literal["yes", "no"], BeforeValidator(_bare)]
+
+
 class YesNo(Frozen):
     """A reason, and exactly yes or no."""
 
     explanation: str = ""
-    answer: Literal["yes", "no"]
-
-    @field_validator("answer", mode="before")
-    @classmethod
-    def _bare(cls, value: Any) -> Any:
-        return re.sub(r"[\s.!]+", "", value).lower() if isinstance(value, str) else value
+    answer: Answer
 
     @property
     def why(self) -> str:
@@ -64,10 +67,11 @@ class YesNo(Frozen):
         return self.explanation
 
 
-class YesNoQuote(YesNo):
+class YesNoQuote(Frozen):
     """Yes with a sentence of the answer, or no."""
 
     quote: str = ""
+    answer: Answer
 
     @model_validator(mode="after")
     def _quoted(self) -> YesNoQuote:

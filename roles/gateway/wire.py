@@ -250,7 +250,7 @@ def response_format(request: Request, form: Form) -> dict[str, Any] | None:
     """Return the `response_format` that requests a form; `None` if the form needs none."""
     if form is Form.NONE or request.reply_type is None:
         return None
-    schema = _as_asked(_schema(request.reply_type), request.reply_type, request)
+    schema = _in_prompt_order(_schema(request.reply_type), request.reply_type, request)
     if form is Form.SCHEMA:
         return {
             "type": "json_schema",
@@ -268,21 +268,20 @@ def form_changes(request: Request, form: Form) -> Changes:
     return (Change("structured", request.structured, form.value, why),)
 
 
-def _as_asked(schema: dict[str, Any], type_: type[BaseModel], request: Request) -> dict[str, Any]:
-    """Return a reply type's schema with the keys that the prompt mentions, in the prompt's order.
+def _in_prompt_order(schema: dict[str, Any], type_: type[BaseModel], request: Request) -> dict[str, Any]:
+    """Return a reply type's schema with the keys that the prompt mentions first, in the prompt's order.
 
-    Models write the keys in the schema's order. If a prompt asks for an explanation first, it must precede the score;
-    and a key that the prompt does not explain would be filled with anything. If the prompt does not mention each key
-    that the type requires, it describes the reply in another way, and the schema is returned as it is.
+    Models write the keys in the schema's order. If a prompt asks for an explanation first, it must precede the score.
+    If the prompt does not mention each key that the type requires, it describes the reply in another way, and the
+    schema is returned as it is.
     """
     prompt = "\n".join(message["content"] for message in request.messages if message["role"] != "assistant")
-    places = {name: prompt.find(f'"{name}"') for name in schema.get("properties", ())}
-    names = sorted((name for name, place in places.items() if place >= 0), key=lambda name: places[name])
+    places = {name: place for name in schema.get("properties", ()) if (place := prompt.find(f'"{name}"')) >= 0}
     required = {field.alias or name for name, field in type_.model_fields.items() if field.is_required()}
-    if not names or not required.issubset(names):
+    if not required.issubset(places):
         return schema
-    kept = [name for name in schema["required"] if name in names]
-    return {**schema, "properties": {name: schema["properties"][name] for name in names}, "required": kept}
+    names = sorted(schema["properties"], key=lambda name: places.get(name, len(prompt)))
+    return {**schema, "properties": {name: schema["properties"][name] for name in names}}
 
 
 def is_refused(status: int | None, message: str) -> bool:
