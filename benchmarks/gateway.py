@@ -1,6 +1,6 @@
 """The gateway's overhead: the slots that it keeps busy, and its CPU per call beside bare `litellm.acompletion`.
 
-    python benchmarks/gateway.py [--calls 3000] [--concurrency 128] [--wait 0.3] [--repeat 3] [--client]
+    python -m benchmarks.gateway [--calls 3000] [--concurrency 128] [--wait 0.3] [--repeat 3] [--client]
 
 A server in a process of its own answers every request after a fixed wait. The gateway, with the ledger of a real run's
 file, sends calls to it, so many at once; then a bare asyncio loop sends the same messages through LiteLLM. Both run in
@@ -17,8 +17,6 @@ import argparse
 import asyncio
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -26,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dialoom
+from benchmarks.quick_server import serving
 from dialoom.prompts import ChatMessage
 from dialoom.roles import CallPlace, Gateway
 from dialoom.roles.gateway import Request
@@ -35,37 +34,6 @@ from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.runs.store import RunStore
 
 MODEL = "openai/gpt-4o-mini"
-SERVER = """
-import asyncio, json, sys
-
-WAIT = float(sys.argv[1])
-USAGE = {"prompt_tokens": 500, "completion_tokens": 40, "total_tokens": 540}
-CHOICE = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "So it is. " * 16}}
-BODY = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "gpt-4o-mini-2024-07-18",
-                   "choices": [CHOICE], "usage": USAGE}).encode()
-HEAD = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(BODY)
-
-class Answers(asyncio.Protocol):
-    def connection_made(self, transport):
-        self.transport, self.held = transport, b""
-
-    def data_received(self, data):
-        self.held += data
-        while (end := self.held.find(b"\\r\\n\\r\\n")) >= 0:
-            head = self.held[:end].lower()
-            length = int(head.split(b"content-length:")[1].split(b"\\r\\n")[0])
-            if len(self.held) < end + 4 + length:
-                return
-            self.held = self.held[end + 4 + length:]
-            asyncio.get_running_loop().call_later(WAIT, self.transport.write, HEAD + BODY)
-
-async def serve():
-    server = await asyncio.get_running_loop().create_server(Answers, "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-asyncio.run(serve())
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +147,9 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--client", action="store_true", help="the bare loop with OpenAI's client")
     arguments = parser.parse_args()
-    command = [sys.executable, "-c", SERVER, str(arguments.wait)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, tempfile.TemporaryDirectory() as name:
-        try:
-            assert server.stdout is not None
-            os.environ["OPENAI_API_BASE"] = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
-            os.environ["OPENAI_API_KEY"] = "none-is-needed"
-            pairs = asyncio.run(measure(arguments, Path(name)))
-        finally:
-            server.terminate()
+    with serving(arguments.wait) as (address, _), tempfile.TemporaryDirectory() as name:
+        os.environ |= {"OPENAI_API_BASE": address, "OPENAI_API_KEY": "none-is-needed"}
+        pairs = asyncio.run(measure(arguments, Path(name)))
     busy = statistics.median(ours.busy(arguments.concurrency, arguments.wait) for ours, _ in pairs)
     ratio = statistics.median(ours.cpu_per_call / bare.cpu_per_call for ours, bare in pairs)
     above = statistics.median(ours.cpu_per_call - bare.cpu_per_call for ours, bare in pairs)

@@ -1,11 +1,12 @@
 """The overhead of orchestration: the whole PersonaLens job beside a bare asyncio loop with the same LiteLLM calls.
 
-    python benchmarks/orchestration.py [--scenarios 120] [--concurrency 16] [--repeat 7]
+    python -m benchmarks.orchestration [--scenarios 120] [--concurrency 16] [--wait 0.02] [--repeat 7]
 
-The job is played on the offline model (planning, graph, checkpoints, ledger, judgements, outcomes). Its requests are
-then read from the ledger and made again, with the recorded replies, by a loop that does nothing else: a scenario's
-calls one after the other, as many scenarios at once. The job's time includes the offline model's own. Both run in this
-process, in turn; the median of the ratios within a turn is what counts.
+The job is played once on the offline model, which gives the replies. A server in a process of its own then answers
+every request after a fixed wait. In turn, the job is played with the server as its model (planning, graph, checkpoints,
+ledger, judgements, outcomes), and a loop that does nothing else makes the same requests through LiteLLM with the same
+HTTP handler: a scenario's calls one after the other, as many scenarios at once. The medians of the ratios and
+differences within a turn are what counts.
 """
 
 from __future__ import annotations
@@ -13,49 +14,64 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
+import sqlite3
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import dialoom
-from dialoom.prompts import ChatMessage
+from benchmarks.quick_server import request_key, serving
+from dialoom.roles.gateway.exchange import HANDLER
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.wire import wire_messages
-from dialoom.runs.store.connections import open_for_reading
+from dialoom.runs.store.passages import read_messages, reading
+
+MODEL = "openai/recorded"
 
 
-def play_job(path: Path, scenarios: int, concurrency: int) -> float:
-    """Play the job into a new run; return its seconds."""
-    options = {"limit": scenarios, "setting": ["base", "I"]}
-    started = time.perf_counter()
-    run = dialoom.play("personalens", path=path, options=options, seed=7, concurrency=concurrency)
-    seconds = time.perf_counter() - started
-    if run.status().failed:
-        raise RuntimeError("a scenario failed: the figures would compare different things")
-    return seconds
+class Used(NamedTuple):
+    """The time that a job took.
+
+    Attributes:
+        seconds: By the clock.
+        processor: Seconds of processor time of this process.
+    """
+
+    seconds: float
+    processor: float
 
 
-def requests_of(path: Path) -> list[list[dict[str, Any]]]:
-    """Return the run's requests by scenario, with the recorded replies for LiteLLM to answer with."""
-    connection = open_for_reading(path)
-    texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
+def timed(job: Callable[[], object]) -> Used:
+    """Return the time that a job takes."""
+    started, used = time.perf_counter(), time.process_time()
+    job()
+    return Used(time.perf_counter() - started, time.process_time() - used)
+
+
+def requests_of(path: Path) -> tuple[list[list[dict[str, Any]]], dict[str, dict[str, str]]]:
+    """Return the run's requests by scenario, and the recorded replies by `request_key`."""
     by_scenario: dict[int, list[dict[str, Any]]] = {}
-    for row in connection.execute("SELECT scenario, temperature, seed, messages, reply FROM calls ORDER BY id"):
-        request: list[ChatMessage] = [
-            {"role": role, "content": texts[id_]} for role, id_ in json.loads(row["messages"])
-        ]
-        messages = wire_messages(tuple(request))
-        call = {"messages": messages, "temperature": row["temperature"], "seed": row["seed"]}
-        call |= {"model": "openai/recorded", "mock_response": texts.get(row["reply"], "")}
-        by_scenario.setdefault(row["scenario"], []).append(call)
-    connection.close()
-    return list(by_scenario.values())
+    replies = {}
+    with closing(sqlite3.connect(path)) as connection:
+        texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
+        rows = connection.execute("SELECT scenario, temperature, seed, messages, reply FROM calls ORDER BY id")
+        for scenario, temperature, seed, packed, reply in rows.fetchall():
+            said = [(role, texts[id_]) for role, id_, *_ in read_messages(packed, reading(connection))]
+            messages = wire_messages(tuple({"role": role, "content": content} for role, content in said))
+            call = {"model": MODEL, "messages": messages, "temperature": temperature, "seed": seed}
+            by_scenario.setdefault(scenario, []).append(call)
+            replies[request_key(messages, seed)] = {"content": texts.get(reply, "")}
+    return list(by_scenario.values()), replies
 
 
-def send_bare(requests: list[list[dict[str, Any]]], concurrency: int) -> float:
-    """Make the same calls and nothing else; return the seconds."""
+def send_bare(requests: list[list[dict[str, Any]]], concurrency: int) -> None:
+    """Make the same calls and nothing else."""
     litellm = load_litellm()
 
     async def run() -> None:
@@ -68,42 +84,63 @@ def send_bare(requests: list[list[dict[str, Any]]], concurrency: int) -> float:
 
         await asyncio.gather(*(scenario(calls) for calls in requests))
 
-    started = time.perf_counter()
     asyncio.run(run())
-    return time.perf_counter() - started
+
+
+def compare(play: Callable[[Path, str | None], None], folder: Path, arguments: argparse.Namespace) -> None:
+    """Measure a job and the bare loop in turn, and print the ratios.
+
+    Args:
+        play: Plays the job into a new run, with the offline model or with the named one.
+        folder: The folder for runs.
+        arguments: `concurrency`, `wait` and `repeat`.
+    """
+    dialoom.tune_process()
+    load_litellm()
+    os.environ |= {"OPENAI_API_KEY": "none-is-needed", HANDLER: "true"}
+    play(folder / "offline.db", None)
+    requests, replies = requests_of(folder / "offline.db")
+    (folder / "replies.json").write_text(json.dumps(replies), encoding="utf-8")
+    jobs: list[Used] = []
+    loops: list[Used] = []
+    with serving(arguments.wait, folder / "replies.json") as (os.environ["OPENAI_API_BASE"], _):
+        for number in range(arguments.repeat + 1):
+            job = timed(partial(play, folder / f"{number}.db", MODEL))
+            loop = timed(partial(send_bare, requests, arguments.concurrency))
+            if number:  # the first round warms both up
+                jobs.append(job)
+                loops.append(loop)
+    calls = sum(map(len, requests))
+    print(f"{calls} calls, {arguments.concurrency} at once")
+    for title, measured in (("the job:  ", jobs), ("bare loop:", loops)):
+        seconds, used = map(statistics.median, zip(*measured, strict=True))
+        print(f"{title} {seconds:6.2f} s {calls / seconds:7.0f} calls/s {1000 * used / calls:6.2f} ms of CPU a call")
+    pairs = list(zip(jobs, loops, strict=True))
+    ratios = [loop.seconds / job.seconds for job, loop in pairs]
+    beyond = [1000 * (job.processor - loop.processor) / calls for job, loop in pairs]
+    for title, values in (("rate of the job / rate of the bare loop", ratios), ("ms of CPU a call beyond it", beyond)):
+        print(f"{title}: {statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})")
 
 
 def main() -> None:
-    """Measure both in turn and print the ratio."""
+    """Measure the PersonaLens job."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--scenarios", type=int, default=120)
     parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument("--wait", type=float, default=0.02, metavar="SECONDS")
     parser.add_argument("--repeat", type=int, default=7)
     arguments = parser.parse_args()
-    dialoom.tune_process()
-    load_litellm()
-    jobs: list[float] = []
-    bare: list[float] = []
-    calls = 0
+    options = {"limit": arguments.scenarios, "setting": ["base", "I"]}
+
+    def play(path: Path, model: str | None) -> None:
+        run = dialoom.play(
+            "personalens", path=path, model=model, options=options, seed=7, concurrency=arguments.concurrency
+        )
+        if run.status().failed:
+            raise RuntimeError("a scenario failed: the figures would compare different things")
+
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(arguments.repeat + 1):
-            path = Path(folder) / f"{number}.db"
-            job = play_job(path, arguments.scenarios, arguments.concurrency)
-            requests = requests_of(path)
-            calls = sum(map(len, requests))
-            loop = send_bare(requests, arguments.concurrency)
-            if number:  # the first round warms both up
-                jobs.append(job)
-                bare.append(loop)
-    job, loop = statistics.median(jobs), statistics.median(bare)
-    print(f"{arguments.scenarios} judged dialogues, {calls} calls, {arguments.concurrency} at once")
-    print(f"the job:   {job:6.2f} s  {arguments.scenarios / job:7.1f} dialogues/s  {calls / job:7.0f} calls/s")
-    print(f"bare loop: {loop:6.2f} s  {arguments.scenarios / loop:7.1f} dialogues/s  {calls / loop:7.0f} calls/s")
-    ratios = [loop / job for job, loop in zip(jobs, bare, strict=True)]
-    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    print(f"rate of the job / rate of the bare loop: {statistics.median(ratios):.2f} ({spread})")
-    own = statistics.median(job - loop for job, loop in zip(jobs, bare, strict=True))
-    print(f"the job beyond the bare loop, with the offline model: {1000 * own / calls:.2f} ms a call")
+        compare(play, Path(folder), arguments)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 """The cost of PrefEval's long items: the whole job beside a bare asyncio loop with the same LiteLLM calls.
 
-    python -m benchmarks.prefeval [--items 60] [--turns 298] [--concurrency 16] [--repeat 3]
+    python -m benchmarks.prefeval [--items 60] [--turns 298] [--concurrency 16] [--wait 0.02] [--repeat 3]
     python -m benchmarks.prefeval --size [--pairs 1000] [--turns 298]
 
-Items of all five methods are answered and judged by the offline model after so many unrelated turns, from a pool that
-is made for it. The requests are then read from the ledger and sent again by a loop that does nothing else; both run in
-this process, in turn, and the median of the ratios counts. It is processor time, as nothing here waits. Then the peak
-memory of so many items, and of three times as many, each in a process of its own.
+Items of all five methods are answered and judged after so many unrelated turns, from a pool that is made for it. As in
+`benchmarks.orchestration`, the job and the bare loop send the same requests to a server with a fixed wait. Then the
+peak memory of so many items, and of three times as many, each in a process of its own.
 
 With `--size`, instead: what the file of `--pairs` pairs by five methods comes to, table by table, as a multiple of the
 distinct text in it: every text that was said or sent, once (a text is a whole message or reply; two judges' prompts
@@ -19,24 +18,18 @@ import argparse
 import json
 import resource
 import sqlite3
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import dialoom
 from benchmarks.long_requests import text
-from benchmarks.orchestration import send_bare
+from benchmarks.orchestration import compare, timed
 from dialoom.personas.preferences import sample_pairs
-from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.wire import wire_messages
-from dialoom.runs.store.passages import read_messages, reading
 
 METHODS = ("zero-shot", "reminder", "cot", "rag", "self-critic")
 
@@ -51,54 +44,15 @@ def write_pool(path: Path, turns: int) -> None:
     path.write_text(json.dumps([{"conversation": lines}]), encoding="utf-8")
 
 
-def play_job(path: Path, pool: Path, arguments: argparse.Namespace, pairs: Path | None = None) -> float:
-    """Play the job into a new run; return the seconds of processor time."""
+def play_job(
+    arguments: argparse.Namespace, pool: Path, path: Path, model: str | None = None, pairs: Path | None = None
+) -> None:
+    """Play the job into a new run, with the offline model or with the named one."""
     options = {"limit": arguments.items, "turns": [arguments.turns], "method": METHODS, "distractors": pool}
     options |= {} if pairs is None else {"pairs": pairs}
-    started = time.process_time()
-    run = dialoom.play("prefeval", path=path, options=options, concurrency=arguments.concurrency)
-    seconds = time.process_time() - started
+    run = dialoom.play("prefeval", path=path, model=model, options=options, concurrency=arguments.concurrency)
     if run.status().failed:
         raise RuntimeError("an item failed: the figures would compare different things")
-    return seconds
-
-
-def requests_of(path: Path) -> Iterator[tuple[int | None, dict[str, Any]]]:
-    """Yield the run's requests, each with its scenario and the recorded reply for LiteLLM to answer with."""
-    with closing(sqlite3.connect(path)) as connection:
-        texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
-        rows = connection.execute("SELECT scenario, temperature, seed, messages, reply FROM calls ORDER BY id")
-        for scenario, temperature, seed, messages, reply in rows.fetchall():
-            said = [(role, texts[id_]) for role, id_, *_ in read_messages(messages, reading(connection))]
-            sent = wire_messages(tuple({"role": role, "content": content} for role, content in said))
-            call = {"model": "openai/recorded", "messages": sent, "temperature": temperature, "seed": seed}
-            yield scenario, {**call, "mock_response": texts.get(reply, "")}
-
-
-def compare(folder: Path, arguments: argparse.Namespace) -> None:
-    """Measure both in turn, and print the ratio of their rates."""
-    jobs: list[float] = []
-    bare: list[float] = []
-    calls = 0
-    for number in range(arguments.repeat + 1):
-        job = play_job(folder / f"{number}.db", folder / "pool.json", arguments)
-        by_scenario: dict[int | None, list[dict[str, Any]]] = {}
-        for scenario, request in requests_of(folder / f"{number}.db"):
-            by_scenario.setdefault(scenario, []).append(request)
-        calls = sum(map(len, by_scenario.values()))
-        started = time.process_time()
-        send_bare(list(by_scenario.values()), arguments.concurrency)
-        loop = time.process_time() - started
-        if number:  # the first round warms both up
-            jobs.append(job)
-            bare.append(loop)
-    job, loop = statistics.median(jobs), statistics.median(bare)
-    print(f"{arguments.items} items after {arguments.turns} turns, {calls} calls, {arguments.concurrency} at once")
-    print(f"the job:   {job:6.2f} s  {arguments.items / job:7.1f} items/s")
-    print(f"bare loop: {loop:6.2f} s  {arguments.items / loop:7.1f} items/s")
-    ratios = [loop / job for job, loop in zip(jobs, bare, strict=True)]
-    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    print(f"rate of the job / rate of the bare loop: {statistics.median(ratios):.2f} ({spread})")
 
 
 def memory(arguments: argparse.Namespace) -> None:
@@ -117,11 +71,12 @@ def size(folder: Path, arguments: argparse.Namespace) -> None:
     for pairs in sorted({-(-arguments.pairs // 100), -(-arguments.pairs // 10), arguments.pairs}):
         path.unlink(missing_ok=True)
         arguments.items = pairs * len(METHODS)
-        seconds = play_job(path, folder / "pool.json", arguments, folder / "pairs.json")
+        used = timed(partial(play_job, arguments, folder / "pool.json", path, pairs=folder / "pairs.json"))
         tables, said, kept = tables_of(path)
         whole = path.stat().st_size
         print(f"{pairs} pairs x {len(METHODS)}: {whole:,} bytes, {said:,} of distinct text: {whole / said:.2f}")
-        print(f"  {kept:,} of it stand there, no line twice; {arguments.items / seconds:.1f} items/s of processor time")
+        rate = arguments.items / used.processor
+        print(f"  {kept:,} of it stand there, no line twice; {rate:.1f} items/s of processor time")
     for name, bytes_ in tables.most_common():
         print(f"{name:32}{bytes_ / arguments.items:8,.0f} bytes an item")
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB at the peak")
@@ -156,23 +111,24 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=60)
     parser.add_argument("--turns", type=int, default=298)
     parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument("--wait", type=float, default=0.02, metavar="SECONDS")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--size", action="store_true", help="measure the file instead")
     parser.add_argument("--pairs", type=int, default=1000, help="of which the file is made with --size")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     dialoom.tune_process()
-    load_litellm()
     with tempfile.TemporaryDirectory() as folder:
-        write_pool(Path(folder) / "pool.json", arguments.turns)
+        pool = Path(folder) / "pool.json"
+        write_pool(pool, arguments.turns)
         if arguments.alone:
-            play_job(Path(folder) / "run.db", Path(folder) / "pool.json", arguments)
+            play_job(arguments, pool, Path(folder) / "run.db")
             print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
             return
         if arguments.size:
             size(Path(folder), arguments)
             return
-        compare(Path(folder), arguments)
+        compare(partial(play_job, arguments, pool), Path(folder), arguments)
     memory(arguments)
 
 

@@ -1,36 +1,68 @@
-"""An OpenAI-compatible server that gives the same answer to everything after a delay, at little processor time.
+"""An OpenAI-compatible server that answers after a delay, at little processor time.
 
-    python benchmarks/quick_server.py SECONDS
+    python benchmarks/quick_server.py SECONDS [REPLIES]
 
-It prints its port. A GET gives the moments (of the clock `time.monotonic`) at which it has answered since the last one.
+It prints its port. REPLIES is a JSON file with the replies by `request_key`, each a message; without one, every request
+gets the same reply. A GET returns the moments (of the clock `time.monotonic`) at which it has answered since the last
+one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 _END, _LENGTH = b"\r\n\r\n", b"content-length:"
 
 
-def _response(body: object) -> bytes:
+@contextmanager
+def serving(latency: float, replies: Path | None = None) -> Iterator[tuple[str, int]]:
+    """Start the server in a process of its own; yield its address and the process's number.
+
+    Args:
+        latency: Seconds until an answer.
+        replies: The file of replies; without one, every request gets the same.
+    """
+    command = [sys.executable, __file__, str(latency), *([str(replies)] if replies else [])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1", process.pid
+        finally:
+            process.kill()
+
+
+def request_key(messages: list[dict[str, Any]], seed: int | None) -> str:
+    """Return the key of a request's reply: a hash of the messages' roles and texts, and of the seed."""
+    lines = [(message["role"], message["content"]) for message in messages]
+    return hashlib.sha256(json.dumps([lines, seed]).encode()).hexdigest()
+
+
+def _response(body: object, status: str = "200 OK") -> bytes:
     content = json.dumps(body).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(content) + content
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    return head.encode() + content
 
 
-_MESSAGE = {"role": "assistant", "content": "That is how it is."}
-_ANSWER = _response(
-    {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": _MESSAGE}],
-        "usage": {"prompt_tokens": 900, "completion_tokens": 40, "total_tokens": 940},
-    }
-)
+def _answer(message: Mapping[str, Any]) -> bytes:
+    return _response(
+        {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}],
+            "usage": {"prompt_tokens": 900, "completion_tokens": 40, "total_tokens": 940},
+        }
+    )
 
 
 class _Connection(asyncio.Protocol):
@@ -39,11 +71,13 @@ class _Connection(asyncio.Protocol):
     Args:
         latency: Seconds until an answer.
         times: When all connections have answered.
+        replies: The response to each request, by `request_key`; `None` if all get the same.
     """
 
-    def __init__(self, latency: float, times: list[float]) -> None:
+    def __init__(self, latency: float, times: list[float], replies: Mapping[str, bytes] | None) -> None:
         self._latency = latency
         self._times = times
+        self._replies = replies
         self._got = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -52,7 +86,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer what has come as a whole."""
+        """Answer each request that has arrived completely."""
         self._got += data
         while (end := self._got.find(_END)) >= 0:
             head = self._got[:end].lower()
@@ -60,25 +94,42 @@ class _Connection(asyncio.Protocol):
             whole = end + len(_END) + (int(after.split(b"\r\n", 1)[0]) if after else 0)
             if len(self._got) < whole:
                 return
-            self._got = self._got[whole:]
+            body, self._got = self._got[end + len(_END) : whole], self._got[whole:]
             if head.startswith(b"get"):
                 self._transport.write(_response(self._times))
                 self._times.clear()
             else:
-                asyncio.get_running_loop().call_later(self._latency, self._answer)
+                asyncio.get_running_loop().call_later(self._latency, self._send, self._reply_to(body))
 
-    def _answer(self) -> None:
+    def _reply_to(self, body: bytes) -> bytes:
+        if self._replies is None:
+            return _SAME
+        asked = json.loads(body)
+        reply = self._replies.get(request_key(asked["messages"], asked.get("seed")))
+        return reply or _response({"error": {"message": "no reply is recorded for this request"}}, "404 Not Found")
+
+    def _send(self, response: bytes) -> None:
         self._times.append(time.monotonic())
-        self._transport.write(_ANSWER)
+        self._transport.write(response)
 
 
-async def _serve(latency: float) -> None:
+_SAME = _answer({"content": "That is how it is."})
+
+
+async def _serve(latency: float, replies: Mapping[str, bytes] | None) -> None:
     times: list[float] = []
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(latency, times), "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(lambda: _Connection(latency, times, replies), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
+def main() -> None:
+    """Serve until the process is stopped."""
+    latency, files = float(sys.argv[1]), sys.argv[2:]
+    recorded = {key: _answer(reply) for file in files for key, reply in json.loads(Path(file).read_text()).items()}
+    asyncio.run(_serve(latency, recorded if files else None))
+
+
 if __name__ == "__main__":
-    asyncio.run(_serve(float(sys.argv[1])))
+    main()

@@ -1,6 +1,6 @@
 """Several processes: the gain of a second worker, the cost of the first one, and the limit of adding more.
 
-    .venv-ray/bin/python benchmarks/scale.py [--served 288] [--turns 5] [--repeat 3] [--latency 0.3]
+    .venv-ray/bin/python -m benchmarks.scale [--served 288] [--turns 5] [--repeat 3] [--latency 0.3]
         [--scenarios 40] [--skip-served]
 
 Three parts. *Served*: one run by the command alone, with one worker and with two, in turns, against a model on a server
@@ -28,11 +28,12 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import dialoom
+from benchmarks.quick_server import serving
 from dialoom.roles.gateway.budget import Spend
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.transfer import pack
@@ -42,7 +43,6 @@ from dialoom.runs.workers.shared_state import SharedState
 from dialoom.settings import Budget
 
 PLAN = 122_133
-SERVER = f"{Path(__file__).parent}/quick_server.py"
 TICKS = os.sysconf("SC_CLK_TCK")
 OFTEN, GATHERED = 1.0, 0.5
 
@@ -100,17 +100,6 @@ def processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float
             yield pid, ("the command" if pid == command else "the server", seconds)
         elif above == command:
             yield pid, (kind, seconds)
-
-
-@contextmanager
-def serving(latency: float) -> Iterator[tuple[str, int]]:
-    """Start the model in a process of its own; yield its address and the process."""
-    process = subprocess.Popen([sys.executable, SERVER, str(latency)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1", process.pid
-    finally:
-        process.kill()
 
 
 def commanded(path: Path, url: str, server: int, workers: int, chosen: argparse.Namespace) -> tuple[float, Used]:

@@ -65,6 +65,9 @@ _HOOKS = (
 )
 """LiteLLM's settings for hooks that log, check or replace calls; only its public function `acompletion` runs them."""
 
+_NO_HOOKS = ["cache"]
+"""The hooks that LiteLLM's code for Gemini sets when it is imported. Without `litellm.cache` they do nothing."""
+
 
 class LiteLLMBackend:
     """A backend that sends one HTTP request per attempt: the gateway retries, and LiteLLM and the SDKs do not.
@@ -166,7 +169,7 @@ class LiteLLMBackend:
         """
         model: str = options["model"]
         options = deployed(litellm, options)
-        if any(getattr(litellm, name, None) for name in _HOOKS):
+        if any(hooks and hooks != _NO_HOOKS for hooks in (getattr(litellm, name, None) for name in _HOOKS)):
             response = await litellm.acompletion(**options)
             cost = (response._hidden_params or {}).get("response_cost")
             return completion_of(response, model, cost if cost or not is_guessed(litellm, model) else None)

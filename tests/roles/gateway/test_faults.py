@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from dataclasses import replace
 from typing import Any
 
@@ -273,6 +274,13 @@ async def test_model_without_a_price_is_looked_up_once(priced: list[str]) -> Non
     assert [reply.cost for reply in replies] == [None] * 3
     assert [reply.input_tokens for reply in replies] == [1000] * 3
     assert len(priced) == 1
+
+
+async def test_hooks_of_litellms_code_for_gemini_do_not_count(priced: list[str]) -> None:
+    """That code makes a cache when it is imported, which sets hooks that do nothing."""
+    importlib.import_module("litellm.llms.vertex_ai.context_caching.vertex_ai_context_caching")
+    assert "cache" in load_litellm().success_callback
+    await test_model_without_a_price_is_looked_up_once(priced)
 
 
 async def test_free_model_is_looked_up_once(priced: list[str]) -> None:
