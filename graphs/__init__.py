@@ -25,9 +25,9 @@ from .environment import Environment
 from .judge import Case, Judge, add_judges
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
 from .recipe import Recipe, RecipeError, RecipeOptions
-from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
 from .scenario import Scenario, Shared
 from .stage import Scene, Stage, node, stream
+from .tables import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
 
 __all__ = [
     "Case",

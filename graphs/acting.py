@@ -19,8 +19,8 @@ from .built_in_environments import NEEDS_MCP, remote_tools
 from .conversation import DialogueState, acted, calls_of, tool_said
 from .environment import EnvironmentFactory, Tool, ToolError, Workbench
 from .outcome import ENVIRONMENT, Episode
-from .reporting.table import Table
 from .stage import Scene, Update
+from .tables.table import Table
 
 TOOLS_NODE, BEGIN = "tools", "begin"
 """The names of two nodes: the one that runs the tool calls, and the one that creates the environment's first state."""

@@ -25,9 +25,9 @@ from dialoom.graphs.dialogue import DialogueRecipe, Turns
 from dialoom.graphs.judge import Case, Graph, Judge, add_judges
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import AbsolutePath, RecipeError
-from dialoom.graphs.reporting import FEWEST, RESAMPLES, Cell, Chart, Estimate, Facet, FittedLine, Runs, Series, Table
-from dialoom.graphs.reporting.statistics import is_constant, percentiles
 from dialoom.graphs.stage import Stage, node
+from dialoom.graphs.tables import FEWEST, RESAMPLES, Cell, Chart, Estimate, Facet, FittedLine, Runs, Series, Table
+from dialoom.graphs.tables.statistics import is_constant, percentiles
 from dialoom.personas.pools import Persona, read_personas
 
 Floats: TypeAlias = NDArray[np.float64]

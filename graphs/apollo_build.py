@@ -24,9 +24,9 @@ from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
 from .outcome import Episode, Outcome
 from .recipe import RecipeError, RecipeOptions
-from .reporting.table import Cell, Table
 from .scenario import Scenario
 from .stage import Scene, Update
+from .tables.table import Cell, Table
 
 SOURCE_FORMAT = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
 """The description of the export format `apollo-source`."""

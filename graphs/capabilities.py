@@ -28,9 +28,9 @@ from .check import Check, conversation_to
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
-from .reporting.default_tables import default_tables
-from .reporting.pivot import Pivot, tabulate, without_column
-from .reporting.table import Chart, Facet, Outline, Table, charts_of, side_by_side
+from .tables.default_tables import default_tables
+from .tables.pivot import Pivot, tabulate, without_column
+from .tables.table import Chart, Facet, Outline, Table, charts_of, side_by_side
 
 
 class Capability:

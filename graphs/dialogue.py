@@ -25,9 +25,9 @@ from .gate.talk import Facts
 from .judge import Graph, add_judges
 from .outcome import USER, Episode, Judgement, Outcome
 from .recipe import Recipe, RecipeError
-from .reporting.table import Table
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
+from .tables.table import Table
 
 END_MARKER, MAX_TURNS = "end_marker", "max_turns"
 """The reasons why a dialogue ends: a role wrote the end marker, or all turns are used up."""

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, 
 from .capabilities import WithExports, WithGate, WithOutline, WithProgress, WithPrompts, WithReport, WithRoles
 from .conversation import joined
 from .recipe import Recipe
-from .reporting.statistics import share_of
-from .reporting.table import Table
 from .stage import NodeFunction, Scene, Stage, Update, ask_each, node
+from .tables.statistics import share_of
+from .tables.table import Table
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph

@@ -24,7 +24,7 @@ from dialoom.graphs.gate.talk import Facts
 from dialoom.graphs.judge import Judge
 from dialoom.graphs.outcome import DialogueFault, Episode, Outcome
 from dialoom.graphs.recipe import AbsolutePath, FilledAxis, RecipeError, RecipeOptions, chosen
-from dialoom.graphs.reporting import Counted, Facet, Pivot, Table, count, mean, ratio, score, score_by_turn, tabulate
+from dialoom.graphs.tables import Counted, Facet, Pivot, Table, count, mean, ratio, score, score_by_turn, tabulate
 from dialoom.graphs.traits import MANNER, STRESS, TRAIT_FACETS, TraitedScenario, TraitsFrom, traits_of
 from dialoom.inputs import Frozen
 from dialoom.personas import PersonaLensRelease, Profile, Task, samples

@@ -20,8 +20,8 @@ from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
 from .outcome import Episode, Outcome
 from .recipe import AbsolutePath, EmbedderName, RecipeOptions
-from .reporting.table import Table
 from .stage import Scene, Update
+from .tables.table import Table
 
 PAPER_SIZES = {"profile": 330, "personality": 71}
 """The final sizes of the paper's pools (ALOE, section 2.1)."""

@@ -21,8 +21,8 @@ from .capabilities import WithGate, WithJudging
 from .check import checked
 from .judge import Case, Graph, Judge, in_order
 from .outcome import REVIEWER, USER, Outcome
-from .reporting.pivot import Pivot
 from .scenario import Scenario
+from .tables.pivot import Pivot
 
 
 class RecipeError(DialoomError):

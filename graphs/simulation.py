@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import Field
 
 from dialoom.errors import DialoomError
-from dialoom.graphs.reporting.diversity import opening_of, variety_table
+from dialoom.graphs.tables.diversity import opening_of, variety_table
 from dialoom.inputs import DataError
 from dialoom.prompts import Prompt, Utterance, shared_text
 from dialoom.sandbox import Sandbox
@@ -31,7 +31,6 @@ from .gate.talk import Facts
 from .judge import Judge
 from .outcome import Episode, Judgement, Outcome
 from .recipe import RecipeOptions
-from .reporting.table import Facet, Table
 from .stage import Scene, Update
 from .study import (
     ASSISTANT,
@@ -47,6 +46,7 @@ from .study import (
     shown,
 )
 from .study_rows import PEOPLE, PORTRAIT, TASKS, Source, pairs, references
+from .tables.table import Facet, Table
 from .traits import COLUMNS, STRESS, TraitedScenario, Traits, traits_of
 
 _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}

@@ -18,10 +18,10 @@ from .gate.talk import Facts
 from .judge import Graph
 from .outcome import Line, Outcome
 from .recipe import RecipeError
-from .reporting.table import Facet
 from .simulation import SimulatedTalk, Simulation, SimulationOptions, simulation
 from .stage import Scene, Stage, Update, node
 from .study import USER, Study
+from .tables.table import Facet
 from .transcript_rows import (
     LABEL,
     LONGEST_FACET,

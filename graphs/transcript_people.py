@@ -19,10 +19,10 @@ from .judge import Graph
 from .outcome import USER, Episode, Line, Outcome
 from .personal_data import masker
 from .recipe import AbsolutePath, RecipeError, RecipeOptions
-from .reporting.table import Cell, Outline, Span, Table
 from .scenario import Scenario
 from .stage import Scene, Update
 from .study import ASSISTANT
+from .tables.table import Cell, Outline, Span, Table
 from .traits import manner_of
 from .transcript_rows import RecordedTalk, files_of, recorded_talks
 

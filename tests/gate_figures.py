@@ -15,7 +15,7 @@ from dialoom import Line
 from dialoom.graphs.capabilities import WithPrompts
 from dialoom.graphs.gate import KINDS, RULES, Facts, PromptWords, Talk
 from dialoom.graphs.outcome import BY_JUDGES
-from dialoom.graphs.reporting.statistics import wilson
+from dialoom.graphs.tables.statistics import wilson
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.prompts.prompt import SHIPPED
 from dialoom.runs.configuration.recipes import load_recipe

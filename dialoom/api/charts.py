@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialoom.graphs import Chart, Estimate, Series, Table, Tally
-from dialoom.graphs.reporting.table import Cell, charts_of
+from dialoom.graphs.tables.table import Cell, charts_of
 from dialoom.outputs import binary_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw

@@ -16,9 +16,9 @@ from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.recipe import Review
-from dialoom.graphs.reporting.diversity import Opening, opening_of, repeated
 from dialoom.graphs.simulation import SimulatedTalk, Simulation
 from dialoom.graphs.study import read_study
+from dialoom.graphs.tables.diversity import Opening, opening_of, repeated
 from dialoom.graphs.transcript import Transcripts
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, rebind

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from dialoom.api.expecting import junit, markdown_summary, worst_conversation
 from dialoom.api.run import RunReader, report
 from dialoom.graphs import Table
-from dialoom.graphs.reporting.statistics import is_about_intervals
+from dialoom.graphs.tables.statistics import is_about_intervals
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, NO_ROWS, Report, can_draw, texts_of

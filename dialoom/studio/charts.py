@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dialoom.graphs import Chart, Series, Table
-from dialoom.graphs.reporting import Estimate
+from dialoom.graphs.tables import Estimate
 from dialoom.runs.report import text_of
 
 _COLOURS = ("#2a8c82", "#d0743c", "#5b7fc7", "#b8589a", "#8a9a3b", "#c2a01e", "#7a7d84")

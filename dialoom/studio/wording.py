@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dialoom.graphs import Table
-from dialoom.graphs.reporting import Counted, FacetColumn
+from dialoom.graphs.tables import Counted, FacetColumn
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import FAULTS
 from dialoom.runs.store import Choices, ScenarioQuery

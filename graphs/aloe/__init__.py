@@ -32,8 +32,8 @@ from dialoom.graphs.gate.talk import GateLine, Talk
 from dialoom.graphs.judge import Graph, Judge, add_judges
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.recipe import Recipe
-from dialoom.graphs.reporting import Facet, Outline, Table
 from dialoom.graphs.stage import Scene, Stage, Update, node
+from dialoom.graphs.tables import Facet, Outline, Table
 from dialoom.inputs import Frozen
 from dialoom.prompts import Utterance
 from dialoom.roles import UnparsedReplyError

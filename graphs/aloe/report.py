@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.reporting import Outline, Span, Table, Tally, intervals, share_of
+from dialoom.graphs.tables import Outline, Span, Table, Tally, intervals, share_of
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.prompts import ChatMessage
 

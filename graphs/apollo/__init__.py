@@ -26,9 +26,9 @@ from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.judge import Case, Graph, Judge
 from dialoom.graphs.outcome import Judgement, Line, Outcome
 from dialoom.graphs.recipe import RecipeError, chosen
-from dialoom.graphs.reporting import Chart, Facet, Runs, Table
 from dialoom.graphs.scenario import Shared
 from dialoom.graphs.stage import Stage, node
+from dialoom.graphs.tables import Chart, Facet, Runs, Table
 from dialoom.personas.apollo.source import ApolloHistory, ApolloPair, ApolloSession, HistoryError, history
 
 from . import nodes, report

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.reporting import (
+from dialoom.graphs.tables import (
     FEWEST,
     Cell,
     Chart,

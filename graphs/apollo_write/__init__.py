@@ -17,7 +17,7 @@ from dialoom.graphs.generation import GenerationRecipe, Loop, NoteTally, generat
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.reporting.table import Outline, Span, Table
+from dialoom.graphs.tables.table import Outline, Span, Table
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.source import ApolloMeta, Speech
 from dialoom.personas.apollo.source.drafts import (

@@ -17,9 +17,9 @@ from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, g
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.reporting.pivot import Column, Pivot, count, mean, share, tabulate
-from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.graphs.scenario import Shared
+from dialoom.graphs.tables.pivot import Column, Pivot, count, mean, share, tabulate
+from dialoom.graphs.tables.table import Outline, Span, Table
 from dialoom.personas import Demographics, Situation, Task
 from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema
 from dialoom.personas.rows import read_demographics

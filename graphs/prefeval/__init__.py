@@ -29,8 +29,8 @@ from dialoom.graphs.embedding import EmbeddingRecipe, embedded_rows, embedder_he
 from dialoom.graphs.gate.talk import GateLine, Talk
 from dialoom.graphs.judge import Graph, Judge, add_judges
 from dialoom.graphs.outcome import Judgement, Line, Outcome
-from dialoom.graphs.reporting import Chart, Facet, Runs, Table
 from dialoom.graphs.stage import Scene, Stage, Update, node
+from dialoom.graphs.tables import Chart, Facet, Runs, Table
 from dialoom.roles import UnparsedReplyError
 
 from . import report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from dialoom.graphs.reporting import FEWEST, Cell, Chart, Counted, FacetColumn, Runs, Series, Table
+from dialoom.graphs.tables import FEWEST, Cell, Chart, Counted, FacetColumn, Runs, Series, Table
 
 from .results import (
     ASSISTANT,

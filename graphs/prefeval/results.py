@@ -15,8 +15,8 @@ from pydantic import BaseModel, BeforeValidator, model_validator
 from dialoom.graphs.check import Check, Conversation
 from dialoom.graphs.judge import Case, Judge
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.reporting import FEWEST, Estimate, Runs, mean_of_shares, share_of
-from dialoom.graphs.reporting.table import Counted, verdicts_with
+from dialoom.graphs.tables import FEWEST, Estimate, Runs, mean_of_shares, share_of
+from dialoom.graphs.tables.table import Counted, verdicts_with
 from dialoom.inputs import Frozen
 from dialoom.personas.preferences import FORMS
 

@@ -19,9 +19,9 @@ from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.prefeval.results import REPLY_TYPES as CHECKERS_REPLY_TYPES
 from dialoom.graphs.recipe import RecipeError, chosen
-from dialoom.graphs.reporting.pivot import Column, Pivot, tabulate
-from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.graphs.scenario import Shared
+from dialoom.graphs.tables.pivot import Column, Pivot, tabulate
+from dialoom.graphs.tables.table import Outline, Span, Table
 from dialoom.personas.preferences import (
     FOLDERS,
     FORMS,

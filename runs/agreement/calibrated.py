@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging
-from dialoom.graphs.reporting.statistics import FEWEST, Tally
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.tables.statistics import FEWEST, Tally
+from dialoom.graphs.tables.table import Cell
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group
 from dialoom.runs.report.differences import differing_users

@@ -13,7 +13,7 @@ import numpy as np
 
 from dialoom.graphs import Episode, Table
 from dialoom.graphs.capabilities import WithJudging
-from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES
+from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group, Item

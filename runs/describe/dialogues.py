@@ -11,7 +11,7 @@ from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.gate.talk import language_of
 from dialoom.graphs.personal_data import PersonalDatum, finder
-from dialoom.graphs.reporting.diversity import (
+from dialoom.graphs.tables.diversity import (
     MOST_COMPARED,
     SAMPLE_WORDS,
     SAMPLES,
@@ -19,7 +19,7 @@ from dialoom.graphs.reporting.diversity import (
     published,
     varied,
 )
-from dialoom.graphs.reporting.table import EMPTY, Cell
+from dialoom.graphs.tables.table import EMPTY, Cell
 from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.export.shortcuts import PairSample, shortcut_table
 from dialoom.text import counted as amount

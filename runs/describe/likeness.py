@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dialoom.graphs import Chart, Estimate, Series, Table
 from dialoom.graphs.gate.talk import language_of, spelt, words_of
 from dialoom.graphs.outcome import USER
-from dialoom.graphs.reporting.statistics import FEWEST, percentiles
+from dialoom.graphs.tables.statistics import FEWEST, percentiles
 from dialoom.graphs.traits import disclosed, pushed_back, share, words_per_line
 from dialoom.runs.errors import RunError
 

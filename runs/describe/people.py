@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Line, Table
-from dialoom.graphs.reporting.diversity import SAMPLE_WORDS, SAMPLES, published, varied
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.tables.diversity import SAMPLE_WORDS, SAMPLES, published, varied
+from dialoom.graphs.tables.table import Cell
 from dialoom.personas import PersonaLensRelease
 from dialoom.personas.release import MOST_TEXTS, Census
 

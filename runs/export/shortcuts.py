@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialoom.graphs import Estimate, Table
-from dialoom.graphs.reporting.statistics import FEWEST
+from dialoom.graphs.tables.statistics import FEWEST
 
 MOST_PEOPLE, MOST_PROMPTS = 300, 20
 """Maximum number of people in a sample, and of prompts for each person."""

@@ -1,7 +1,7 @@
 """Reports over one run or several: the tables and charts of the recipe, as Markdown, CSV, LaTeX, PNG, SVG and PDF.
 
 The tables of scores come from the recipe: `WithReport.report_tables`, by default `WithReport.tables` of each run, which
-makes the tables of the recipe's `pivots` or, without pivots, those of `graphs/reporting/default_tables.py`. The other
+makes the tables of the recipe's `pivots` or, without pivots, those of `graphs/tables/default_tables.py`. The other
 tables (health, judges, users, trials, faults, differences, lengths) are made here, for all recipes.
 """
 

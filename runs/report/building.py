@@ -13,7 +13,7 @@ from dialoom.graphs.capabilities import WithFacets, WithReport
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.recipe import REVIEWED
-from dialoom.graphs.reporting.statistics import Tally
+from dialoom.graphs.tables.statistics import Tally
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of

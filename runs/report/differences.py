@@ -12,7 +12,7 @@ from typing import Any
 from dialoom.graphs import Judgement, Outcome, Recipe, Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging
 from dialoom.graphs.outcome import turn_ends
-from dialoom.graphs.reporting.statistics import (
+from dialoom.graphs.tables.statistics import (
     FEWEST,
     PairedDifference,
     holm,

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dialoom.graphs import Chart, Series
-from dialoom.graphs.reporting.table import ChartKind
+from dialoom.graphs.tables.table import ChartKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,8 +17,8 @@ import yaml
 from dialoom.graphs import Episode, Estimate, Judge, Judgement, Outcome, Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging, WithLabels, WithRoles
 from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
-from dialoom.graphs.reporting.statistics import FEWEST, Tally
-from dialoom.graphs.reporting.table import CONSTANT, DOUBTFUL
+from dialoom.graphs.tables.statistics import FEWEST, Tally
+from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile, judges_of
 

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
 from dialoom.graphs.capabilities import WithFacets, WithJudging
-from dialoom.graphs.reporting.statistics import FEWEST, share_of
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.tables.statistics import FEWEST, share_of
+from dialoom.graphs.tables.table import Cell
 from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.store import JudgementSet, RunFile, judges_of
 from dialoom.runs.store.episodes import RecordedEpisode

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialoom.graphs import Estimate
-from dialoom.graphs.reporting.statistics import FEWEST, LEVEL, RESAMPLES, percentiles
+from dialoom.graphs.tables.statistics import FEWEST, LEVEL, RESAMPLES, percentiles
 from dialoom.runs.errors import RunError
 
 Codes = NDArray[np.int64]

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dialoom.graphs import Chart, Estimate, Table
-from dialoom.graphs.reporting.table import CONSTANT, DOUBTFUL, Cell
+from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL, Cell
 from dialoom.outputs import OutputError, binary_output, file_name, make_folder, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import all_scenarios

@@ -12,9 +12,9 @@ from dialoom.errors import Advice
 from dialoom.graphs import Episode, Estimate, Recipe
 from dialoom.graphs.capabilities import WithFacets, WithJudging, WithRoles
 from dialoom.graphs.outcome import USER
-from dialoom.graphs.reporting.statistics import Tally, holm
-from dialoom.graphs.reporting.table import DOUBTFUL
 from dialoom.graphs.simulation import Simulation
+from dialoom.graphs.tables.statistics import Tally, holm
+from dialoom.graphs.tables.table import DOUBTFUL
 from dialoom.roles import ModelBinding
 from dialoom.runs.configuration.trust import recipe_references
 from dialoom.runs.errors import RunError

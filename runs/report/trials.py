@@ -10,7 +10,7 @@ from dataclasses import replace
 from dialoom.graphs import Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging
 from dialoom.graphs.outcome import Judgement
-from dialoom.graphs.reporting.statistics import TRIALS_COUNT_ONCE, Estimate, Tally, is_constant
+from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, Estimate, Tally, is_constant
 from dialoom.runs.reading.scenarios import selected
 
 from .differences import subject_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dialoom.graphs import Estimate, Recipe, Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging
 from dialoom.graphs.outcome import USER, USER_MODEL
-from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES, Tally, intervals, percentiles
+from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES, Tally, intervals, percentiles
 from dialoom.runs.reading.scenarios import selected
 
 from .differences import subject_of

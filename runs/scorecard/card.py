@@ -11,7 +11,7 @@ from typing import Any
 
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.capabilities import WithFacets, WithReport, WithRoles
-from dialoom.graphs.reporting.statistics import FEWEST, holm
+from dialoom.graphs.tables.statistics import FEWEST, holm
 from dialoom.outputs import make_folder, text_output
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError

@@ -14,7 +14,7 @@ from dialoom.graphs import Chart, Estimate, Recipe, Series, Table
 from dialoom.graphs.capabilities import WithRoles
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.tables.table import Cell
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report

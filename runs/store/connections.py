@@ -231,18 +231,6 @@ They must not be opened again, because closing a further descriptor would drop S
 _asking = threading.Lock()
 
 
-def is_written(path: Path) -> bool:
-    """Return whether any process holds a run file's writer lock. The caller must have no connection to the file."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
 def is_written_by_another(path: Path) -> bool:
     """Return whether another process holds a run file's writer lock. Any process may call this function.
 

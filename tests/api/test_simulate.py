@@ -11,7 +11,7 @@ import pytest
 import dialoom
 from dialoom import DialoomError
 from dialoom.graphs import Conversation
-from dialoom.graphs.reporting.table import FacetColumn
+from dialoom.graphs.tables.table import FacetColumn
 from tests.graphs.support import gave_number, judge, played_by
 
 PEOPLE = [{"name": "Ada", "style": "brief"}, {"name": "Bo", "style": "wordy"}]

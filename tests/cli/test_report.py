@@ -326,7 +326,7 @@ def test_metrics_in_no_table_of_a_recipe_are_named(dialoom: Command, tmp_path: P
 
 SUPPORT = """
 from dialoom.graphs import Check, DialogueRecipe, Scenario, Turns
-from dialoom.graphs.reporting import Pivot, count, score
+from dialoom.graphs.tables import Pivot, count, score
 
 
 class Errand(Scenario):

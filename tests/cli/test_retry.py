@@ -11,7 +11,7 @@ import pytest
 
 import dialoom as door
 from dialoom.cli.setting_flags import RunCommand, read_settings
-from dialoom.graphs.reporting.statistics import rank_correlation
+from dialoom.graphs.tables.statistics import rank_correlation
 from dialoom.runs.report.rater_agreement import alpha
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import ALARM, write_release

@@ -16,7 +16,7 @@ import dialoom
 from dialoom import Check, Episode, Judgement, Line, Outcome
 from dialoom.graphs import Estimate, Table, Tally, side_by_side
 from dialoom.graphs.personalens import tables
-from dialoom.graphs.reporting import (
+from dialoom.graphs.tables import (
     Counted,
     Pivot,
     count,
@@ -28,7 +28,7 @@ from dialoom.graphs.reporting import (
     share_of,
     wilson,
 )
-from dialoom.graphs.reporting.table import verdicts_with
+from dialoom.graphs.tables.table import verdicts_with
 from tests.graphs.support import Support, judge, played_by
 
 scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)

@@ -64,7 +64,7 @@ RECIPE = '''
 from langgraph.graph import START, StateGraph
 
 from dialoom.graphs import DialogueRecipe, DialogueState, Judge, Scenario, Stage, Turns, node
-from dialoom.graphs.reporting import Facet, Pivot, score
+from dialoom.graphs.tables import Facet, Pivot, score
 
 
 class Errand(Scenario):

@@ -10,7 +10,7 @@ import pytest
 
 from dialoom.cli.reporting import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
-from dialoom.graphs.reporting.table import ChartKind, charts_of
+from dialoom.graphs.tables.table import ChartKind, charts_of
 from dialoom.runs.report import draw, markdown, text_of, write
 from dialoom.runs.report.report import page
 

@@ -13,8 +13,8 @@ from nicegui import ui
 from dialoom import Report, Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Chart, Table
-from dialoom.graphs.reporting import Estimate
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.tables import Estimate
+from dialoom.graphs.tables.table import Cell
 from dialoom.runs.agreement import labels_beside
 from dialoom.runs.report import text_of
 from dialoom.runs.store import Choices

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.graphs.reporting import share_of
+from dialoom.graphs.tables import share_of
 from dialoom.personas.apollo.scores import call_text
 from dialoom.personas.apollo.source import history
 from tests.graphs.apollo.invented import source

@@ -14,7 +14,7 @@ from dialoom import Episode, Judgement, Outcome
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.report import ApolloResults, HistorySize, Sample, accuracy, f1, gains
-from dialoom.graphs.reporting import paired_difference
+from dialoom.graphs.tables import paired_difference
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import Agent, gold_lines, played
 

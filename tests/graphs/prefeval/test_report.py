@@ -15,7 +15,7 @@ from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.report import charts, report_tables
 from dialoom.graphs.prefeval.results import CHECKERS, error_of, error_type
-from dialoom.graphs.reporting import Cell
+from dialoom.graphs.tables import Cell
 from dialoom.runs.agreement import agreement, read_labels, write_sample
 from dialoom.runs.store import RunFile
 from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of

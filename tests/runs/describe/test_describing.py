@@ -16,7 +16,7 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
 import dialoom
 from dialoom import DialoomError
-from dialoom.graphs.reporting.diversity import distinct, entropy, published, self_bleu, varied
+from dialoom.graphs.tables.diversity import distinct, entropy, published, self_bleu, varied
 from dialoom.personas import samples
 from tests.conftest import REAL, Command, needs_real_data
 

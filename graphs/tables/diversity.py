@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from dialoom.graphs.outcome import USER, Outcome
-from dialoom.graphs.reporting.table import Table
+from dialoom.graphs.tables.table import Table
 
 if TYPE_CHECKING:  # functions import it, as few runs need it
     import numpy as np
