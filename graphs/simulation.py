@@ -152,10 +152,14 @@ class Simulation(DialogueRecipe, WithLabels):
         """Yield the conversations in the order of the rows: all tasks of the first person, then the next person's.
 
         Conversations that exceed a quota are left out.
+
+        Raises:
+            DataError, DialoomError: If a column has the name of a metric, or a quota's column does not exist.
         """
         traits = self._traits(draw, note)
         left = {column: dict(values) for column, values in self.study.quotas.items()}
         known = set[str]()
+        scored = {metric for judge in self.judges for metric in judge.metrics} | {check.metric for check in self.checks}
         count, without, first = 0, 0, list[str]()
         for name, planned in groupby(pairs(self.study, *self.sources, draw), key=itemgetter(0)):
             is_left_out = True
@@ -170,7 +174,11 @@ class Simulation(DialogueRecipe, WithLabels):
                 for each, value in matching:
                     each[value] -= 1
                 is_left_out = False
-                yield SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
+                talk = SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
+                for metric in scored & talk.facets().keys():
+                    message = f"{metric!r} is both a column of the rows and a metric of a judge or check; rename one"
+                    raise _wrong(self.study, (), message)
+                yield talk
             count, without = count + 1, without + is_left_out
             first += [name] if is_left_out and len(first) < _MOST_NAMED else []
         if without:

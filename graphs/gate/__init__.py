@@ -143,7 +143,8 @@ def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
     if not reduced:
         return f"In languages with reduced coverage: 0 of {gated:,}."
     shares = [
-        f"{language} {count:,} ({count / gated:.1%}; {_coverage_text(language)})"
+        f"{'unknown language' if language == UNDETERMINED else language} {count:,} "
+        f"({count / gated:.1%}; {_coverage_text(language)})"
         for language, count in sorted(reduced.items(), key=lambda each: (-each[1], each[0]))
     ]
     return f"In languages with reduced coverage: {'; '.join(shares)}. Faults there may be missed."

@@ -335,16 +335,26 @@ def _spoken_by(speakers: frozenset[str]) -> re.Pattern[str]:
 def swapped_roles(talk: Talk) -> Iterator[DialogueFault]:
     """Yield lines of a user who offers help or claims to be a model, and of an assistant who asks for help as users do.
 
-    Quoted text does not count.
+    Quoted text does not count. Neither do an assistant's words within a sentence that the user's last line contains,
+    as in "About I need a refund: done".
     """
-    for line in talk.checked_lines():
+    for place, line in enumerate(talk.lines[talk.since :], talk.since):
         words, text = talk.vocabulary, spelt(line.own)
         is_users = line.role == talk.facts.user
         patterns = (words.offers, words.selves) if is_users else (words.requests,)
-        if found := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
-            yield line.fault("swapped_role", found[0], 0.9)
+        found = [match for pattern in patterns for match in pattern.finditer(text)]
+        if found and not is_users:
+            said = spelt(talk.lines[place - 1].own) if place else ""
+            found = [match for match in found if match[0] not in said or _begins_sentence(match)]
+        if found:
+            yield line.fault("swapped_role", found[0][0], 0.9)
         elif is_users and len(signs := kinds_in(words.serving, text)) >= _FEWEST_SERVING:
             yield line.fault("swapped_role", ", ".join(signs.values()), 0.7)
+
+
+def _begins_sentence(match: re.Match[str]) -> bool:
+    before = match.string[: match.start()].rstrip()
+    return not before or before[-1] in ".!?"
 
 
 def claimed_actions(talk: Talk) -> Iterator[DialogueFault]:

@@ -96,7 +96,9 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
         _add(path, rows.setdefault(item, {}), row)
     found = tuple(row for of_item in rows.values() for row in of_item.values())
     if not any(label for row in found for label in row.cells):
-        raise DataError(path, f"there is no label in {', '.join(LABEL + name for name in columns)}")
+        unread = [name for name in columns if name.lower() in titles]
+        advice = f"; the column {unread[0]!r} is not read: rename it to {LABEL}{unread[0]}" if unread else ""
+        raise DataError(path, f"there is no label in {', '.join(LABEL + name for name in columns)}{advice}")
     return Labels(path, tuple(columns), found)
 
 

@@ -111,7 +111,9 @@ class FaultsOf:
 
     def notes(self, label: str) -> Iterator[str]:
         """Yield notes on how many dialogues were checked, by which reviewers, and how many lines were rejected."""
-        faults = [f"{count:,} with faults of the {who}" for who, count in sorted(self.unsound.items())] or ["no fault"]
+        faults = [f"{count:,} with faults of the {who}" for who, count in sorted(self.unsound.items())] or [
+            "none with faults"
+        ]
         rejected = self.reported.run.rejected_lines()
         again = f"; lines of the {USER} that were rejected and requested again: {rejected:,}" if rejected else ""
         covered = reduced_shares(self.languages, self.gated)

@@ -213,6 +213,11 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
             "two judges or two checks score 'resolved' of a",
         ),
         ('"gave_number"', '"tone"', "support.toml:30: [[check]] 'tone' has the same metric as a judge; rename one"),
+        (
+            '"gave_number"',
+            '"style"',
+            "'style' is both a column of the rows and a metric of a judge or check; rename one",
+        ),
         ("scale = [1, 5]\n", "", "support.toml:24: judge 'tone': a rubric with numbered levels needs a scale, e.g. sc"),
         ('5 = "warm', 'warm = "warm', "support.toml:27: [[judge]] rubric: a level of the scale must be a whole number"),
         ('5 = "warm', '7 = "warm', "support.toml:24: judge 'tone': level 7 must be within the scale, 1 to 5"),

@@ -262,6 +262,7 @@ def test_long_conversation_fits_in_a_cell(tmp_path: Path) -> None:
         ("item,label:anna\n,3\n", ":2: this row has no 'item'"),
         ("item,label:anna\na/1,3,4\n", ":2: 3 cells under 2 columns"),
         ("item,label:anna\na/1,\na/2, \n", "there is no label in label:anna"),
+        ("item,label:anna,anna\na/1,,3\n", "the column 'anna' is not read: rename it to label:anna"),
         ('item,label:anna\na/1,3\na/2,"4\n', ":3: not a valid CSV file: unexpected end of data"),
         ("item,label:anna\na/1,3\0\n", ":2: not a text file"),
     ],

@@ -101,6 +101,10 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
         # Two kinds of phrases of somebody who serves, three about messages and roles; anybody says fewer of them.
         (["Don't worry, your request is next.", "Good."], [(0, "swapped_role")]),
         (["Don't worry, I am in no hurry.", "Good."], []),
+        # An assistant that repeats the request within a sentence does not make it; one that begins with it does.
+        (["I need your help: block my card.", "Your request, I need your help, is noted."], []),
+        (["Please block my card.", "About that, I need your help."], [(1, "swapped_role")]),
+        (["I need your help.", "I need your help. Which card?"], [(1, "swapped_role")]),
         (["It is a conversation in which you've been asked to play the assistant.", "Is it?"], [(0, "prompt_leak")]),
         (["It is a conversation in which you've been asked to come.", "Is it?"], []),
         # A third speaker, in what both sides say; headings are none.
