@@ -110,8 +110,8 @@ UNDECLARED = Refusal(
     "a graph that has a checkpointer or a store but is not declared stateful",
     _AT_ONCE,
     "it would keep state that nothing restores",
-    "is compiled with a {kind} ({type}), so it keeps state between calls: declare it stateful (--stateful ROLE, or "
-    "Agent(graph, stateful=True)), or compile it without one",
+    "is compiled with a {kind} ({type}), so it keeps state between calls: declare it stateful (the setting `stateful` "
+    "with the role, or Agent(graph, stateful=True)), or compile it without one",
 )
 WITHOUT_STATE = Refusal(
     "a graph that is declared stateful but has neither a checkpointer nor a store",

@@ -544,7 +544,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
     "checkpointer": (
         graph(noted, checkpointer=InMemorySaver()),
         "models: mine is compiled with a checkpointer (InMemorySaver), so it keeps state between calls: declare it "
-        "stateful (--stateful ROLE, or Agent(graph, stateful=True)), or compile it without one",
+        "stateful (the setting `stateful` with the role, or Agent(graph, stateful=True)), or compile it without one",
     ),
     "store": (graph(noted, store=InMemoryStore()), "models: mine is compiled with a store (InMemoryStore), so it"),
     "graph with retries": (
