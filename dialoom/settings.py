@@ -56,6 +56,9 @@ PathLike: TypeAlias = str | os.PathLike[str]
 AT_ONCE, MOST_AT_ONCE = 16, 10_000
 """The default and the maximum number of concurrent scenarios; each is a task with its own state."""
 
+MOST_TRIALS = 10_000
+"""The maximum number of trials, which are all planned before the first is played."""
+
 SHIPPED_PROMPTS = ("small",)
 """The shipped sets of prompts that can replace a recipe's own prompts: the names of folders in `prompts/`."""
 
@@ -662,6 +665,7 @@ class RunSettings(PlayerSettings, total=False):
         Field(
             default=1,
             ge=1,
+            le=MOST_TRIALS,
             description="Play each scenario this number of times, independently; `resume` can add trials to a run.",
         ),
         Flag("Advanced", "N"),

@@ -194,6 +194,7 @@ def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
         (["--tasks", "doubles"], "'doubles' is not a task id"),
         (["--setting", "B"], "--setting must be one of "),
         (["--limit", "0"], "--limit must be at least 1, got 0"),
+        (["--trials", "10001"], "--trials must be at most 10,000, got 10001"),
         (["--limit", "x"], "--limit must be a whole number, got 'x'"),
         (["--model", "referee=offline/attentive"], "unknown role 'referee'"),
         (["--model", "assistant=offline/clever"], "unknown model 'offline/clever'"),

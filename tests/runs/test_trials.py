@@ -180,10 +180,12 @@ def test_estimators_are_those_of_the_literature() -> None:
     assert math.fsum(shares) == pytest.approx(1.0)
 
 
-def test_trials_cannot_be_taken_away(dialoom: Command) -> None:
+def test_trials_cannot_be_taken_away_or_be_too_many(dialoom: Command) -> None:
     dialoom("run", "aloe", "--limit", 1, "--rounds", 1, "--trials", 2, "-o", "run.db")
     refused = dialoom("resume", "run.db", "--trials", 1, code=2)
     assert "--trials must be at least 2, which the run has, got 1" in refused.stderr
+    refused = dialoom("resume", "run.db", "--trials", 10_001, code=2)
+    assert "--trials must be at most 10,000, got 10001" in refused.stderr
 
 
 def test_folder_of_a_release_holds_one_trial(run: dialoom.Run, tmp_path: Path) -> None:
