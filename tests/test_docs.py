@@ -463,6 +463,7 @@ FIGURES: Mapping[tuple[str, str], str] = {
             "Benchmarks": "the programs named in the table",
             "Planning": "planning.py",
             "Checkpointer": "checkpointing.py",
+            "Orchestration": "orchestration.py",
             "Size of the run file": "prefeval.py --size",
             "Gateway": "gateway.py, and tests/runs/test_long_requests.py",
             "Workers": "scale.py",
