@@ -71,7 +71,8 @@ def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
     """Parse a reply into its type; JSON that is slightly malformed is repaired.
 
     Raises:
-        ValueError: If the text holds no JSON object, or none of that type; the message can be shown to the model.
+        ValueError: If the text holds no JSON object, none of that type, or several answers that contradict each other;
+            the message can be shown to the model.
     """
     problem = ""
     for values in _candidates(text, type_):
@@ -91,8 +92,13 @@ def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
     """Yield the objects that may be the answer, likeliest first.
 
     These are the first valid JSON object, unless it is inside a malformed one, and a repaired object, if there is one.
+
+    Raises:
+        ValueError: If a later object has another score or verdict, or if an object has a key twice, with two values.
     """
-    proper, at = _first_proper_object(text)
+    proper, at, end = _first_proper_object(text)
+    if proper is not None:
+        _refuse_another(proper, text[end:], type_)
     beginning = _BEGINNING.search(text)
     is_within = beginning is not None and beginning.start() < at and "}" not in text[beginning.start() : at]
     if proper is not None and not is_within:
@@ -116,16 +122,44 @@ def _problem(error: ValidationError) -> str:
     return f"{place or 'the object'}: {message}, got {shown:.60}"
 
 
-def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
-    """Return the first JSON object in a text, ignoring surrounding text and code fences, and its position."""
-    decoder = json.JSONDecoder()
+class _Contradiction(ValueError):
+    """Two values for one key."""
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise _Contradiction(f"{key} has two values, {found[key]!r:.60} and {value!r:.60}")
+        found[key] = value
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unambiguous)
+
+
+def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int, int]:
+    """Return the first JSON object in a text, ignoring surrounding text and code fences, its position and its end."""
     for begins in islice(_OPENING.finditer(text), _MOST_OPENINGS):
         try:
-            value, _ = decoder.raw_decode(text, begins.start())
+            value, end = _DECODER.raw_decode(text, begins.start())
+        except _Contradiction:
+            raise
         except (ValueError, RecursionError):  # not JSON, or a number with thousands of digits
             continue
-        return value, begins.start()
-    return None, len(text)
+        return value, begins.start(), end
+    return None, len(text), len(text)
+
+
+def _refuse_another(first: Mapping[str, Any], rest: str, type_: type[BaseModel]) -> None:
+    """Raise `ValueError` if the next object in the rest of a text has another score or verdict than the first one."""
+    other, _, _ = _first_proper_object(rest)
+    for name, field in type_.model_fields.items():
+        for key in (name, field.alias or name):
+            if other is not None and field.annotation is not str and key in first and key in other:
+                values = first[key], other[key]
+                if values[0] != values[1] and not any(isinstance(value, list | dict) for value in values):
+                    raise _Contradiction(f"{key} has two values, {values[0]!r:.60} and {values[1]!r:.60}")
 
 
 _OPENING = re.compile(r"""\{(?=\s*["}])""")
