@@ -103,7 +103,8 @@ def compare(play: Callable[[Path, str | None], None], folder: Path, arguments: a
     (folder / "replies.json").write_text(json.dumps(replies), encoding="utf-8")
     jobs: list[Used] = []
     loops: list[Used] = []
-    with serving(arguments.wait, folder / "replies.json") as (os.environ["OPENAI_API_BASE"], _):
+    with serving(arguments.wait, folder / "replies.json") as (address, _):
+        os.environ["OPENAI_API_BASE"] = address
         for number in range(arguments.repeat + 1):
             job = timed(partial(play, folder / f"{number}.db", MODEL))
             loop = timed(partial(send_bare, requests, arguments.concurrency))

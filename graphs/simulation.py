@@ -175,7 +175,7 @@ class Simulation(DialogueRecipe, WithLabels):
                     each[value] -= 1
                 is_left_out = False
                 talk = SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
-                for metric in scored & talk.facets().keys():
+                for metric in sorted(scored & talk.facets().keys()):
                     message = f"{metric!r} is both a column of the rows and a metric of a judge or check; rename one"
                     raise _wrong(self.study, (), message)
                 yield talk

@@ -152,14 +152,22 @@ def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int, int]:
 
 
 def _refuse_another(first: Mapping[str, Any], rest: str, type_: type[BaseModel]) -> None:
-    """Raise `ValueError` if the next object in the rest of a text has another score or verdict than the first one."""
-    other, _, _ = _first_proper_object(rest)
-    for name, field in type_.model_fields.items():
-        for key in (name, field.alias or name):
-            if other is not None and field.annotation is not str and key in first and key in other:
-                values = first[key], other[key]
-                if values[0] != values[1] and not any(isinstance(value, list | dict) for value in values):
-                    raise _Contradiction(f"{key} has two values, {values[0]!r:.60} and {values[1]!r:.60}")
+    """Raise `ValueError` if an object in the rest of a text has another score or verdict than the first one.
+
+    Lists and free text are not compared: several drafts or explanations do not contradict each other.
+    """
+    compared = {name: field for name, field in type_.model_fields.items() if field.annotation is not str}
+    keys = compared.keys() | {field.alias for field in compared.values() if field.alias}
+    for _ in range(_MOST_OPENINGS):
+        other, _begin, end = _first_proper_object(rest)
+        if other is None:
+            return
+        for key in sorted(keys & first.keys() & other.keys()):
+            values = first[key], other[key]
+            is_compared = not any(isinstance(value, list | dict) for value in values)
+            if is_compared and values[0] != values[1] and str(values[0]).lower() != str(values[1]).lower():
+                raise _Contradiction(f"{key} has two values, {values[0]!r:.60} and {values[1]!r:.60}")
+        rest = rest[end:]
 
 
 _OPENING = re.compile(r"""\{(?=\s*["}])""")

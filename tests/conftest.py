@@ -83,7 +83,7 @@ MadeOnce = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def _no_imports_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Forget after each test what was imported from temporary folders and examples: modules share names, as `shop`."""
+    """Forget after each test what was imported from temporary folders and examples: modules share names (`shop`)."""
     yield
     _forget_imports(tmp_path_factory.getbasetemp())
     _forget_imports(ROOT / "docs" / "examples")

@@ -338,16 +338,17 @@ def swapped_roles(talk: Talk) -> Iterator[DialogueFault]:
     Quoted text does not count. Neither do an assistant's words within a sentence that the user's last line contains,
     as in "About I need a refund: done".
     """
-    for place, line in enumerate(talk.lines[talk.since :], talk.since):
+    said = ""  # by the user, in the last line
+    for place, line in enumerate(talk.lines):
         words, text = talk.vocabulary, spelt(line.own)
         is_users = line.role == talk.facts.user
+        quotable, said = ("", text) if is_users else (said, said)
+        if place < talk.since:
+            continue
         patterns = (words.offers, words.selves) if is_users else (words.requests,)
-        found = [match for pattern in patterns for match in pattern.finditer(text)]
-        if found and not is_users:
-            said = spelt(talk.lines[place - 1].own) if place else ""
-            found = [match for match in found if match[0] not in said or _begins_sentence(match)]
-        if found:
-            yield line.fault("swapped_role", found[0][0], 0.9)
+        matches = (match for pattern in patterns for match in pattern.finditer(text))
+        if found := next((each for each in matches if each[0] not in quotable or _begins_sentence(each)), None):
+            yield line.fault("swapped_role", found[0], 0.9)
         elif is_users and len(signs := kinds_in(words.serving, text)) >= _FEWEST_SERVING:
             yield line.fault("swapped_role", ", ".join(signs.values()), 0.7)
 
