@@ -159,7 +159,6 @@ class Simulation(DialogueRecipe, WithLabels):
         traits = self._traits(draw, note)
         left = {column: dict(values) for column, values in self.study.quotas.items()}
         known = set[str]()
-        scored = {metric for judge in self.judges for metric in judge.metrics} | {check.metric for check in self.checks}
         count, without, first = 0, 0, list[str]()
         for name, planned in groupby(pairs(self.study, *self.sources, draw), key=itemgetter(0)):
             is_left_out = True
@@ -175,9 +174,7 @@ class Simulation(DialogueRecipe, WithLabels):
                     each[value] -= 1
                 is_left_out = False
                 talk = SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
-                for metric in sorted(scored & talk.facets().keys()):
-                    message = f"{metric!r} is both a column of the rows and a metric of a judge or check; rename one"
-                    raise _wrong(self.study, (), message)
+                self.check_columns(talk.facets())
                 yield talk
             count, without = count + 1, without + is_left_out
             first += [name] if is_left_out and len(first) < _MOST_NAMED else []
@@ -192,6 +189,17 @@ class Simulation(DialogueRecipe, WithLabels):
                 if missing > 0:
                     quota = self.study.quotas[column][value]
                     note(f"quota {column} = {value}: {quota - missing:,} of {quota:,} scenarios")
+
+    def check_columns(self, columns: Iterable[str]) -> None:
+        """Check that no column has the name of a metric, because tables and filters find both by their names.
+
+        Raises:
+            DataError, DialoomError: If a column has the name of a metric.
+        """
+        scored = {metric for judge in self.judges for metric in judge.metrics} | {check.metric for check in self.checks}
+        for metric in sorted(scored.intersection(columns)):
+            message = f"{metric!r} is both a column of the rows and a metric of a judge or check; rename one"
+            raise _wrong(self.study, (), message)
 
     def _traits(self, draw: Random, note: Callable[[str], None]) -> Traits:
         """Return a function that returns a person's traits. They are empty if the study specifies no traits."""

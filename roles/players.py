@@ -361,12 +361,31 @@ def is_in_file(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
         model: The player's name.
         objects: Players that were given as objects, by their names.
     """
+    classes = type(getattr(_stateful_player(model, objects), "checkpointer", None)).__mro__
+    return any(each.__module__.startswith("langgraph.checkpoint.sqlite") for each in classes)
+
+
+def carries_over(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+    """Return whether a stateful player may know something of a person's earlier conversations.
+
+    A graph that is compiled with a checkpointer and without a store does not, because each conversation is a thread of
+    its own.
+
+    Args:
+        model: The player's name.
+        objects: Players that were given as objects, by their names.
+    """
+    player = _stateful_player(model, objects)
+    return not isinstance(player, CompiledGraph) or getattr(player, "store", None) is not None
+
+
+def _stateful_player(model: str, objects: Mapping[str, OwnPlayer]) -> Any:
+    """Return a stateful player; for a function that makes graphs, the graph that it makes without tools."""
     player: Any = objects.get(model) or named_player(model, is_stateful=True)
     if makes_graph(player):
         with suppress(Exception):  # it may need the recipe's tools
-            player = player([])
-    classes = type(getattr(player, "checkpointer", None)).__mro__
-    return any(each.__module__.startswith("langgraph.checkpoint.sqlite") for each in classes)
+            return player([])
+    return player
 
 
 def load_file(path: Path, reference: str) -> ModuleType:

@@ -184,6 +184,7 @@ def _add(
         if store.position_of(found.id) is not None:  # known already: skip the gate's slow rules
             imported.known += 1
             continue
+        recipe.check_columns(found.facets())
         outcome = completed(recipe, found, recipe.recorded(found))
         waiting.append((found, store.gate.passed(found, outcome)))
         if len(waiting) == _AT_ONCE:

@@ -24,6 +24,7 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, rebind
 from dialoom.roles.gateway.gateway import changed_parameters, check_model, check_parameters
 from dialoom.roles.gateway.model_facts import missing_keys
+from dialoom.roles.players import carries_over
 from dialoom.roles.role import check_understudies
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipe_checks import graph_of
@@ -108,6 +109,7 @@ async def new_run(
     async with plan as store:
         keep_limits(store, new.policy.limits)
         report_unplayed(tell, settings, new.config.casts)
+        _report_forgetful(tell, new.recipe, new.config.casts, new.policy)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
 
@@ -528,12 +530,14 @@ def take_study(store: RunStore, recipe: Transcripts | None) -> None:
 
     Raises:
         RunError: If the run is of another recipe.
+        DataError: If a metric of the study has the name of a column of the conversations.
     """
     if recipe is None:
         return
     check_transcripts(store)
     if recipe.study.plain() == store.config.study:
         return
+    recipe.check_columns({column for facets in store.planned_facets() for column in facets})
     named = recipe_references(store.config.recipe, recipe=recipe)
     config = store.config.model_copy(
         update={"study": recipe.study.plain(), "code": {**store.config.code, **code_hashes(named)}}
@@ -615,6 +619,20 @@ def report_unplayed(
                         f"{', '.join(played)}"
                     )
                 )
+
+
+def _report_forgetful(
+    tell: Callable[[Event], None], recipe: Recipe, casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy
+) -> None:
+    """Report a person's conversations in sequence of which no player knows the earlier ones."""
+    players = [binding.model for cast in casts for binding in cast.values() if binding.stateful]
+    if WithFacets.of(recipe).sequence_facet and not any(carries_over(each, policy.objects) for each in players):
+        tell(
+            Notice(
+                "in_sequence: no player knows a person's earlier conversations; declare the player that should "
+                "remember them stateful, and compile a graph with a store, as each conversation has a thread of its own"
+            )
+        )
 
 
 def keep_limits(store: RunStore, limits: RunLimits) -> None:

@@ -104,6 +104,17 @@ def test_imported_run_is_reviewed_searched_and_described(folder: Path, dialoom: 
     assert "The label is in your mail." in shown
 
 
+def test_metric_with_the_name_of_a_column_is_refused(folder: Path, dialoom: Command) -> None:
+    row = {"id": "x", "resolved": "yes", "messages": [{"role": "user", "content": "Hello."}]}
+    (folder / "more.jsonl").write_text(json.dumps(row))
+    refused = "'resolved' is both a column of the rows and a metric of a judge or check; rename one"
+    assert refused in dialoom("import", "more.jsonl", "-o", "talks.db", code=2).stderr
+    dialoom("import", "more.jsonl", "-o", "more.db")
+    judge = ("judge", "more.db", "--judges", "support.toml", "--model", "offline/placeholder")
+    assert f"support.toml: {refused}" in dialoom(*judge, code=2).stderr
+    assert sum(1 for _ in api.open_run(folder / "talks.db", trust=True).episodes()) == 12
+
+
 def test_imported_run_is_held_to_requirements(folder: Path) -> None:
     expected = api.expect(api.open_run(folder / "talks.db", trust=True)).metric("resolved")
     expected.at_least(0.5)

@@ -163,6 +163,26 @@ def test_failed_conversation_is_reported_for_those_after_it(tmp_path: Path) -> N
     assert dialoom.retry(run.path, models={"assistant": agent}, recipe=run.recipe).status().done == 4
 
 
+def test_sequence_in_which_no_player_remembers_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(Path(__file__).parent / "memories.py", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    notice = "in_sequence: no player knows a person's earlier conversations; declare the player that should remember"
+
+    def is_reported(assistant: Any, in_sequence: bool = True) -> bool:
+        heard, path = list[Any](), tmp_path / f"{len([*tmp_path.glob('*.db')])}.db"
+        rules: dict[str, Any] = {"max_turns": 1, "ends": [], "in_sequence": in_sequence, "on_event": heard.append}
+        dialoom.simulate([{"name": "Ann"}], assistant=assistant, path=path, **rules)
+        return any(notice in each.text for each in heard if isinstance(each, dialoom.Notice))
+
+    forgetful = graph_of(no_memory, checkpointer=InMemorySaver())
+    assert is_reported(forgetful)
+    assert is_reported("offline/placeholder")
+    assert is_reported(dialoom.Agent("graph:memories.py:made", stateful=True))
+    assert not is_reported(forgetful, in_sequence=False)
+    assert not is_reported(graph_of(no_memory, checkpointer=InMemorySaver(), store=InMemoryStore()))
+    assert not is_reported(dialoom.Agent(ALONE, stateful=True))
+
+
 async def test_server_of_a_model_learns_the_session_as_configured(tmp_path: Path) -> None:
     def answer(body: dict[str, Any], _number: int) -> Answer:
         return completion(f"I was sent {len(body['messages'])} messages.")
