@@ -9,11 +9,12 @@ compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from jinja2 import TemplateSyntaxError, Undefined, filters, meta, nodes, pass_eval_context
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.environment import TemplateExpression
 from jinja2.exceptions import SecurityError
 from jinja2.nodes import EvalContext
@@ -42,13 +43,35 @@ _STATEMENTS = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, node
 _NUMERIC_TESTS = ("divisibleby", "even", "odd")
 
 
+class _Code(CodeGenerator):
+    """The compiler of templates. What a template calls is looked up by `Sandbox.method`, not by `Sandbox.getattr`."""
+
+    _called: nodes.Node | None = None
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        self._called = node.node
+        super().visit_Call(node, frame, forward_caller=forward_caller)
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        if node is not self._called:
+            super().visit_Getattr(node, frame)
+            return
+        self.write("environment.method(")
+        self.visit(node.node, frame)
+        self.write(f", {node.attr!r})")
+
+
 class Sandbox(ImmutableSandboxedEnvironment):
     """A Jinja2 environment that limits time and memory in proportion to the template and its values.
+
+    A mapping has only its keys as attributes: `task.items` is the value of the key `items`, and undefined if there is
+    none. Methods of values can be called, as in `task.items()`, but not shown.
 
     Args:
         options: As for `jinja2.Environment`.
     """
 
+    code_generator_class = _Code
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
     def __init__(self, **options: Any) -> None:
@@ -74,6 +97,27 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if operator == "**" and isinstance(left, int) and isinstance(right, int) and bits[0] * right > _MOST_BITS:
             raise SecurityError(f"'**' would give a number of more than {_MOST_BITS:,} bits")
         return super().call_binop(context, operator, left, right)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Return the value of a mapping's key, or an attribute of another object; undefined for a method."""
+        if isinstance(obj, dict | Mapping):
+            return self.getitem(obj, attribute)
+        found = super().getattr(obj, attribute)
+        return self.undefined(obj=obj, name=attribute) if _is_method(found) else found
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """Return an item; undefined if there is none."""
+        if isinstance(obj, dict | Mapping):
+            try:
+                return obj[argument]
+            except (TypeError, LookupError):
+                return self.undefined(obj=obj, name=argument)
+        found = super().getitem(obj, argument)
+        return self.undefined(obj=obj, name=argument) if _is_method(found) else found
+
+    def method(self, obj: Any, name: str) -> Any:
+        """Return an attribute that is called. A mapping's methods come before its keys."""
+        return super().getattr(obj, name)
 
     def is_safe_callable(self, obj: Any) -> bool:
         """Return whether an object is a method of strings, lists or mappings whose result cannot exceed its inputs."""
@@ -133,6 +177,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
             raise TemplateSyntaxError("nested too deeply", 1) from error
         except ValueError as error:  # an integer of thousands of digits
             raise TemplateSyntaxError(str(error).partition(";")[0], 1) from error
+
+
+def _is_method(value: Any) -> bool:
+    return callable(value) and not isinstance(value, Undefined)
 
 
 def _check_statements(node: nodes.Node, loops: int = 0) -> None:

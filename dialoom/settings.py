@@ -711,10 +711,26 @@ def checked(kind: type[Kind], given: Kind, *, is_text: bool = False) -> Kind:
     for name in sorted(given.keys() - model.model_fields.keys()):
         raise SettingError(f"{name} is not a setting; {_meant(name, list(model.model_fields))}", setting=name)
     values = {name: value for name, value in given.items() if value is not None}
+    if is_text:
+        check_truth(model, values)
     try:
         return cast(Kind, dict(model.model_validate(values, strict=None if is_text else True)))
     except ValidationError as error:
         raise setting_error(error.errors()[0]) from error
+
+
+def check_truth(model: type[BaseModel], values: Mapping[str, object]) -> None:
+    """Refuse true and false where a number is needed: pydantic would take them as 1 and 0.
+
+    Raises:
+        SettingError: If a value is true or false and must be something else.
+    """
+    try:
+        model.model_validate(values, strict=True)
+    except ValidationError as error:
+        for problem in error.errors():
+            if isinstance(problem["input"], bool):
+                raise setting_error(problem) from error
 
 
 def part(kind: type[Kind], given: Mapping[str, object]) -> Kind:
@@ -785,9 +801,14 @@ def _meant(name: str, known: list[str]) -> str:
     """Return a hint for an unknown setting: where to give it, a setting with a similar name, or all settings."""
     if name in Budget.model_fields:
         return f"this bound is part of the budget: budget=dialoom.Budget({name}=...)"
+    return meant(name, known, "settings")
+
+
+def meant(name: str, known: Sequence[str], what: str) -> str:
+    """Return a hint for an unknown name: a similar name, or all names of its kind, such as `settings`."""
     if like := get_close_matches(name, known, 1):
         return f"did you mean {like[0]}?"
-    return f"the settings are {', '.join(known)}"
+    return f"the {what} are {', '.join(known)}"
 
 
 _BOUNDS = {
@@ -802,6 +823,7 @@ _TYPES = {
     "finite": "a finite number",
     "bool": "true or false",
     "string": "a text",
+    "tuple": "a list",
     "is_instance": "a path",
     "dict": "a mapping",
     "mapping": "a mapping",

@@ -20,6 +20,7 @@ from .conversation import DialogueState, acted, calls_of, tool_said
 from .environment import EnvironmentFactory, Tool, ToolError, Workbench
 from .outcome import ENVIRONMENT, Episode
 from .stage import Scene, Update
+from .tables.statistics import FEWEST
 from .tables.table import Table
 
 TOOLS_NODE, BEGIN = "tools", "begin"
@@ -289,6 +290,18 @@ class Actions:
     without: int = 0
     is_acting: bool = False
 
+    def warning(self) -> str:
+        """Return a warning about an assistant that was offered no tools, or called none at all; otherwise empty."""
+        count = self.dialogues.total()
+        if self.without:
+            return (
+                f"the assistant was offered no tools in {self.without:,} of {count:,} dialogues, because its player is "
+                "not known to accept tools"
+            )
+        if self.is_acting and count >= FEWEST and self.idle.total() == count:
+            return f"the assistant was offered tools and called none in any of {count:,} dialogues"
+        return ""
+
     def read(self, episodes: Iterable[Episode]) -> Iterator[Episode]:
         """Yield the episodes unchanged, and count each one."""
         for episode in episodes:
@@ -316,12 +329,7 @@ def with_actions(tables: list[Table], seen: Sequence[Actions]) -> list[Table]:
         "No tool call: dialogues without any tool call. State unchanged: dialogues whose environment did not change. A "
         "user who ends such a dialogue has believed a false claim of the assistant, or has given up."
     )
-    warnings = [
-        f"{f'{each.label}: ' if several else ''}the assistant was offered no tools in {each.without:,} of "
-        f"{each.dialogues.total():,} dialogues, because its player is not known to accept tools"
-        for each in seen
-        if each.without
-    ]
+    warnings = [f"{f'{each.label}: ' if several else ''}{text}" for each in seen if (text := each.warning())]
     tables = [*tables, table] if table.rows else tables
     for shown in tables:
         shown.warnings += warnings

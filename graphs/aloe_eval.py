@@ -205,8 +205,8 @@ _HAD = (
     "have a score."
 )
 _MEANS = (
-    "Rounds and tokens are means over finished dialogues. Tokens: those that the assistant wrote, as counted by its "
-    "provider."
+    "Rounds: the mean over finished dialogues. Tokens per reply: those that the assistant wrote in all of these, as "
+    "counted by its provider, divided by all of its replies."
 )
 
 

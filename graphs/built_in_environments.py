@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
@@ -226,12 +226,20 @@ def readable(snapshot: Any) -> Any:
     """Return a snapshot in a form that is easy to compare. A database becomes a mapping of tables to lists of rows."""
     if not is_sqlite(snapshot):
         return snapshot
+    return {name: [dict(row) for row in table] for name, table in _tables(snapshot)}
+
+
+def columns_by_table(snapshot: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the names of the columns of each table in the snapshot of a database."""
+    return {name: [column for column, *_ in table.description] for name, table in _tables(snapshot)}
+
+
+def _tables(snapshot: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, sqlite3.Cursor]]:
+    """Yield the name and the rows of each table in the snapshot of a database."""
     connection = restored(snapshot)
     names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
-    return {
-        name: [dict(row) for row in connection.execute(f'SELECT * FROM "{name.replace(chr(34), chr(34) * 2)}"')]
-        for (name,) in connection.execute(names).fetchall()
-    }
+    for (name,) in connection.execute(names).fetchall():
+        yield name, connection.execute(f'SELECT * FROM "{name.replace(chr(34), chr(34) * 2)}"')
 
 
 def is_sqlite(snapshot: Any) -> bool:

@@ -188,6 +188,12 @@ class WithJudging(Capability):
         scored += [(check.metric, check.scale) for check in self.checks]
         return {metric: scale for metric, scale in scored if scale is not None}
 
+    @property
+    def lower_is_better(self) -> Set[str]:
+        """The metrics of which low scores, or negative verdicts, are good."""
+        judged = {metric for judge in self.judges if judge.lower_is_better for metric in judge.metrics}
+        return judged | {check.metric for check in self.checks if check.lower_is_better}
+
     def judging(self) -> Graph | None:
         """Return a graph that only judges (its nodes read `Scene.judged`); `None` if the recipe has no judges."""
         recipe: Any = self
@@ -438,6 +444,7 @@ class Exporter:
             hold all of them in memory.
         tasks: The purposes of the rows, as Hugging Face task categories.
         pair_roles: The roles that write the chosen and the rejected replies of a preference dataset.
+        lacks: What a scenario without any item lacks, such as `no message of the assistant`; empty if that is unknown.
     """
 
     description: str
@@ -447,6 +454,7 @@ class Exporter:
     arranged: Callable[[Iterator[Any]], Iterator[Any]] | None = None
     tasks: tuple[str, ...] = ("text-generation",)
     pair_roles: tuple[str, str] | None = None
+    lacks: str = ""
 
     @property
     def is_folder(self) -> bool:

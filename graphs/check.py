@@ -15,7 +15,7 @@ from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall
 from dialoom.sandbox import Sandbox
 
-from .built_in_environments import is_sqlite, readable, restored, rows
+from .built_in_environments import columns_by_table, is_sqlite, readable, restored, rows
 from .environment import difference
 from .outcome import Judgement, Line, Outcome, turn_ends
 
@@ -68,12 +68,14 @@ class Check:
             return a pair of this value and an explanation.
         scale: The lowest and the highest score; `None` for a verdict or for a number without bounds.
         target: The role whose messages are measured.
+        lower_is_better: Whether low scores are good and, for a verdict, whether false is.
     """
 
     metric: str
     function: Callable[[Conversation], Score | tuple[Score, str]]
     scale: tuple[int, int] | None = None
     target: str = "assistant"
+    lower_is_better: bool = False
 
     @classmethod
     def sql(cls, metric: str, sql: str, expected: Any = None, scale: tuple[int, int] | None = None) -> Check:
@@ -86,7 +88,9 @@ class Check:
             metric: The name of the metric.
             sql: The statement; each `{{ expression }}` over the scenario's fields is bound as a parameter.
             expected: The expected value of the first column in the first row, or a list of its values in all rows. The
-                score is then a verdict. If `expected` is `None`, the value itself is the score.
+                score is then a verdict. A string that consists of one `{{ expression }}` is replaced by the value of
+                the expression; if this value is a text, it equals the number that it shows. If `expected` is `None`,
+                the value itself is the score.
             scale: The lowest and the highest score.
         """
         return cls(metric, sql_check(sql, expected), scale)
@@ -102,7 +106,7 @@ class Check:
             metric: The name of the metric.
             gold: The right state, or the parts of it that matter. A database is compared as its tables, by the columns
                 that the right rows have. A string that consists of one `{{ expression }}` is replaced by the value of
-                the expression.
+                the expression; if this value is a text, it equals the number that it shows.
         """
         return cls(metric, gold_check(gold))
 
@@ -171,6 +175,23 @@ _QUOTED_BLANK = re.compile(r"""(['"])[^'"]*\{\{.*?\}\}[^'"]*\1""", re.DOTALL)
 Values = Callable[[dict[str, Any]], Any]
 
 
+class _Cell(str):
+    """A text from a row, which equals the number that it shows, because all cells of CSV files are texts."""
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, bool) or not isinstance(other, int | float):
+            return super().__eq__(other)
+        try:
+            return str(other) == self or float(self) == other
+        except ValueError:
+            return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
 class StateCheckError(DialoomError):
     """An error in the declaration of a check of the final state."""
 
@@ -235,10 +256,28 @@ def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
         right = fill(_names(conversation.scenario))
         if isinstance(right, str):
             right = json.loads(right)
+        if is_sqlite(conversation.environment):
+            _check_names(right, columns_by_table(conversation.environment))
         found = difference(right, readable(conversation.environment))
         return not found, "; ".join(found)
 
     return check
+
+
+def _check_names(right: Any, known: Mapping[str, Sequence[str]]) -> None:
+    """Check that a database has the tables and columns of its right state.
+
+    Raises:
+        ValueError: If it lacks one. The message lists those that it has.
+    """
+    for table, expected in right.items() if isinstance(right, Mapping) else ():
+        if table not in known:
+            raise ValueError(f"gold has an unknown table {table!r}; the tables are {', '.join(known) or 'none'}")
+        for row in expected if isinstance(expected, list) else ():
+            for column in row if isinstance(row, Mapping) else ():
+                if column not in known[table]:
+                    columns = ", ".join(known[table])
+                    raise ValueError(f"gold has an unknown column {column!r} of {table}; its columns are {columns}")
 
 
 def expressions(value: Any) -> Iterator[str]:
@@ -254,7 +293,8 @@ def expressions(value: Any) -> Iterator[str]:
 def _filled(value: Any) -> Values:
     """Return a function that, given a scenario's fields, returns a value with its expressions replaced."""
     if isinstance(value, str) and (found := _BLANK.fullmatch(value.strip())):
-        return _expression(found[1])
+        compute = _expression(found[1])
+        return lambda names: _Cell(cell) if isinstance(cell := compute(names), str) else cell
     if isinstance(value, Mapping):
         parts = {key: _filled(each) for key, each in value.items()}
         return lambda names: {key: part(names) for key, part in parts.items()}

@@ -128,6 +128,7 @@ class Judge:
             twice rather than the same input; `None` if that is unknown. By default it is unknown.
         labels: The labels of a judge that picks one of several labels. Each label is a metric, which is true if `read`
             returns this label. For such a judge, `metric` is only its name.
+        lower_is_better: Whether low scores are good and, for a verdict, whether false is.
     """
 
     metric: str
@@ -146,6 +147,7 @@ class Judge:
     both_orders: tuple[str, str] | None = None
     placed: Callable[[Judgement], bool | None] | None = None
     labels: Sequence[str] = ()
+    lower_is_better: bool = False
 
     def __post_init__(self) -> None:
         if bool(self.rubric) == bool(self.prompt):

@@ -240,8 +240,9 @@ _DIALOGUES = Pivot(
         *(count(ending, ended_by=ending) for ending in ("user_terminated", "turn_limit", "error")),
     ),
     (
-        "A turn is an assistant reply with the user's line before it; turns, messages and tokens are means over "
-        "finished dialogues. Tokens are those that user and assistant wrote, as their providers counted them.",
+        "A turn is an assistant reply with the user's line before it; turns and messages are means over finished "
+        "dialogues. Tokens per turn: those that user and assistant wrote in all of these, as their providers "
+        "counted them, divided by all of their turns.",
     ),
 )
 

@@ -235,7 +235,15 @@ class Review(Recipe):
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self.judges = [
-            Judge(kind, prompt=PROMPT, role=REVIEWER, target=USER, node=kind, cases=partial(self._case, kind=kind))
+            Judge(
+                kind,
+                prompt=PROMPT,
+                role=REVIEWER,
+                target=USER,
+                node=kind,
+                cases=partial(self._case, kind=kind),
+                lower_is_better=True,
+            )
             for kind in REVIEWED
         ]
 

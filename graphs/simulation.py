@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -29,7 +30,7 @@ from .conversation import TOOL, DialogueState, lines, said
 from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
 from .judge import Judge
-from .outcome import Episode, Judgement, Outcome
+from .outcome import REVIEWER, Episode, Judgement, Outcome
 from .recipe import RecipeOptions
 from .stage import Scene, Update
 from .study import (
@@ -45,15 +46,13 @@ from .study import (
     line_of,
     shown,
 )
-from .study_rows import PEOPLE, PORTRAIT, TASKS, Source, pairs, references
+from .study_rows import MOST_NAMED, PEOPLE, PORTRAIT, TASKS, Source, pairs, references
 from .tables.table import Facet, Table
 from .traits import COLUMNS, STRESS, TraitedScenario, Traits, traits_of
 
 _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
 """The words with which the simulated user ends a conversation. The shipped prompts instruct the user to write them."""
 
-_MOST_NAMED = 3
-"""Maximum number of people that a note names."""
 _LONGEST_LABEL = 40
 _LONGEST_FACET = 80
 """Maximum number of characters of a facet's value. Longer values describe a single person or task, and are not useful
@@ -160,7 +159,7 @@ class Simulation(DialogueRecipe, WithLabels):
         left = {column: dict(values) for column, values in self.study.quotas.items()}
         known = set[str]()
         count, without, first = 0, 0, list[str]()
-        for name, planned in groupby(pairs(self.study, *self.sources, draw), key=itemgetter(0)):
+        for name, planned in groupby(pairs(self.study, *self.sources, draw, note), key=itemgetter(0)):
             is_left_out = True
             for _, person, task in planned:
                 row = {**person, **task}
@@ -177,7 +176,7 @@ class Simulation(DialogueRecipe, WithLabels):
                 self.check_columns(talk.facets())
                 yield talk
             count, without = count + 1, without + is_left_out
-            first += [name] if is_left_out and len(first) < _MOST_NAMED else []
+            first += [name] if is_left_out and len(first) < MOST_NAMED else []
         if without:
             rest = f" and {without - len(first):,} more" if without > len(first) else ""
             note(f"quotas leave {without:,} of {count:,} people without a conversation: {', '.join(first)}{rest}")
@@ -200,6 +199,32 @@ class Simulation(DialogueRecipe, WithLabels):
         for metric in sorted(scored.intersection(columns)):
             message = f"{metric!r} is both a column of the rows and a metric of a judge or check; rename one"
             raise _wrong(self.study, (), message)
+
+    def check_roles(self, others: Iterable[str] = ()) -> None:
+        """Check that all roles that are scored, or whose keyword ends the conversation, take part in the conversation.
+
+        Args:
+            others: Roles besides those of the study, read only if the study's roles are not enough.
+
+        Raises:
+            DataError, DialoomError: If a role does not take part. The message lists the roles that do.
+        """
+        tables: dict[str, Sequence[Judge | Check]] = {"judge": self.judges, "check": self.checks}
+        named: list[tuple[str, str, tuple[str | int, ...]]] = [
+            (f"[[{kind}]] {each.metric!r} has the target", each.target, (kind, number, "target"))
+            for kind, scorers in tables.items()
+            for number, each in enumerate(scorers)
+        ]
+        ends = [each for each in self.study.dialogue.ends if isinstance(each, KeywordEnd) and each.by]
+        named += [(f"the speaker of the keyword {each.keyword!r} is", each.by, ("dialogue", "ends")) for each in ends]
+        roles = dict.fromkeys([USER, ASSISTANT, *(each.name for each in self.study.roles)])
+        if all(role in roles for _, role, _ in named):
+            return
+        roles |= dict.fromkeys(others)
+        for what, role, where in named:
+            if role not in roles:
+                message = f"{what} {role!r}, which is not a role; the roles are {', '.join(roles)}"
+                raise _wrong(self.study, where, message)
 
     def _traits(self, draw: Random, note: Callable[[str], None]) -> Traits:
         """Return a function that returns a person's traits. They are empty if the study specifies no traits."""
@@ -320,7 +345,7 @@ def simulation(
         "sources": _sources(study, people, tasks),
         "prompts": _prompts(study, ()),
         "turns": _turns(study, {**named, **given}),
-        "judges": tuple(_judges(study)) if judges is None else tuple(judges),
+        "judges": tuple(map(_of_speakers, _judges(study) if judges is None else judges)),
         "checks": tuple(_check(study, number, {**named, **given}) for number in range(len(study.checks))),
         "named": tuple(named.values()),
         "tools": tuple({**named, **given}.get(name, _not_given) for name in study.assistant.tools),
@@ -330,12 +355,27 @@ def simulation(
         "missing": () if judges is not None else tuple(name for name in study.given if name not in given),
     }
     _check_metrics(study, attributes["judges"], attributes["checks"])
+    _check_names(study, attributes["judges"])
     if base is Simulation:
-        _check_roles(study, attributes["judges"], attributes["checks"])
         attributes["name"] = study.name
         attributes["facets"] = (Facet("person", splits=True, in_sequence=study.dialogue.in_sequence),)
     made: Simulation = type(base.__name__, (base,), attributes)()
+    if base is Simulation:
+        made.check_roles()
     return made
+
+
+def _check_names(study: Study, judges: Sequence[Judge]) -> None:
+    """Check that no participant has the name of a role that does not speak, whose model it would share.
+
+    Raises:
+        DataError, DialoomError: If a participant has such a name.
+    """
+    taken = {"judge", REVIEWER, TOOL, *(judge.role for judge in judges)}
+    for number, each in enumerate(study.roles):
+        if each.name in taken:
+            message = f"[[role]] has the name {each.name!r}, which is reserved or the role of a judge; rename it"
+            raise _wrong(study, ("role", number, "name"), message)
 
 
 def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check]) -> None:
@@ -354,26 +394,6 @@ def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check
     for number, (metric, target, _) in enumerate(scores):
         if scores[number] in scores[:number]:
             raise _wrong(study, (), f"two judges or two checks score {metric!r} of {target}; rename one")
-
-
-def _check_roles(study: Study, judges: Sequence[Judge], checks: Sequence[Check]) -> None:
-    """Check that all roles that are scored, or whose keyword ends the conversation, take part in the conversation.
-
-    Raises:
-        DataError, DialoomError: If a role does not take part. The message lists the roles that do.
-    """
-    tables: dict[str, Sequence[Judge | Check]] = {"judge": judges, "check": checks}
-    named: list[tuple[str, str, tuple[str | int, ...]]] = [
-        (f"[[{kind}]] {each.metric!r} has the target", each.target, (kind, number, "target"))
-        for kind, scorers in tables.items()
-        for number, each in enumerate(scorers)
-    ]
-    ends = [each for each in study.dialogue.ends if isinstance(each, KeywordEnd) and each.by]
-    named += [(f"the speaker of the keyword {each.keyword!r} is", each.by, ("dialogue", "ends")) for each in ends]
-    roles = [USER, ASSISTANT, *(each.name for each in study.roles)]
-    for what, role, where in named:
-        if role not in roles:
-            raise _wrong(study, where, f"{what} {role!r}, which is not a role; the roles are {', '.join(roles)}")
 
 
 def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]) -> dict[str, Any]:
@@ -495,23 +515,46 @@ def _judges(study: Study) -> Iterator[Judge]:
             raise _wrong(study, ("judge", number), message) from error
 
 
+def _of_speakers(judge: Judge) -> Judge:
+    """Return a judge that does not judge conversations in which its target does not speak.
+
+    A judge of turns has no turns to judge there, and one with cases of its own knows itself what to judge.
+    """
+    if judge.per_turn or judge.cases is not None:
+        return judge
+
+    def when(scenario: Any, outcome: Outcome) -> bool:
+        return _speaks(judge.target, outcome) and (judge.when is None or judge.when(scenario, outcome))
+
+    return replace(judge, when=when)
+
+
+def _speaks(role: str, outcome: Outcome) -> bool:
+    return any(line.role == role for line in outcome.messages)
+
+
 def _check(study: Study, number: int, functions: Mapping[str, Callable[..., Any]]) -> Check:
     each = study.checks[number]
-    if each.pattern:
-        return Check(each.metric, _matches(re.compile(each.pattern), each.target), each.scale, each.target)
     try:
-        if each.sql:
-            return Check(each.metric, sql_check(each.sql, each.expected), each.scale, each.target)
-        if each.gold:
-            return Check(each.metric, gold_check(each.gold), each.scale, each.target)
+        if each.pattern:
+            function: Callable[..., Any] = _matches(re.compile(each.pattern), each.target)
+        elif each.sql:
+            function = sql_check(each.sql, each.expected)
+        elif each.gold:
+            function = gold_check(each.gold)
+        else:
+            function = functions.get(each.python or each.metric, _not_given)
     except DialoomError as error:
         raise _wrong(study, ("check", number), str(error)) from error
-    function = functions.get(each.python or each.metric, _not_given)
-    return Check(each.metric, function, each.scale, each.target)
+    return Check(each.metric, function, each.scale, each.target, each.lower_is_better)
 
 
-def _matches(pattern: re.Pattern[str], target: str) -> Callable[[Conversation], bool]:
-    def is_found(conversation: Conversation) -> bool:
+def _matches(pattern: re.Pattern[str], target: str) -> Callable[[Conversation], bool | None]:
+    """Return a check's function; the check does not apply to a conversation in which its target does not speak."""
+
+    def is_found(conversation: Conversation) -> bool | None:
+        if not _speaks(target, conversation.outcome):
+            return None
         return pattern.search(conversation.text(target)) is not None
 
     return is_found

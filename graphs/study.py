@@ -10,9 +10,19 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType, UnionType
-from typing import Any, Literal, Self, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from dialoom.errors import DialoomError
 from dialoom.inputs import MOST_YAML_BYTES, DataError, parse_toml, read_text
@@ -61,9 +71,9 @@ class Tasks(Rows):
         per_person: The number of tasks that each person gets, drawn with the seed.
     """
 
-    cross: bool = True
-    zip: bool = False
-    per_person: int | None = Field(None, ge=1)
+    cross: StrictBool = True
+    zip: StrictBool = False
+    per_person: StrictInt | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
@@ -108,10 +118,10 @@ class Dialogue(_Table):
         in_sequence: Whether one person's conversations are played one after another, in the order of the tasks.
     """
 
-    max_turns: int = Field(10, ge=1)
+    max_turns: StrictInt = Field(10, ge=1)
     opens: Literal["user", "assistant"] = "user"
     ends: tuple[Ending | KeywordEnd | PythonEnd | ToolEnd, ...] = ("user_satisfied", "user_gives_up")
-    in_sequence: bool = False
+    in_sequence: StrictBool = False
 
 
 class User(_Table):
@@ -130,7 +140,7 @@ class User(_Table):
     brief: str = ""
     opening: str = ""
     traits: str = ""
-    rules: bool = True
+    rules: StrictBool = True
 
 
 class Assistant(_Table):
@@ -150,7 +160,7 @@ class Assistant(_Table):
     environment: str = ""
     tools: tuple[str, ...] = ()
     mcp: tuple[str, ...] = ()
-    max_tool_turns: int = Field(10, ge=1)
+    max_tool_turns: StrictInt = Field(10, ge=1)
 
 
 class Speaks(_Table):
@@ -186,11 +196,12 @@ class JudgeTable(_Table):
     metric: str = Field(min_length=1)
     rubric: str | dict[str, str] = ""
     prompt: str = ""
-    scale: tuple[int, int] | None = None
+    scale: tuple[StrictInt, StrictInt] | None = None
     target: str = ASSISTANT
     role: str = "judge"
-    per_turn: bool = False
+    per_turn: StrictBool = False
     sees: tuple[str, ...] | None = None
+    lower_is_better: bool = False
 
     @field_validator("rubric")
     @classmethod
@@ -218,8 +229,9 @@ class CheckTable(_Table):
     sql: str = ""
     expected: bool | int | float | str | list[Any] | None = None
     gold: dict[str, Any] | str | None = None
-    scale: tuple[int, int] | None = None
+    scale: tuple[StrictInt, StrictInt] | None = None
     target: str = ASSISTANT
+    lower_is_better: bool = False
 
     @field_validator("pattern")
     @classmethod
@@ -240,8 +252,8 @@ class Variety(_Table):
         similarity: The minimum share of common pairs of adjacent words of two openings that are nearly the same.
     """
 
-    redraws: int = Field(0, ge=0, le=10)
-    similarity: float = Field(0.6, gt=0, le=1)
+    redraws: StrictInt = Field(0, ge=0, le=10)
+    similarity: StrictFloat = Field(0.6, gt=0, le=1)
 
 
 class Study(_Table):
@@ -267,7 +279,7 @@ class Study(_Table):
     judges: tuple[JudgeTable, ...] = Field((), alias="judge")
     checks: tuple[CheckTable, ...] = Field((), alias="check")
     variety: Variety = Variety()
-    quotas: dict[str, dict[str, int]] = Field(default_factory=dict)
+    quotas: dict[str, dict[str, Annotated[StrictInt, Field(ge=0)]]] = Field(default_factory=dict)
     text: str = ""
     file: str = ""
     folder: str = ""
@@ -330,6 +342,9 @@ def _check_complete(study: Study, path: Path) -> None:
         if sum(map(bool, (check.pattern, check.python, check.sql, check.gold))) != 1:
             message = f"[[check]] {check.metric!r} needs one of pattern, python, sql and gold"
             raise DataError(path, message, line_of(study.text, ("check", number)))
+        if check.expected is not None and not check.sql:
+            message = f"[[check]] {check.metric!r}: give expected only with sql"
+            raise DataError(path, message, line_of(study.text, ("check", number, "expected")))
     places: list[tuple[str, tuple[str | int, ...]]] = [
         (check.python, ("check", number, "python")) for number, check in enumerate(study.checks) if check.python
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +17,7 @@ from jinja2 import TemplateSyntaxError, nodes
 from dialoom.inputs import DataError
 from dialoom.personas.rows import Place, Row, plain_row, read_rows
 from dialoom.sandbox import Sandbox
+from dialoom.text import counted
 
 from .check import expressions
 from .study import Rows, Study, StudyError, shown
@@ -24,7 +25,9 @@ from .study import Rows, Study, StudyError, shown
 PEOPLE, TASKS = "person", "task"
 PORTRAIT = "portrait"
 _TEMPLATE = re.compile(rf"{{{{-?\s*(?:{PEOPLE}|{TASKS})\b[^{{}}]*}}}}")
-_METHODS = ("items", "keys", "values", "get")
+
+MOST_NAMED = 3
+"""Maximum number of people that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +71,16 @@ def references(study: Study) -> dict[str, list[Reference]]:
         shown = {id(node) for output in tree.find_all(nodes.Output) for node in output.nodes}
         for node, is_used in _parts(tree, is_used=True):
             name, *path = _path(node)
-            if name in found and path and path[-1] not in _METHODS and (is_used or len(path) == 1):
+            if name in found and path and (is_used or len(path) == 1):
                 found[name].append(Reference(tuple(path), where, id(node) in shown))
     return found
 
 
-def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | nodes.Getitem, bool]]:
-    """Yield each part of a value that a template uses, inner parts first, and whether its use is unconditional."""
+def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | nodes.Getitem | nodes.Call, bool]]:
+    """Yield each part of a value that a template uses, inner parts first, and whether its use is unconditional.
+
+    A method, as in `task.items()`, is not a part of a value, but what `task.get("goal")` returns is.
+    """
     guarded: list[nodes.Node | None] = []
     match node:
         case nodes.If():
@@ -88,8 +94,10 @@ def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | no
         case nodes.Test(name="defined" | "undefined") | nodes.Filter(name="default" | "d"):
             guarded = [node.node]
     for child in node.iter_child_nodes():
-        yield from _parts(child, is_used and not any(child is each for each in guarded))
-    if isinstance(node, nodes.Getattr | nodes.Getitem):
+        is_method = isinstance(node, nodes.Call) and child is node.node and isinstance(child, nodes.Getattr)
+        for each in child.iter_child_nodes() if is_method else [child]:
+            yield from _parts(each, is_used and not any(child is other for other in guarded))
+    if isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Call):
         yield node, is_used
 
 
@@ -100,10 +108,12 @@ def _path(node: nodes.Node) -> list[str]:
     """
     if isinstance(node, nodes.Name):
         return [node.name]
-    part = node.attr if isinstance(node, nodes.Getattr) else getattr(getattr(node, "arg", None), "value", None)
-    if not isinstance(node, nodes.Getattr | nodes.Getitem) or not isinstance(part, str):
-        return [""]
-    return [*_path(node.node), part]
+    match node:
+        case nodes.Getattr(node=owner, attr=str(part)) | nodes.Getitem(node=owner, arg=nodes.Const(value=str(part))):
+            return [*_path(owner), part]
+        case nodes.Call(node=nodes.Getattr(node=owner, attr="get"), args=[nodes.Const(value=str(part))]):
+            return [*_path(owner), part]
+    return [""]
 
 
 @dataclass
@@ -131,21 +141,34 @@ class Source:
         """The name of the file or argument that contains the rows, for error messages."""
         return str(shown(Path(self.folder, self.spec.file))) if self.spec.file else self.table
 
-    def rows(self) -> Iterator[tuple[str, Row]]:
+    def rows(self, note: Callable[[str], None] = lambda _text: None) -> Iterator[tuple[str, Row]]:
         """Yield each row with its name, which is unique.
+
+        Args:
+            note: Called at the end if rows have the name of an earlier row.
 
         Raises:
             DataError: If a row is wrong. The message states the file, the line, and the correct form.
         """
         lines: dict[bytes, int] = {}
-        count = 0
+        count, again = 0, list[str]()
         for number, row in self._places():
             count += 1
+            if row and all(value == "" for value in row.values()):
+                raise DataError(self.place, "the row is empty; fill it in or remove it", number)
             self._check_columns(row, number)
             self._check_new(lines, number, row, "row", "remove it")
-            yield self._name(row, number, lines), row
+            yield self._name(row, number, lines, again), row
         if not count:
             raise DataError(self.place, f"{self.table} must hold at least one row, got none")
+        if again:
+            names = [*dict.fromkeys(again)]
+            rest = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+            note(
+                f"{counted(len(again), 'rows')} with the name of an earlier row, counted as different {self.table}: "
+                f"{', '.join(names[:MOST_NAMED])}{rest}; a column id tells them apart, and a person with several "
+                "conversations is one row with several tasks"
+            )
 
     def _places(self) -> Iterator[Place]:
         if self.spec.file:
@@ -191,20 +214,31 @@ class Source:
         if (first := lines.setdefault(key, number)) != number:
             raise DataError(self.place, f"the same {what} as in {first}; {remedy}", number)
 
-    def _name(self, row: Row, number: int, lines: dict[bytes, int]) -> str:
-        """Return a row's id; if it has none, its `name`; if it has neither, a hash of the row."""
-        column = self.spec.id or ("id" if row.get("id") not in (None, "") else "")
+    def _name(self, row: Row, number: int, lines: dict[bytes, int], again: list[str]) -> str:
+        """Return a row's id; if it has none, its `name`; if it has neither, a hash of the row.
+
+        A name that an earlier row has is added to `again`.
+        """
+        column = self.spec.id or _column(row, "id")
         if column:
             if row[column] == "":
                 raise DataError(self.place, f"the id in column {column!r} is empty; fill it in", number)
             self._check_new(lines, number, str(row[column]), f"id {str(row[column])!r}", "ids must differ")
             return str(row[column])
-        if not row.get("name"):
+        column = _column(row, "name")
+        if not row.get(column):
             return hashlib.sha256(_plain(row)).hexdigest()[:8]
-        name = str(row["name"])
+        name = str(row[column])
         times = lines[key] + 1 if (key := _digest(["name", name])) in lines else 1
         lines[key] = times
+        again += [name] if times > 1 else []
         return name if times == 1 else f"{name} ({times})"
+
+
+def _column(row: Row, name: str) -> str:
+    """Return a row's column of this name that is not empty, also in another letter case; empty if there is none."""
+    found = [column for column, value in row.items() if column.lower() == name and value not in (None, "")]
+    return name if name in found else next(iter(found), "")
 
 
 def _plain(row: Mapping[str, Any]) -> bytes:
@@ -225,11 +259,13 @@ def with_portrait(row: Row, columns: Iterable[str], name: str) -> Row:
     """
     if PORTRAIT in row:
         return row
-    chosen = list(columns) or [column for column, value in row.items() if column != "id" or str(value) != name]
+    chosen = list(columns) or [column for column, value in row.items() if column.lower() != "id" or str(value) != name]
     return {**row, PORTRAIT: "\n".join(f"{column}: {row[column]}" for column in chosen if row[column] != "")}
 
 
-def pairs(study: Study, people: Source, tasks: Source | None, draw: Random) -> Iterator[tuple[str, Row, Row]]:
+def pairs(
+    study: Study, people: Source, tasks: Source | None, draw: Random, note: Callable[[str], None]
+) -> Iterator[tuple[str, Row, Row]]:
     """Yield a person's name, the person's row and a task's row for each conversation, in the order of the rows.
 
     People are read one at a time; tasks are held in memory.
@@ -239,6 +275,7 @@ def pairs(study: Study, people: Source, tasks: Source | None, draw: Random) -> I
         people: The people.
         tasks: The tasks; `None` for one conversation per person without a task.
         draw: The random stream of planning.
+        note: Called with notes for the user, on people of the same name.
 
     Raises:
         DataError: If a row is wrong, or there are too few tasks.
@@ -246,10 +283,10 @@ def pairs(study: Study, people: Source, tasks: Source | None, draw: Random) -> I
     seed = draw.getrandbits(64)
     spec = study.tasks
     if tasks is None or spec is None:
-        yield from ((name, _described(study, row, name), {}) for name, row in people.rows())
+        yield from ((name, _described(study, row, name), {}) for name, row in people.rows(note))
         return
     if spec.zip:
-        for person, task in zip_longest(people.rows(), tasks.rows()):
+        for person, task in zip_longest(people.rows(note), tasks.rows()):
             if person is None or task is None:
                 fewer, more = (people, tasks) if person is None else (tasks, people)
                 raise DataError(
@@ -258,7 +295,7 @@ def pairs(study: Study, people: Source, tasks: Source | None, draw: Random) -> I
             yield person[0], _described(study, person[1], person[0]), task[1]
         return
     errands = [row for _, row in tasks.rows()]
-    for name, row in people.rows():
+    for name, row in people.rows(note):
         described = _described(study, row, name)
         chosen: Iterable[Row] = errands
         if spec.per_person is not None:

@@ -51,12 +51,14 @@ def exporters(recipe: Recipe) -> dict[str, Exporter]:
     The recipe's own formats replace general formats with the same name.
     """
     rows, own = _Rows(recipe), WithExports.of(recipe).formats
+    lacks = f"no message of the role {rows.role!r}"
     shared = {
         SHAREGPT: Exporter(
             "ShareGPT conversations, with tool calls as function_call and observation",
             "lines",
             rows.sharegpt,
             SystemOptions,
+            lacks=lacks,
         )
     }
     if SFT in own and not isinstance(
@@ -71,6 +73,7 @@ def exporters(recipe: Recipe) -> dict[str, Exporter]:
             "lines",
             rows.sft,
             SystemOptions,
+            lacks=lacks,
         )
     return {**own, **{name: exporter for name, exporter in shared.items() if name not in own}}
 
@@ -101,22 +104,22 @@ class _Rows:
         The result is empty if the assistant wrote no message.
         """
         lines = list(episode.outcome.messages) if episode.state == "done" else []
-        while lines and lines[-1].role not in (self._role, TOOL):
+        while lines and lines[-1].role not in (self.role, TOOL):
             lines.pop()
-        if not any(line.role == self._role for line in lines):
+        if not any(line.role == self.role for line in lines):
             return []
         recipe = self._recipe
         if not isinstance(recipe, DialogueRecipe):
-            return [_message(line, self._role) for line in lines]
-        prompt = prompts[recipe.prompt_of(scenario, self._role)]
+            return [_message(line, self.role) for line in lines]
+        prompt = prompts[recipe.prompt_of(scenario, self.role)]
         if prompt.front.history == "text":
-            return [_message(line, self._role) for line in lines]
-        history = recipe.heard(self._role, messages_of(lines))
-        inputs = {"opening": False, **recipe.inputs(scenario, self._role), "history": history}
+            return [_message(line, self.role) for line in lines]
+        history = recipe.heard(self.role, messages_of(lines))
+        inputs = {"opening": False, **recipe.inputs(scenario, self.role), "history": history}
         return prompt.render({name: inputs[name] for name in prompt.front.inputs})
 
     @cached_property
-    def _role(self) -> str:
+    def role(self) -> str:
         """The role to train: the role under evaluation, or else the assistant, or else the last speaker of a turn."""
         recipe = self._recipe
         if evaluated := WithRoles.of(recipe).evaluated:

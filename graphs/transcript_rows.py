@@ -16,7 +16,8 @@ from dialoom.personas.rows import parquet_rows
 from dialoom.prompts import FunctionCall
 from dialoom.text import well_formed_value
 
-from .outcome import TRIAL_OF, Line
+from .outcome import TRIAL_OF, USER, Line
+from .study import ASSISTANT
 
 RECORDED = "recorded"
 """The ending of a conversation whose file does not state one. It is also the name of the node that adds recorded lines.
@@ -25,7 +26,10 @@ RECORDED = "recorded"
 CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
 SPEAKERS = ("role", "from", "speaker")
 CONTENTS = ("content", "value", "text", "utterance")
-NAMES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chosen": "assistant", "model": "assistant"}
+_ROLES = {"user": USER, "human": USER} | dict.fromkeys(
+    ("assistant", "gpt", "bot", "ai", "model", "chatbot", "chosen"), ASSISTANT
+)
+"""The roles of other programs that are read as user or assistant, in any letter case."""
 _READ = frozenset({*CONVERSATIONS, "id", "tools", "ended_by", "person", "task", "scenario"})
 _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts", "details", "languages", "trial"})
 """Keys of dialoom's exports that state how a conversation was generated and scored, rather than what it contains."""
@@ -41,6 +45,11 @@ _RELEASE = ("user_id", "task_id")
 
 Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
 """The number of a row or of its line, and the row. If the row cannot be read, the error is in its place."""
+
+
+def role_named(name: str) -> str:
+    """Return the role that a name in a file means: `user` or `assistant` for the names in `_ROLES`, else the name."""
+    return _ROLES.get(name.lower(), name)
 
 
 def raw_rows(path: Path) -> Iterator[Place]:
@@ -224,7 +233,7 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     call_id = each.get("tool_call_id")
     return [
         Line(
-            role=NAMES.get(role, role),
+            role=role_named(role),
             content=content,
             tool_calls=calls,
             tool_call_id=str(call_id) if call_id else None,

@@ -31,7 +31,7 @@ from dialoom.settings import (
 
 from .errors import BindingError
 from .parameters import checked_parameters
-from .players import check_player, name_of, named_player, takes_tools
+from .players import GRAPH, PYTHON, check_player, name_of, named_player, takes_tools
 
 OFFLINE = "offline/"
 """Prefix of the names of models that are played by understudies."""
@@ -49,6 +49,20 @@ _OWN = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
 def is_providers(model: str) -> bool:
     """Return whether a model is served by a provider, and is not an understudy or the user's own player."""
     return not model.startswith(_OWN)
+
+
+REQUEST_SETTINGS = ("temperature", "max_reply", "structured", "session", "params")
+"""The settings of requests to models, which have no effect on a user's own player."""
+
+
+def without_effect(role: str, model: str) -> str:
+    """Return the reason why a setting of requests has no effect on a role."""
+    return f"{role} is played by {model}, which is called with messages only, so the setting has no effect"
+
+
+def is_own(model: str) -> bool:
+    """Return whether a model is a user's own function, graph or object."""
+    return model.startswith((OBJECT, PYTHON, GRAPH))
 
 
 class ModelBinding(Record):
@@ -149,6 +163,7 @@ def _binding(
     role: str, name: str, chosen: Model, values: PlayerSettings, temperature: float, limit: int | None
 ) -> ModelBinding:
     """Return a role's binding. Settings of the model override those of the role, of all roles and of the recipe."""
+    _check_effect(role, name, chosen)
     temperatures = {"": temperature, **by_name(values["temperature"])}
     limits = {"": limit, **by_name(values["max_reply"])}
     forms = {"": "auto", **by_name(values["structured"])}
@@ -173,6 +188,17 @@ def _binding(
         stateful=chosen.stateful,
         session=own.get("session", by_name(values["session"]).get(role, by_name(values["session"]).get(""))),
     )
+
+
+def _check_effect(role: str, name: str, chosen: Model) -> None:
+    """Check that a user's own player, which is called with messages only, has no settings of requests to models.
+
+    Raises:
+        BindingError: If it has one.
+    """
+    for setting in REQUEST_SETTINGS if is_own(name) else ():
+        if getattr(chosen, setting) is not None:
+            raise BindingError(f"{setting}: {without_effect(role, name)}; leave it out", setting=setting)
 
 
 def _takes_tools(role: str, name: str, chosen: Model) -> bool:

@@ -21,7 +21,15 @@ from pydantic import BaseModel
 from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
 
 from .errors import BindingError
-from .restoring import UNDECLARED, WITH_SUBGRAPH, WITH_VALUES, WITHOUT_PERSON, WITHOUT_SESSION, WITHOUT_STATE
+from .restoring import (
+    UNDECLARED,
+    UNDECLARED_OBJECT,
+    WITH_SUBGRAPH,
+    WITH_VALUES,
+    WITHOUT_PERSON,
+    WITHOUT_SESSION,
+    WITHOUT_STATE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,9 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
             )
         elif is_stateful and not _separates_conversations(player):
             raise PlayerError(WITHOUT_SESSION.text())
+        elif not is_stateful and (has_snapshots(player) or begins(player)):
+            methods = "snapshot() and restore()" if has_snapshots(player) else "begin()"
+            raise PlayerError(UNDECLARED_OBJECT.text(methods=methods))
     except PlayerError as error:
         raise BindingError(f"models: {name} {error}", setting="models") from error
 
@@ -354,6 +365,20 @@ def is_restorable(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     return is_graph or has_snapshots(player) or begins(player)
 
 
+def may_forget(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+    """Return whether a stateful player may lose, with its process, what it knows of a person's earlier conversations.
+
+    Graphs and players with snapshots are restored; a model's server is another process.
+
+    Args:
+        model: The player's name.
+        objects: Players that were given as objects, by their names.
+    """
+    player = _stateful_player(model, objects)
+    is_restored = player is None or isinstance(player, CompiledGraph) or has_snapshots(player)
+    return not is_restored and carries_over(model, objects)
+
+
 def is_in_file(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     """Return whether a stateful player is a graph whose checkpointer keeps its state in a SQLite file.
 
@@ -369,14 +394,16 @@ def carries_over(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     """Return whether a stateful player may know something of a person's earlier conversations.
 
     A graph that is compiled with a checkpointer and without a store does not, because each conversation is a thread of
-    its own.
+    its own, nor does a class without snapshots, because each conversation gets an object of its own.
 
     Args:
         model: The player's name.
         objects: Players that were given as objects, by their names.
     """
     player = _stateful_player(model, objects)
-    return not isinstance(player, CompiledGraph) or getattr(player, "store", None) is not None
+    if isinstance(player, CompiledGraph):
+        return getattr(player, "store", None) is not None
+    return not inspect.isclass(player) or has_snapshots(player)
 
 
 def _stateful_player(model: str, objects: Mapping[str, OwnPlayer]) -> Any:

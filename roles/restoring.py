@@ -113,6 +113,13 @@ UNDECLARED = Refusal(
     "is compiled with a {kind} ({type}), so it keeps state between calls: declare it stateful (the setting `stateful` "
     "with the role, or Agent(graph, stateful=True)), or compile it without one",
 )
+UNDECLARED_OBJECT = Refusal(
+    "an object with `snapshot()` and `restore(snapshot)`, or with `begin`, that is not declared stateful",
+    _AT_ONCE,
+    "it would carry its state from one conversation into another",
+    "has {methods}, so it keeps state between calls: declare it stateful (the setting `stateful` with the role, or "
+    "Agent(player, stateful=True)), or remove them",
+)
 WITHOUT_STATE = Refusal(
     "a graph that is declared stateful but has neither a checkpointer nor a store",
     _AT_ONCE,
@@ -159,6 +166,7 @@ REFUSALS = (
     WITHOUT_SESSION,
     WITH_SUBGRAPH,
     UNDECLARED,
+    UNDECLARED_OBJECT,
     WITHOUT_STATE,
     OFFLINE_MODEL,
     WITH_HISTORY,

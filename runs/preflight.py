@@ -196,8 +196,9 @@ class CostEstimate:
     """The expected usage of a run.
 
     Attributes:
-        scenarios: The number of planned scenarios.
-        sampled: The number of planned scenarios that were played for the estimate.
+        scenarios: The number of planned scenarios; with several trials or user models, of conversations.
+        units: Which of these are counted: `scenarios` or `conversations`.
+        sampled: How many of these were played for the estimate.
         by_role: The usage in all scenarios, as tuples of role, model and usage.
         total: The usage of all roles.
         least: The run's usage if every scenario used as few tokens as the cheapest one of the sample. `most` is the
@@ -206,6 +207,7 @@ class CostEstimate:
     """
 
     scenarios: int
+    units: str
     sampled: int
     by_role: Sequence[tuple[str, str, Expected]]
     total: Expected
@@ -358,7 +360,14 @@ def _extrapolated(
     each_total = each_total or [Expected(0, 0, 0, 0.0)]  # all calls are common
     ordered = sorted(each_total, key=lambda expected: expected.input_tokens + expected.output_tokens)
     return CostEstimate(
-        total, sampled, by_role, _sum([expected for _, _, expected in by_role]), ordered[0], ordered[-1], used
+        total,
+        config.units,
+        sampled,
+        by_role,
+        _sum([expected for _, _, expected in by_role]),
+        ordered[0],
+        ordered[-1],
+        used,
     )
 
 

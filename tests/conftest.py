@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +229,12 @@ async def judge(messages):
 """
     )
     return [part for role in ("user", "assistant", "judge") for part in ("--model", f"{role}=python:players:{role}")]
+
+
+def recast(arguments: Sequence[object], model: str) -> list[object]:
+    """Return a command's arguments in which `ROLE=MODEL` replaces the model of its role."""
+    role = f"{model.partition('=')[0]}="
+    return [model if str(each).startswith(role) else each for each in arguments]
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

@@ -2,11 +2,11 @@
 
     python -m tests.mutants --sample 40 --seed 1
 
-Works in clones of the last commit, two mutants at a time. Each mutant is run against the tests that execute its line,
-those that execute least first. Which these are is recorded by one run of the suite and of `tests/matrix` under
-coverage.py; the record is kept in `.mutants` and is used again until it is removed. A line that runs only in other
-processes or while modules are imported is tested by the tests that execute the rest of its module. The exit code is 1
-if any survives.
+Works in clones of the last commit, two mutants at a time. Each mutant is run against the tests that execute its line:
+all mutants against their nearest tests, then those that are left against the others. Which these are is recorded by one
+run of the suite and of `tests/matrix` under coverage.py; the record is kept in `.mutants` and is used again until it is
+removed. A line that runs only in other processes or while modules are imported is tested by the tests that execute the
+rest of its module. The exit code is 1 if any survives.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -37,8 +37,8 @@ BESIDES = ("tests/matrix",)
 """Folders of tests that `make test` does not run, and that execute these modules."""
 SECONDS = 900
 """After so long a mutant's tests are taken for hanging, which is a way of failing."""
-FIRST = 40
-"""So many tests are run before the others are collected, which takes longer than most mutants live."""
+FIRST = 60
+"""The number of nearest tests, which kill most mutants."""
 
 SETTINGS = "[run]\nrelative_files = true\nsource = dialoom, graphs, roles, runs\n"
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, Add Sub, Mult FloorDiv"
@@ -50,13 +50,18 @@ OPPOSITES: dict[type[ast.AST], type[Any]] = {
 
 
 class Mutant(NamedTuple):
-    """One change: the bytes of a module from `start` to `end` become `text`."""
+    """One change: the bytes of a module from `start` to `end`, which are `removed`, become `text`."""
 
     path: str
     line: int
     start: int
     end: int
+    removed: str
     text: str
+
+    def __str__(self) -> str:
+        """Return the place and the change as a line."""
+        return f"{self.path}:{self.line}: {' '.join(self.removed.split())} -> {self.text}"
 
 
 def mutants_of(folder: Path, path: str) -> Iterator[Mutant]:
@@ -72,7 +77,7 @@ def mutants_of(folder: Path, path: str) -> Iterator[Mutant]:
             start = starts[node.lineno - 1] + node.col_offset
             end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
             for text in changes(node):
-                yield Mutant(path, node.lineno, start, end, text)
+                yield Mutant(path, node.lineno, start, end, source[start:end].decode(), text)
 
 
 def changes(node: ast.expr | ast.stmt) -> Iterator[str]:
@@ -110,7 +115,9 @@ def passes(folder: Path, *arguments: str, seconds: float | None = None, log: Pat
     command, environment = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": str(folder)}
     with (
         log.open("wb") as output,
-        subprocess.Popen(command, cwd=folder, env=environment, stdout=output, start_new_session=True) as process,
+        subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
+        ) as process,
     ):
         try:
             return process.wait(seconds) == 0
@@ -163,22 +170,28 @@ class Record:
         return found
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that execute a mutant's line, or else its module; those that execute least come first."""
+        """Return the tests that execute a mutant's line, or else its module, the nearest first.
+
+        They are the tests in the folder that corresponds to the module's, and of these those that execute least of it.
+        """
         by_line = self._tests_by_line(mutant.path)
         lines = Counter(test for tests in by_line.values() for test in tests)
-        return sorted(by_line.get(mutant.line) or lines, key=lambda test: (lines[test], test))
+        folder = Path(mutant.path).parent.parts
+
+        def rank(test: str) -> tuple[int, int, str]:
+            shared = zip(folder, Path(test.partition("::")[0]).parent.parts[1:], strict=False)
+            return -len([*takewhile(lambda pair: pair[0] == pair[1], shared)]), lines[test], test
+
+        return sorted(by_line.get(mutant.line) or lines, key=rank)
 
 
 def survives(mutant: Mutant, tests: list[str], folder: Path) -> bool:
-    """Tell whether the tests pass with a mutant."""
+    """Tell whether tests pass with a mutant."""
     module = folder / mutant.path
     source = module.read_bytes()
     module.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
     options = ["pytest", "-p", "no:xdist", "-x", "--timeout", "120"]
-    parts = [part for part in (tests[:FIRST], tests[FIRST:]) if part]
-    passed = all(passes(folder, *options, *part, seconds=SECONDS) for part in parts)
-    removed = " ".join(source[mutant.start : mutant.end].decode().split())
-    print(f"{'SURVIVED' if passed else 'killed  '} {mutant.path}:{mutant.line}: {removed} -> {mutant.text}", flush=True)
+    passed = not tests or passes(folder, *options, *tests, seconds=SECONDS)
     module.write_bytes(source)
     return passed
 
@@ -201,15 +214,23 @@ def main() -> None:
         mutants = [mutant for path in paths for mutant in mutants_of(folder, path)]
         chosen = random.Random(wanted.seed).sample(mutants, min(wanted.sample, len(mutants)))
 
-        def in_free_folder(mutant: Mutant) -> bool:
-            folder = free.get()
-            try:
-                return survives(mutant, record.tests_of(mutant), folder)
-            finally:
-                free.put(folder)
+        def left_by(mutants: list[Mutant], chosen: slice, verdict: str) -> list[Mutant]:
+            """Return the mutants that survive a part of their tests, and print the verdict on each."""
 
-        with ThreadPoolExecutor(len(folders)) as pool:
-            surviving = sum(pool.map(in_free_folder, chosen))
+            def survived(mutant: Mutant) -> bool:
+                folder = free.get()
+                try:
+                    left = survives(mutant, record.tests_of(mutant)[chosen], folder)
+                finally:
+                    free.put(folder)
+                print(f"{verdict if left else 'killed'}: {mutant}", flush=True)
+                return left
+
+            with ThreadPoolExecutor(len(folders)) as pool:
+                return [mutant for mutant, left in zip(mutants, pool.map(survived, mutants), strict=True) if left]
+
+        left = left_by(chosen, slice(FIRST), "left")
+        surviving = len(left_by(left, slice(FIRST, None), "SURVIVED"))
     print(f"{surviving} of {len(chosen)} mutants survived; there are {len(mutants)} of {len(paths)} modules")
     sys.exit(surviving > 0)
 

@@ -195,7 +195,7 @@ class Expectation:
         return self._expected("<=", bound)
 
     def not_worse_than(self, baseline: RunReader | PathLike) -> Expectation:
-        """Check that the metric (every metric, if none is given) is not significantly lower than in another run.
+        """Check that the metric (every metric, if none is given) is not significantly worse than in another run.
 
         Raises:
             AssertionError, RunError: In the same cases as `at_least`. Apart from the role under evaluation, the two

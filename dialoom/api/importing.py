@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Unpack
 
-from dialoom.graphs.outcome import Outcome
+from dialoom.graphs.conversation import TOOL
+from dialoom.graphs.outcome import USER, Outcome
 from dialoom.graphs.recipe import completed
-from dialoom.graphs.study import FileFunction, read_study
+from dialoom.graphs.study import ASSISTANT, FileFunction, read_study
 from dialoom.graphs.transcript import Transcript, Transcripts, transcripts, transcripts_of
 from dialoom.graphs.transcript_rows import Reader
 from dialoom.inputs import DataError
@@ -29,6 +31,9 @@ from .operations import Run
 
 _AT_ONCE = 200
 """Number of conversations that are written in one transaction."""
+
+_MOST_ROLES = 10
+"""The number of unknown roles that a notice names."""
 
 _MOST_SHOWN = 20
 """The number of broken rows that an error or a result quotes; the others are only counted."""
@@ -49,6 +54,9 @@ class Imported:
         known: The number of conversations that the run already had, or that are repeated in the file.
         broken: The number of broken rows, which were skipped.
         errors: The first errors in broken rows, each with file and line.
+        silent: The number of conversations without a message of the user, and of the assistant, by role.
+        other_roles: The number of conversations in which a role speaks that the run does not know, by role. A run knows
+            `user`, `assistant`, `system`, `tool` and the roles of its study.
         is_complete: False if the import was stopped; importing again adds the rest.
     """
 
@@ -57,7 +65,26 @@ class Imported:
     known: int = 0
     broken: int = 0
     errors: list[str] = field(default_factory=list)
+    silent: Counter[str] = field(default_factory=Counter)
+    other_roles: Counter[str] = field(default_factory=Counter)
     is_complete: bool = True
+
+    @property
+    def notices(self) -> list[str]:
+        """What checks and judges cannot score: conversations in which the user or the assistant does not speak."""
+        count = self.added + self.known
+        found = [
+            f"{silent:,} of {count:,} conversations have no message of the role {role!r}; what is scored of it does "
+            "not apply to them"
+            for role, silent in sorted(self.silent.items())
+        ]
+        if self.other_roles:
+            others = [
+                f"{role} (in {each:,} of {count:,} conversations)" for role, each in self.other_roles.most_common()
+            ]
+            rest = f", and {len(others) - _MOST_ROLES:,} more" if len(others) > _MOST_ROLES else ""
+            found.append(f"roles that are neither user nor assistant: {', '.join(others[:_MOST_ROLES])}{rest}")
+        return found
 
 
 async def aimport_transcripts(
@@ -100,9 +127,8 @@ async def aimport_transcripts(
         read = _loaded(reader)
         if not found.exists():
             raise DataError(found, "there is no such file")
-        if broken == "refuse":
-            _check(found, read, is_given_up)
-        with _opened(Path(path), study, settings) as store:
+        roles = _checked(found, read, broken, is_given_up) if broken == "refuse" or study is not None else set()
+        with _opened(Path(path), study, roles, settings) as store:
             imported = Imported(Run(path, trust=True))
             _add(store, found, read, imported, is_given_up)
         return imported
@@ -118,41 +144,48 @@ def _loaded(reader: str | Reader | None) -> Reader | None:
     return reader
 
 
-def _check(source: Path, reader: Reader | None, is_stopped: Callable[[], bool]) -> None:
-    """Check all rows without keeping them in memory.
+def _checked(
+    source: Path, reader: Reader | None, broken: Literal["refuse", "skip"], is_stopped: Callable[[], bool]
+) -> set[str]:
+    """Check all rows without keeping them in memory, and return the roles that speak in them.
 
     Raises:
-        DataError: If rows are broken; the message lists them.
+        DataError: If rows are broken and broken rows are refused; the message lists them.
     """
-    count, first = 0, list[DataError]()
+    count, first, roles = 0, list[DataError](), set[str]()
     for _, found in transcripts_of(source, reader):
         if is_stopped():
             raise StoppedError("stopped during the check of the rows; nothing was imported")
         if isinstance(found, DataError):
             count += 1
             first += [found] if len(first) < _MOST_SHOWN else []
-    if first:
+        else:
+            roles.update(line.role for line in found.lines)
+    if first and broken == "refuse":
         more = f"\nand {count - len(first):,} more" if count > len(first) else ""
         details = "\n".join(map(str, first[1:]))
         raise RunError(
             f"{first[0]}" + (f"\n{details}" if details else "") + f"{more}\n{count:,} broken rows; nothing was imported"
         )
+    return roles
 
 
 @contextlib.contextmanager
-def _opened(path: Path, study: PathLike | None, settings: PlaySettings) -> Iterator[RunStore]:
+def _opened(path: Path, study: PathLike | None, roles: set[str], settings: PlaySettings) -> Iterator[RunStore]:
     """Open the run for writing; it is created and planned if it does not exist."""
     given = None if study is None else transcripts(read_study(Path(study), is_played=False))
     if path.exists():
         store = RunStore(path)
     else:
+        if given is not None:
+            given.check_roles(sorted(roles))
         settings["options"] = {"judge": False}  # imported conversations are judged later
         new = resolve(given or transcripts(), False, **settings)
         store = RunStore.create(path, new.config, prepare(new.recipe, new.config), recipe=new.recipe)
         store.trust_specified(cast_references(new.config.models))
     with store:
         check_transcripts(store)
-        take_study(store, given)
+        take_study(store, given, sorted(roles))
         store.trust_specified(recipe_references(store.config.recipe, recipe=given))
         if not store.is_planned:
             store.plan([], [], judgement_set(OWN_JUDGEMENTS, store.prompts, {}))
@@ -165,6 +198,7 @@ def _add(
     """Add the conversations that the run does not have yet, `_AT_ONCE` per transaction."""
     recipe = store.recipe
     assert isinstance(recipe, Transcripts)
+    roles = {*recipe.turns.roles, "system", TOOL}
     waiting: list[tuple[Transcript, Outcome]] = []
 
     def write() -> None:
@@ -181,6 +215,9 @@ def _add(
             imported.broken += 1
             imported.errors += [str(found)] if len(imported.errors) < _MOST_SHOWN else []
             continue
+        speaking = {line.role for line in found.lines}
+        imported.silent.update({USER, ASSISTANT} - speaking)
+        imported.other_roles.update(speaking - roles)
         if store.position_of(found.id) is not None:  # known already: skip the gate's slow rules
             imported.known += 1
             continue

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from dialoom.errors import Advice, DialoomError
-from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.acting import servers_of
-from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
+from dialoom.graphs import Recipe
+from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import USER
-from dialoom.graphs.recipe import Review
-from dialoom.graphs.simulation import SimulatedTalk, Simulation
 from dialoom.graphs.study import read_study
-from dialoom.graphs.tables.diversity import Opening, opening_of, repeated
 from dialoom.graphs.transcript import Transcripts
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import Bindings, rebind
-from dialoom.roles.gateway.gateway import changed_parameters, check_model, check_parameters
+from dialoom.roles.binding import REQUEST_SETTINGS, is_own, rebind, without_effect
+from dialoom.roles.gateway.gateway import changed_parameters
 from dialoom.roles.gateway.model_facts import missing_keys
 from dialoom.roles.players import carries_over
-from dialoom.roles.role import check_understudies
 from dialoom.runs.configuration.config import RunConfig
-from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import (
     Trust,
@@ -35,10 +30,9 @@ from dialoom.runs.configuration.trust import (
     code_hashes,
     player_references,
     recipe_references,
-    server_references,
     study_problem,
 )
-from dialoom.runs.control import Control, Ended, Event, Notice, Planned, Retrying, Started, StopRule
+from dialoom.runs.control import Control, Ended, Event, Notice, Planned, Retrying, StopRule
 from dialoom.runs.engine import Engine, WorkList, in_thread
 from dialoom.runs.errors import RunError, StoreError
 from dialoom.runs.gateway_setup import (
@@ -46,21 +40,15 @@ from dialoom.runs.gateway_setup import (
     RunLimits,
     cast_of,
     check_workers,
-    ensure_callable,
     open_gateway,
-    prompts_of,
 )
-from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
+from dialoom.runs.planning import planned, prepare, write_plan
 from dialoom.runs.preflight import ensure_fits
-from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunFile, RunStore, Work
+from dialoom.runs.store import RunFile, RunStore, Work
 from dialoom.runs.workers.messages import take_leftovers
-from dialoom.settings import ModelLike, PathLike
+from dialoom.settings import ModelLike, PathLike, by_name
 
-from .judges import together
 from .operation_settings import CallSettings, PlaySettings, RecipeLike, call_policy, resolve
-
-_AT_ONCE = 200
-"""Number of outcomes whose faults are written in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +97,7 @@ async def new_run(
     async with plan as store:
         keep_limits(store, new.policy.limits)
         report_unplayed(tell, settings, new.config.casts)
+        report_without_effect(tell, settings, new.config.casts)
         _report_forgetful(tell, new.recipe, new.config.casts, new.policy)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
@@ -184,199 +173,10 @@ async def reopened(
         yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
-async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
-    """Play the pending scenarios or, if positions are given, only the pending scenarios at those positions."""
-    store, recipe = opened.store, opened.recipe
-    servers = servers_of(recipe, recipe.options_type.model_validate(store.config.options))
-    store.ensure_trusted(server_references(servers))
-    pending = store.status().pending if only is None else len(only)
-    if pending:
-        await _ensure_players(opened)
-        await asyncio.to_thread(store.keep_changed_code)
-    opened.tell(Started(store.path, "playing", pending))
-    graph = graph_of(recipe, store.config.options)
-    work = store.queue.pending(recipe, only, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
-    ended = await carry_out(opened, graph, store.config.models, work, None, is_resumed, servers)
-    return await _judged_by_panel(opened, await _drawn_again(opened, graph, ended))
-
-
-async def _ensure_players(opened: OpenRun) -> None:
-    """Check that the models of every role can be called, with each model of the user."""
-    await asyncio.to_thread(ensure_callable, opened.store.config.players, opened.policy)
-
-
-async def _drawn_again(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
-    """Play a study's conversations again whose openings nearly repeat the opening of an earlier one of the same task.
-
-    This is done only if the study requests it. It begins when no scenario is pending, and each round is one
-    transaction. Therefore, neither the order of completion nor interruptions affect which conversations are played
-    again.
-    """
-    store, recipe = opened.store, opened.recipe
-    if not isinstance(recipe, Simulation) or not recipe.study.variety.redraws:
-        return ended
-    variety = recipe.study.variety
-    while ended.is_complete and not store.status().pending:
-        again = await asyncio.to_thread(lambda: repeated(_openings(store, recipe), variety.redraws, variety.similarity))
-        if not again:
-            break
-        note = (
-            "conversations played again, because their openings nearly repeated that of an earlier conversation with "
-            f"the same task: {len(again):,}"
-        )
-        store.retries.scenarios(again, note)
-        opened.tell(Notice(note))
-        opened.tell(Started(store.path, "playing", len(again)))
-        work = store.queue.pending(recipe, None, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
-        ended = together(ended, await carry_out(opened, graph, store.config.models, work, None, True))
-    return ended
-
-
-def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
-    """Yield the openings of the finished conversations, in the order of the plan."""
-    times = store.samples()
-    for position, id_, state, _ in store.listing():
-        if state == "done":
-            talk = store.scenario(recipe, position)
-            assert isinstance(talk, SimulatedTalk)
-            trial = id_.removeprefix(talk.id)  # trials are independent and may have similar openings
-            task = json.dumps([trial, talk.task], sort_keys=True)
-            yield Opening(position, task, opening_of(store.outcome(position)), times[position])
-
-
-async def _judged_by_panel(opened: OpenRun, ended: Ended) -> Ended:
-    """Let a run's further judges judge all finished scenarios, each into a set named after its models."""
-    store = opened.store
-    for judges in store.config.panel:
-        if not ended.is_complete:
-            break
-        chosen = opened_set(store, None, judges)
-        if count := store.queue.count_to_judge(chosen.name):
-            await asyncio.to_thread(ensure_callable, [judges], opened.policy)
-            opened.tell(Started(store.path, "judging", count, chosen.name))
-            work = store.queue.to_judge(opened.recipe, chosen.name)
-            ended = together(ended, await carry_out(opened, judging_graph(opened.recipe), judges, work, chosen.name))
-    return ended
-
-
-async def play_again(opened: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
-    """Resume failed scenarios and play the given ones from their beginning; other pending scenarios are not played."""
-    store = opened.store
-    anew = {store.resolve(str(name)) for name in scenarios}
-    failed = set(store.positions("failed")) if is_failed else set()
-    if anew or failed:
-        await _ensure_players(opened)
-    if is_failed:
-        retry_failures(opened)
-        failed -= set(store.positions("failed"))
-    store.retries.scenarios(sorted(anew))
-    if anew:
-        opened.tell(Retrying(anew=len(anew)))
-    return await play_pending(opened, is_resumed=True, only=anew | failed)
-
-
 def retry_failures(opened: OpenRun, judging: str | None = None) -> None:
     """Make failed scenarios pending again; those whose request was too long, only if context windows were given."""
     again, left = opened.store.retries.failed(judging, too_long=opened.is_wider)
     opened.tell(Retrying(failed=again, too_long=left, judging=judging))
-
-
-@contextlib.contextmanager
-def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSettings) -> Iterator[RunStore]:
-    """Open a run whose finished scenarios are to be judged or reviewed."""
-    tell, _ = watched(calls)
-    trust = trusted(calls, tell)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
-        check_study(store, tell)
-        take_leftovers(store)
-        yield store
-
-
-async def judged_anew(
-    store: RunStore,
-    judge: Recipe,
-    bound: Bindings,
-    name: str | None,
-    is_again: bool,
-    calls: CallSettings,
-    only: Collection[int] | None = None,
-) -> Ended:
-    """Judge a run's scenarios with the judges of its recipe or of a review, and store the judgements in one set.
-
-    With `is_again`, failed judgings of the set are tried again; with `only`, only the scenarios at these positions are
-    judged.
-
-    Raises:
-        RunError: If the recipe has no judging, or the name belongs to other judgements.
-        BindingError, CacheError: If a setting is wrong; the message names it.
-    """
-    graph = judging_graph(judge)
-    tell, control = watched(calls)
-    policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
-    library = await asyncio.to_thread(WithPrompts.of(judge).library)
-    check_understudies(prompts_of(library, bound.by_role), bound.by_role)
-    if isinstance(judge, Review):
-        store.add_prompts(library.values())
-        name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
-    chosen = opened_set(store, name, bound.by_role)
-    keep_limits(store, policy.limits)
-    report_unplayed(tell, calls, [*store.config.casts, bound.by_role])
-    store.trust_specified(cast_references(bound.by_role))
-    opened = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
-    if is_again:
-        retry_failures(opened, chosen.name)
-    tell(Started(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
-    work = store.queue.to_judge(store.recipe, chosen.name, only)
-    return await carry_out(opened, graph, bound.by_role, work, chosen.name)
-
-
-def pass_gate(store: RunStore) -> None:
-    """Check every finished outcome of a run against the current rules of the gate."""
-    recipe, gate = store.recipe, store.gate
-    found: dict[int, Outcome] = {}
-    for position, _, state, _ in store.listing():
-        if state == "pending":
-            continue
-        found[position] = gate.passed(store.scenario(recipe, position), store.outcome(position))
-        if len(found) == _AT_ONCE:
-            store.results.review(found)
-            found = {}
-    store.results.review(found)
-
-
-async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:
-    """Repeat the unparsed judgements of a set.
-
-    Raises:
-        RunError: If there are no judgements, or the recipe has no judging of its own.
-    """
-    store, recipe = opened.store, opened.recipe
-    chosen = store.judgement_set(name)
-    if chosen is None:
-        raise RunError(
-            f"{store.path} has no judgements", advice=Advice("judge", "judge the run first", {"path": store.path})
-        )
-    if chosen.members:
-        named = ", ".join(map(repr, chosen.members))
-        raise RunError(
-            f"judging {chosen.name!r}: a panel only combines its judges' sets; name one of {named}", setting="judging"
-        )
-    if chosen.is_review:
-        recipe = Review(recipe)
-        opened = replace(opened, recipe=recipe)
-    if WithJudging.of(recipe).judging() is None:
-        raise RunError(
-            f"recipe {recipe.name!r} judges only while it plays, so its judgements cannot be repeated alone",
-            advice=Advice("retry_scenario", "play a scenario again instead", {"path": store.path}),
-        )
-    models = {role: chosen.models[role] for role in WithJudging.of(recipe).judging_roles()}
-    await asyncio.to_thread(ensure_callable, [models], opened.policy)
-    opened.policy.limits.check_prices(binding.model for binding in models.values())
-    count = store.retries.unparsed(chosen.name)
-    opened.tell(Retrying(unparsed=count, judging=chosen.name))
-    opened.tell(Started(store.path, "judging again", count, chosen.name))
-    work = store.queue.to_rejudge(store.recipe, chosen.name)
-    return await carry_out(opened, judging_graph(recipe), models, work, chosen.name)
 
 
 async def carry_out(
@@ -525,12 +325,17 @@ def check_transcripts(store: RunStore) -> None:
         )
 
 
-def take_study(store: RunStore, recipe: Transcripts | None) -> None:
+def take_study(store: RunStore, recipe: Transcripts | None, roles: Iterable[str] = ()) -> None:
     """Replace the study by which a run of transcripts is judged.
+
+    Args:
+        store: The run.
+        recipe: The recipe with the study; `None` to change nothing.
+        roles: Roles that speak in conversations which will be added to the run.
 
     Raises:
         RunError: If the run is of another recipe.
-        DataError: If a metric of the study has the name of a column of the conversations.
+        DataError: If a metric of the study has the name of a column of the conversations, or its target is not a role.
     """
     if recipe is None:
         return
@@ -538,6 +343,7 @@ def take_study(store: RunStore, recipe: Transcripts | None) -> None:
     if recipe.study.plain() == store.config.study:
         return
     recipe.check_columns({column for facets in store.planned_facets() for column in facets})
+    recipe.check_roles(chain(roles, (line.role for each in store.episodes() for line in each.outcome.messages)))
     named = recipe_references(store.config.recipe, recipe=recipe)
     config = store.config.model_copy(
         update={"study": recipe.study.plain(), "code": {**store.config.code, **code_hashes(named)}}
@@ -551,65 +357,12 @@ def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
     return None if recipe is None else find_recipe(recipe)[1]
 
 
-def check_judges(store: RunStore, judge: Recipe, bound: Sequence[Bindings], calls: CallSettings) -> None:
-    """Check that judges can be called with the given settings, and that a cost limit can be enforced.
-
-    Raises:
-        BindingError, RunError: If a judge cannot be called, or has no price although the cost is limited.
-    """
-    policy = call_policy(calls, RunLimits.of(store), {}, judge.roles)
-    casts = [each.by_role for each in bound]
-    ensure_callable(casts, policy)  # checked first, because missing keys are found without importing LiteLLM
-    models = [binding.model for judges in casts for binding in judges.values()]
-    for model in models:
-        check_model(model)
-    for judges in casts:
-        check_parameters(judges)
-    policy.limits.check_prices(models)
-
-
-def judging_graph(recipe: Recipe) -> Graph:
-    """Return the recipe's graph that judges finished conversations.
-
-    Raises:
-        RunError: If the recipe cannot judge finished conversations.
-    """
-    graph = WithJudging.of(recipe).judging()
-    if graph is None:
-        raise RunError(f"recipe {recipe.name!r} cannot judge finished conversations")
-    return graph
-
-
-def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> JudgementSet:
-    """Return the set of judgements with this name to continue, or a new set."""
-    requested = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
-    existing = {each.name: each for each in store.judgement_sets()}
-    reserved = {OWN_JUDGEMENTS: "the run's own judgements", PANEL: "the panel of several judges"}
-    if requested.name in reserved and requested.name not in existing.keys() - {OWN_JUDGEMENTS}:
-        raise RunError(
-            f"name {requested.name!r} is reserved for {reserved[requested.name]}; give another name", setting="name"
-        )
-    if existing.get(requested.name) == requested:
-        return requested
-    if requested.name not in existing or not store.has_judged(requested.name):  # a set may be empty
-        store.add_judgement_set(requested)
-    else:
-        makers = ", ".join(existing[requested.name].model_names.values())
-        if existing[requested.name].model_names == requested.model_names:
-            makers += " with other prompts, temperature, address, reply limits or parameters"
-        raise RunError(
-            f"name {requested.name!r}: the existing set with that name was made by {makers}; give another name",
-            setting="name",
-        )
-    return requested
-
-
 def report_unplayed(
     tell: Callable[[Event], None], given: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
 ) -> None:
     """Report settings for a model that plays no role; its name may be mistyped."""
     played = dict.fromkeys(binding.model for cast in casts for binding in cast.values())
-    for setting in ("context", "rpm", "tpm"):
+    for setting in ("context", "rpm", "tpm", "prices"):
         figures = given.get(setting)
         for name in figures if isinstance(figures, Mapping) else ():
             if name and name not in played:
@@ -621,6 +374,16 @@ def report_unplayed(
                 )
 
 
+def report_without_effect(
+    tell: Callable[[Event], None], given: Mapping[str, Any], casts: Iterable[Mapping[str, ModelBinding]]
+) -> None:
+    """Report settings of requests that are given for a role with a player of the user's own."""
+    models = {role: binding.model for cast in casts for role, binding in cast.items() if is_own(binding.model)}
+    for setting in REQUEST_SETTINGS:
+        for role in models.keys() & by_name(given.get(setting)).keys():
+            tell(Notice(f"{setting}: {without_effect(role, models[role])}"))
+
+
 def _report_forgetful(
     tell: Callable[[Event], None], recipe: Recipe, casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy
 ) -> None:
@@ -630,7 +393,8 @@ def _report_forgetful(
         tell(
             Notice(
                 "in_sequence: no player knows a person's earlier conversations; declare the player that should "
-                "remember them stateful, and compile a graph with a store, as each conversation has a thread of its own"
+                "remember them stateful, compile a graph with a store (each conversation has a thread of its own), and "
+                "give a class snapshots (each conversation has an object of its own)"
             )
         )
 

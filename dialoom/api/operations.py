@@ -29,23 +29,10 @@ from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, Pla
 
 from .blocking import blocking
 from .judges import bound_judges, drawn_to_judge, set_names, together
-from .open_run import (
-    OpenRun,
-    check_judges,
-    judge_unparsed,
-    judged_anew,
-    judging_graph,
-    new_run,
-    pass_gate,
-    play_again,
-    play_pending,
-    reopened,
-    reopened_to_judge,
-    retry_failures,
-    take_study,
-    watched,
-)
+from .judging import check_judges, judge_unparsed, judged_anew, judging_graph, reopened_to_judge
+from .open_run import OpenRun, new_run, reopened, report_without_effect, retry_failures, take_study, watched
 from .operation_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike, resolve
+from .playing import pass_gate, play_again, play_pending
 from .run import RunReader
 
 
@@ -334,6 +321,10 @@ async def ajudge(
         bound = bound_judges(judge, model, part(PlayerSettings, settings))
         sets = set_names(bound, name, repeat)
         await asyncio.to_thread(check_judges, store, judge, bound, calls)
+        tell, _ = watched(calls)
+        report_without_effect(tell, settings, [each.by_role for each in bound])
+        if not store.status().done:
+            tell(Notice(f"{path} has no finished scenarios to judge"))
         for seats, named in sets:
             made = await judged_anew(store, judge, seats, named, retry_failed, calls, only)
             ended = together(ended, made)

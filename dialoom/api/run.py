@@ -19,6 +19,7 @@ from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.reading.scenarios import (
     all_scenarios,
+    check_selection,
     ignore_progress,
     neighbours,
     scenario_page,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:  # heavy, or an extra
 
     from dialoom.runs.agreement import Agreement, GivenLabel, Labelled, Sample
     from dialoom.runs.control import RunProgress
-    from dialoom.runs.export import Encoding, Soundness
+    from dialoom.runs.export import Encoding, Exported, Soundness
     from dialoom.runs.reading.conversations import Conversation, RequestDiff
     from dialoom.runs.report.health import Health
     from dialoom.runs.report.requirements import Checked, Requirement
@@ -164,6 +165,12 @@ class RunReader:
         with self._opened() as file:
             chosen = file.judgement_set(judging)
             return 0 if chosen is None else file.unparsed(chosen.name)
+
+    def unjudged(self, judging: str | None = None) -> int:
+        """Return the number of finished scenarios that a set (by default the oldest) lacks; a panel, of any judge."""
+        with self._opened() as file:
+            chosen = file.judgement_set(judging)
+            return 0 if chosen is None else len(file.unjudged(chosen))
 
     def check_errors(self) -> list[CheckErrors]:
         """Return the errors of checks that raised an exception or returned no score, by metric."""
@@ -605,7 +612,7 @@ class RunReader:
             *requirements: Texts such as `resolved >= 80%`, `tone >= 3.5` or `pass^3(resolved) >= 60%`.
             is_confident: Whether the whole 95 % interval must meet a requirement, not only the mean.
             not_worse_than: Another run to compare with, by the paired test of reports: no required metric (without
-                requirements, no metric at all) may be significantly lower than in that run. The runs may differ only in
+                requirements, no metric at all) may be significantly worse than in that run. The runs may differ only in
                 the role under evaluation.
             metrics: Metrics to compare with the other run besides those of the requirements.
             allow: Conditions to accept, which otherwise fail a requirement: `offline` (an offline model affects the
@@ -678,7 +685,7 @@ class RunReader:
         only: Soundness | None = None,
         without: Collection[str] = (),
         card: bool = False,
-    ) -> dict[str, int]:
+    ) -> Exported:
         """Write the finished scenarios in plan order; an interrupted export leaves no incomplete file.
 
         Args:
@@ -700,7 +707,8 @@ class RunReader:
             card: Whether the dataset card contains statistics of the written rows; see `describe`.
 
         Returns:
-            The number of rows (or files) written, by part: `all`, or `train` and `test`.
+            The number of rows (or files) written, by part: `all`, or `train` and `test`. The attribute `notices` states
+            how many scenarios have no row, and why.
 
         Raises:
             RunError: If there is no such format, or it does not support an option.
@@ -906,7 +914,7 @@ def report(
 
     Raises:
         RunError: If the runs are of different recipes, one is given twice, there is no such table, or the expression is
-            wrong.
+            wrong or matches no finished scenario.
         StoreError: If a run has no such set.
     """
     named = [
@@ -921,6 +929,7 @@ def report(
             counter = itertools.count(1)
             for file in files:
                 file.on_read = lambda: on_progress(next(counter))
+        check_selection(files, judging, where)
         calibrated: Sequence[Table] = ()
         if labels is not None:
             from dialoom.runs.agreement import calibrated_tables

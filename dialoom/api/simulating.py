@@ -10,7 +10,6 @@ from typing import Any, Literal, Unpack
 
 from pydantic import ValidationError
 
-from dialoom.errors import first_problem
 from dialoom.graphs import Check, Judge
 from dialoom.graphs.environment import Environment
 from dialoom.graphs.outcome import USER
@@ -22,7 +21,7 @@ from dialoom.roles.binding import OBJECT, is_kept, is_named
 from dialoom.roles.players import name_of
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
-from dialoom.settings import FLAG, ModelLike, PathLike, Players
+from dialoom.settings import FLAG, ModelLike, PathLike, Players, requirement_text
 
 from .blocking import blocking
 from .operation_settings import CallSettings
@@ -198,11 +197,13 @@ def _recipe(
     try:
         study = Study.model_validate(values)
     except ValidationError as error:
-        problem = first_problem(error)
-        name = problem.place.split(".")[1 if problem.place.startswith(("dialogue", "user", "assistant")) else 0]
-        raise RunError(
-            f"{name}: {problem.message.removeprefix('Value error, ')}, got {problem.value!r:.60}", setting=name
-        ) from error
+        problem = error.errors()[0]
+        table, *keys = (str(part) for part in problem["loc"])
+        name = keys[0] if keys and table in ("dialogue", "user", "assistant", "tasks") else table
+        name = "roles" if name == "role" else name
+        requirement = requirement_text(problem)
+        must = f": {requirement}" if problem["type"] == "value_error" else f" must be {requirement}"
+        raise RunError(f"{name}{must}, got {problem['input']!r:.60}", setting=name) from error
     given = None if errands is None else errands.rows
     return simulation(study, people=persons.rows, tasks=given, judges=judges, functions=functions)
 

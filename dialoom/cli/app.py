@@ -482,7 +482,7 @@ def require(
         typer.Option(
             "--not-worse-than",
             metavar="RUN",
-            help="Fail if a required metric (without requirements, any metric) is significantly lower than in this "
+            help="Fail if a required metric (without requirements, any metric) is significantly worse than in this "
             "run, by the paired test.",
         ),
     ] = None,

@@ -160,6 +160,8 @@ def _export(
         + rest,
         err=is_piped,
     )
+    for notice in counts.notices:
+        say(notice, err=True)
     if test_share is not None and len(counts) > 1:
         say(_realised(counts, test_share, facet or ""), err=is_piped)
     for id_, branch in branches:

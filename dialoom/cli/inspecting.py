@@ -48,11 +48,14 @@ def print_status(path: Path, as_json: bool) -> None:
     """Print a run's progress and the usage of each role."""
     with RunReader(path) as run:
         config, progress, changes = run.config, run.progress(), run.changes()
+        sets = [each.name for each in run.judgement_sets]
         later = [each for each in run.judgement_sets if each.name != OWN_JUDGEMENTS]
+        unparsed, unjudged = {name: run.unparsed(name) for name in sets}, {name: run.unjudged(name) for name in sets}
     status, bounds, is_played = progress.status, progress.bounds, progress.is_played
     if as_json:
         data = _status_for_programs(config, status, later)
         data["check_errors"] = [asdict(each) for each in progress.check_errors]
+        data |= {"unparsed": unparsed, "unjudged": unjudged}
         say_json({**data, "not_sent_as_configured": changes, "is_being_written": is_played, **bounds.as_json()})
         return
     prompts = f", prompts {', '.join(config.prompts)}" if config.prompts else ""
@@ -63,6 +66,11 @@ def print_status(path: Path, as_json: bool) -> None:
         say(line)
     for each in progress.check_errors:
         say(f"failed check: {each}")
+    for name in sets:
+        if unparsed[name]:
+            say(f"judgements {name!r}: {unparsed[name]:,} could not be parsed and have no score")
+        if unjudged[name]:
+            say(f"judgements {name!r}: {unjudged[name]:,} of {status.done:,} finished {config.units} are not judged")
     if status.faults or any(map(is_reduced, status.languages)):
         say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} conversations checked by the gate")
         say(reduced_shares(status.languages, status.gated))
@@ -200,6 +208,7 @@ def list_scenarios(
         is_wanted = _labelled(run, *annotators)
         found = run.figures(judging, where=where, sort=sort, is_descending=is_reversed)
         chosen = (each for each in found if (texts is None or each[0] in texts) and is_wanted(each[0]))
+        place = -1
         for place, (position, episode) in enumerate(chosen):
             if place == 0 and metrics and not as_json:
                 say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
@@ -218,6 +227,10 @@ def list_scenarios(
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
             if words is not None:
                 say(f"{'':>9}{_snippet(words, search or '')}")
+        filters = {"--where": where, "--search": search}
+        filters |= dict(zip(("--labelled-by", "--unlabelled-by"), annotators, strict=True))
+        if place < 0 and (given := ", ".join(f"{flag} {text!r}" for flag, text in filters.items() if text is not None)):
+            say(f"no scenario matches {given}", err=True)
 
 
 def _labelled(run: RunReader, by: str | None, not_by: str | None) -> Callable[[int], bool]:

@@ -33,7 +33,7 @@ from dialoom.settings import Budget, ModelLike, part
 from .console import make_console
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, flag
 from .reporting import print_tables
-from .setting_flags import CallCommand, JudgeCommand, RunCommand, named_models
+from .setting_flags import CallCommand, JudgeCommand, RunCommand, named_models, only_model
 from .terminal import say
 from .watcher import Watcher
 
@@ -122,8 +122,11 @@ def retry_run(
     )
     work = aretry(path, failed=failed or None, scenarios=scenarios, unparsed=unparsed, judging=judging, **calls)
     run_with_display(work, watcher)
-    if unparsed and watcher.exit_code() == EXIT_DONE:
-        _print_unparsed(path, judging, rejudge)
+    if unparsed and watcher.exit_code() == EXIT_DONE and RunReader(path).unparsed(judging):
+        say(
+            "judgements that the recipe makes only while it plays are not repeated; to play their scenarios again: "
+            f"dialoom retry {path} --scenario ID"
+        )
     return watcher.exit_code()
 
 
@@ -192,13 +195,13 @@ def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCom
         say(_found(review(path, trust=given["trust"])))
         return EXIT_DONE
     settings = part(JudgeSettings, given)
-    every, settings["models"] = named_models(settings, ())
+    every, settings["models"] = named_models(settings)
 
     def again(ended: Ended) -> str:
         return _same_command(ended, ended.judging if name is None else None)
 
     watcher = _judging_watcher(again, settings, given)
-    reviewer = every[-1] if every else None
+    reviewer = only_model(every)
     run_with_display(areview(path, reviewer, name=name, retry_failed=retry_failed, **settings), watcher)
     return watcher.exit_code()
 
@@ -259,17 +262,9 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
             raise typer.Exit(EXIT_INTERRUPTED) from error
 
 
-def _print_unparsed(path: Path, name: str | None, again: str) -> None:
-    if left := RunReader(path).unparsed(name):
-        say(
-            f"{left:,} judgements are still unparsed: their new replies could not be parsed, or the recipe makes "
-            f"these judgements only while it plays (dialoom retry {path} --scenario ID). To repeat them again: {again}"
-        )
-
-
 def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
     """Print the estimate by role, how it was made, its uncertainty, and the bounds that the run would exceed."""
-    say(f"{estimate.scenarios:,} scenarios; nothing was sent or written")
+    say(f"{estimate.scenarios:,} {estimate.units}; nothing was sent or written")
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("role", "model", "calls", "input tokens", "output tokens", "cost"):
         table.add_column(column, justify="left" if column in ("role", "model") else "right")
@@ -285,9 +280,9 @@ def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
 def _how(estimate: CostEstimate) -> str:
     least, most = (_tokens_and_cost(each) for each in (estimate.least, estimate.most))
     sample = (
-        f"all {estimate.sampled:,} scenarios were"
+        f"all {estimate.sampled:,} {estimate.units} were"
         if estimate.sampled == estimate.scenarios
-        else f"{estimate.sampled:,} of the scenarios, drawn with the seed, were"
+        else f"{estimate.sampled:,} of the {estimate.units}, drawn with the seed, were"
     )
     return (
         f"An estimate: {sample} played by {' and '.join(estimate.players)}, counting one token per four characters. "

@@ -17,7 +17,7 @@ from dialoom.settings import part
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
 from .playing import run_with_display
 from .reporting import print_tables
-from .setting_flags import JudgeCommand, named_models
+from .setting_flags import JudgeCommand, named_models, only_model
 from .terminal import say
 from .watcher import Watcher
 
@@ -42,7 +42,7 @@ def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed:
         folder,
         suite=suite or DEFAULT_SUITE,
         size="full" if is_full else "quick",
-        model=every[-1] if every else None,
+        model=only_model(every),
         retry_failed=retry_failed,
         **settings,
     )

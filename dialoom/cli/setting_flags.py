@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -34,6 +34,7 @@ from dialoom.settings import (
     ProcessSettings,
     RunSettings,
     checked,
+    meant,
     model_of,
 )
 
@@ -299,7 +300,7 @@ def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | 
     try:
         settings = settings_of(kind, values, in_file)
         if recipe is not None:
-            _complete(cast(RunCommand, settings), recipe, {**own, **options})
+            _complete(cast(RunCommand, settings), {**own, **options})
         load_keys(cast(SessionSettings, settings))
         yield settings
     except DialoomError as error:
@@ -313,12 +314,10 @@ def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | 
         raise SettingError(f"{path}: {text}", advice=error.advice) from error
 
 
-def _complete(settings: RunCommand, recipe: Recipe, options: dict[str, object]) -> None:
+def _complete(settings: RunCommand, options: dict[str, object]) -> None:
     """Add the recipe's options to the settings, and separate the model of all roles from the models by role."""
-    from dialoom.api.judges import roles_of_several
-
-    every, by_role = named_models(settings, roles_of_several(recipe))
-    settings["model"], settings["models"] = every[-1] if every else None, by_role
+    every, settings["models"] = named_models(settings)
+    settings["model"] = only_model(every)
     settings["options"] = options
 
 
@@ -335,22 +334,22 @@ def load_keys(command: SessionSettings) -> None:
         load_env_file(env_file)
 
 
-def named_models(
-    settings: PlayerSettings, several: Collection[str] | None = None
-) -> tuple[list[str], dict[str, Players]]:
-    """Return the models given for every role, and the models given for single roles.
-
-    Args:
-        settings: The settings from flags and a file.
-        several: The roles that several models may play, by default all roles. Any other role gets the last model that
-            is given for it.
-    """
+def named_models(settings: PlayerSettings) -> tuple[list[str], dict[str, Players]]:
+    """Return the models given for every role, and the models given for single roles; a list where there are several."""
     named = cast("dict[str, list[str]]", dict(settings["models"] or {}))
     every = named.pop("", [])
-    return every, {
-        role: cast(Players, models) if (several is None or role in several) and models[1:] else models[-1]
-        for role, models in named.items()
-    }
+    return every, {role: cast(Players, models) if models[1:] else models[0] for role, models in named.items()}
+
+
+def only_model(every: Sequence[str]) -> str | None:
+    """Return the model given for every role; `None` if there is none.
+
+    Raises:
+        SettingError: If there are several.
+    """
+    if every[1:]:
+        raise SettingError(f"models must name one model for all roles, got {', '.join(every)}", setting="models")
+    return every[0] if every else None
 
 
 def _models(given: Any) -> dict[str, list[str]]:
@@ -434,6 +433,6 @@ def _config_file(path: Path, recipe: Recipe) -> tuple[dict[str, Any], dict[str, 
         elif plain in names or plain in names.values():
             own[names.get(plain, plain)] = value
         else:
-            known = ", ".join(sorted({*common, *names})).replace("_", "-")
-            raise SettingError(f"{path}: {key} is not an option; the options are {known}")
+            known = sorted(name.replace("_", "-") for name in {*common, *names})
+            raise SettingError(f"{path}: {key} is not an option; {meant(plain.replace('_', '-'), known, 'options')}")
     return found, own

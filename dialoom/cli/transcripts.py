@@ -144,6 +144,8 @@ def import_file(
     known = f", {found.known:,} already present" if found.known else ""
     left = f", {found.broken:,} broken rows left out" if found.broken else ""
     say(f"{out}: {found.added:,} conversations added{known}{left}")
+    for notice in found.notices:
+        say(notice, err=True)
     if not found.is_complete:
         say("stopped; run the same command again to add the rest")
         raise typer.Exit(EXIT_INTERRUPTED)

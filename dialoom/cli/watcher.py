@@ -198,7 +198,7 @@ class Watcher:
         self._failed_in_all += event.failed
         self._has_played |= event.judging is None
         status, errors = self._run.status(), self._run.check_errors() if event.judging is None else []
-        units = self._run.config.units
+        units, unparsed = self._run.config.units, 0 if self._judging is None else self._run.unparsed(self._judging)
         self._rest()
         self._report_repeated()
         seconds = time.monotonic() - self._started
@@ -208,6 +208,10 @@ class Watcher:
         )
         for each in errors:
             say(f"failed check: {each}")
+        if unparsed:
+            retry = f"; for new replies: dialoom retry {event.path} --unparsed --judging {self._judging!r}"
+            judgements = f"{unparsed:,} judgement{'s' if unparsed > 1 else ''}"
+            say(f"{judgements} could not be parsed and have no score{retry if self._is_kept else ''}")
         again = self._again(event)
         if self._worked is not None:
             say(_busy(self._worked))

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.tables import Outline, Span, Table, Tally, intervals, share_of
+from dialoom.graphs.tables import Outline, Span, Table, Tally, intervals
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.prompts import ChatMessage
 
@@ -98,15 +98,15 @@ _FIGURES: Mapping[str, Callable[[Round], int | bool | None]] = {
 def tables(episodes: Iterable[Episode]) -> list[Table]:
     """Return the table by round: pairs, induced sentences, followed preferred replies, and verified pairs."""
     tallies: dict[int, dict[str, Tally]] = {}
-    pairs, named, states = Counter[int](), Counter[str](), Counter[str]()
-    unread = 0
+    pairs, states = Counter[int](), Counter[str]()
+    order, unread = _Order(), 0
     for episode in episodes:
         states["done" if episode.state == "done" else "failed"] += 1
         unread += episode.outcome.counts.get("unread_inductions", 0)
         for done in rounds_of(episode.outcome):
             depth = len(done["path"]) + 1
             pairs[depth] += 1
-            named.update(filter(None, [done["named"]]))
+            order.add(done["named"], episode.facets["persona"])
             of_depth = tallies.setdefault(depth, {name: Tally(judged=name == "verified %") for name in _FIGURES})
             for name, figure in _FIGURES.items():
                 if (value := figure(done)) is not None:
@@ -126,23 +126,39 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
             "previous round."
         )
     table.notes.append(intervals())
-    return [table, *_order(named)] if tallies else []
+    return [table, *order.tables()] if tallies else []
 
 
-def _order(named: Counter[str]) -> list[Table]:
-    """Return the table of the pair judge's verdicts in both orders of the replies, which reveals position bias."""
-    if not named:
-        return []
-    agreed, placed = named["preferred"] + named["rejected"], named["first"] + named["second"]
-    columns = ["pairs", "same reply in both orders %", "preferred reply if same %", "first position if different %"]
-    table = Table("order", "Consistency of the pair judge over both orders of the replies", columns)
-    shares = [share_of(agreed, agreed + placed), share_of(named["preferred"], agreed), share_of(named["first"], placed)]
-    table.rows.append([agreed + placed, *shares])
-    table.notes.append(
-        "Different: in both orders the judge chose the same position, and thus different replies. A judge without a "
-        "position bias chooses the first position for half of these pairs. In brackets: Wilson's 95 % intervals."
-    )
-    return [table]
+class _Order:
+    """The pair judge's verdicts in both orders of the replies, which reveal position bias."""
+
+    def __init__(self) -> None:
+        self._same, self._preferred, self._first = Tally(), Tally(), Tally()
+
+    def add(self, named: str | None, persona: str) -> None:
+        """Add the result of a comparison, one of `NAMED`; `None` if there was none or it could not be parsed."""
+        if named is None:
+            return
+        is_same = named in ("preferred", "rejected")
+        self._same.add(is_same, persona)
+        if is_same:
+            self._preferred.add(named == "preferred", persona)
+        else:
+            self._first.add(named == "first", persona)
+
+    def tables(self) -> list[Table]:
+        """Return the table of the comparisons; an empty list without any."""
+        if not self._same.n:
+            return []
+        columns = ["pairs", "same reply in both orders %", "preferred reply if same %", "first position if different %"]
+        table = Table("order", "Consistency of the pair judge over both orders of the replies", columns)
+        table.rows.append([self._same.n, *(each.estimate() for each in (self._same, self._preferred, self._first))])
+        table.notes = [
+            "Different: in both orders the judge chose the same position, and thus different replies. A judge without "
+            "a position bias chooses the first position for half of these pairs.",
+            intervals(),
+        ]
+        return [table]
 
 
 KTO_DISTANCE = 64

@@ -224,7 +224,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
     scenario_type = PrefEvalScenario
     judges = JUDGES
     checks = CHECKS
-    facets = (Facet("topic", splits=True), Facet("turns", tells_length=True))
+    facets = (Facet("topic", splits=True, unit="topics"), Facet("turns", tells_length=True))
     evaluated = "assistant"
 
     def embeds(self, options: PrefEvalOptions) -> bool:

@@ -42,7 +42,8 @@ _ACCURACY = (
     "Accuracy: share of answers without an error, or of right choices; unparsed answers count as wrong. Averages are "
     "unweighted means over the topics. In brackets: 95 % intervals. For a single topic they are Wilson's; for averages "
     f"they are bootstrapped over the pairs of each topic (none for fewer than {FEWEST} pairs, or if no topic has both "
-    "right and wrong answers). A dash: there are no finished items, or the average lacks a topic."
+    "right and wrong answers), and are too narrow if topics with few pairs have only right or only wrong ones. A dash: "
+    "there are no finished items, or the average lacks a topic."
 )
 _TURNS = "Turns: the number of unrelated turns, plus the turns of the preference and the question."
 _ERRORS = (

@@ -184,6 +184,7 @@ JUDGES = tuple(
         when=partial(_is_asked, metric=metric),
         after="acknowledges" if metric == "hallucinates" else "",
         read=lambda reply: (reply.answer == "yes", reply.why),
+        lower_is_better=metric in ("violates", "hallucinates"),
     )
     for metric in CHECKERS
 )

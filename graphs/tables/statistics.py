@@ -48,8 +48,9 @@ def intervals(units: str = "people") -> str:
             of a score.
     """
     return (
-        f"{_BRACKETS} For verdicts they are Wilson's, with n divided by the design effect of {units}; for means they "
-        f"are bootstrapped over {units}, drawing all scores of a unit together, because they are not independent. "
+        f"{_BRACKETS} For verdicts they are Wilson's, with n divided by the design effect of {units} (unknown, and "
+        f"taken as 1, if all verdicts are equal); for means they are bootstrapped over {units}, drawing all scores of "
+        "a unit together, because they are not independent. "
         f"With fewer than {FEWEST} {units}, verdicts count as independent and means have no interval."
     )
 
@@ -273,8 +274,8 @@ def _effective(people: Counter[tuple[int, float]], n: float) -> float:
 
     It is p (1 - p) / V, where V is the variance of the share p between people, a ratio estimate (L. Kish, Survey
     Sampling, 1965), and is reduced by the ratio of the normal quantile to Student's, squared (E. L. Korn and B. I.
-    Graubard, Survey Methodology 24, 1998). It is n if there are no more verdicts than people, fewer than `FEWEST`
-    people, or only equal verdicts, because V is then unknown.
+    Graubard, Survey Methodology 24, 1998). If all verdicts are equal, V is unknown, and only n is reduced. It is n if
+    there are no more verdicts than people, or fewer than `FEWEST` people.
 
     Args:
         people: Counts of people, by the number and the sum of their verdicts.
@@ -282,16 +283,18 @@ def _effective(people: Counter[tuple[int, float]], n: float) -> float:
     """
     size, units = sum(count * many for (count, _), many in people.items()), people.total()
     mean = math.fsum(total * many for (_, total), many in people.items()) / size
-    if not FEWEST <= units < n or mean in (0.0, 1.0):
+    if not FEWEST <= units < n:
         return n
     squares = math.fsum(many * (total - mean * count) ** 2 for (count, total), many in people.items())
-    if not squares:
+    are_equal = mean in (0.0, 1.0)
+    if not squares and not are_equal:
         return n
     df, z = units - 1, _Z
     terms = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     student = z + sum(term / df**power for power, term in enumerate(terms, start=1))  # a Cornish-Fisher expansion
-    effective: float = mean * (1 - mean) * size**2 * df / (squares * units) * (z / student) ** 2
-    return min(n, max(1.0, effective))
+    effective: float = n if are_equal else mean * (1 - mean) * size**2 * df / (squares * units)
+    factor: float = (z / student) ** 2
+    return min(n, max(1.0, effective * factor))
 
 
 def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:

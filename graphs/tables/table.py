@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode, Status
 
-from .statistics import FEWEST, Estimate
+from .statistics import FEWEST, Estimate, is_about_intervals
 
 Cell = str | int | float | Estimate | None
 
@@ -70,7 +70,7 @@ def missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
     for status, (_, meaning) in MISSING.items():
         if counts := missing.get(status):
             of = ", ".join(f"{metric} {number:,}" for metric, number in sorted(counts.items()))
-            notes.append(f"{meaning}; they are excluded from all means. Over all scenarios: {of}.")
+            notes.append(f"{meaning}; they are excluded from all means. In the scenarios of this table: {of}.")
     return notes
 
 
@@ -237,9 +237,19 @@ def _merged(tables: Sequence[tuple[str, Table]]) -> Table:
     for label, table in tables:
         for row in table.rows:
             groups.setdefault(_group(row), []).append([label, *row])
-    notes = list(dict.fromkeys(note for _, table in tables for note in table.notes))
     rows = [row for group in groups.values() for row in group]
-    return replace(first, columns=["run", *first.columns], rows=rows, notes=notes)
+    return replace(first, columns=["run", *first.columns], rows=rows, notes=[*_merged_notes(tables)])
+
+
+def _merged_notes(tables: Sequence[tuple[str, Table]]) -> Iterator[str]:
+    """Yield the notes of labelled tables; a note that only some of them have begins with their label."""
+    labels: dict[str, list[str]] = {}
+    for label, table in tables:
+        for note in table.notes:
+            labels.setdefault(note, []).append(label)
+    for note, of in labels.items():
+        is_common = len(of) == len(tables) or is_about_intervals(note)
+        yield from [note] if is_common else [f"{label}: {note}" for label in of]
 
 
 def _apart(tables: Sequence[tuple[str, Table]]) -> list[Table]:

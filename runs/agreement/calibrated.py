@@ -30,6 +30,7 @@ from dialoom.runs.store import RunFile
 from .calibration import (
     QUANTILE,
     Floats,
+    Strata,
     calibrate,
     design_effect,
     more_labels,
@@ -72,10 +73,15 @@ class CalibratedScore:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An item: the judge's score, its sampling unit (such as a person), and the mean of its labels, if it has any."""
+    """An item: the judge's score, its sampling unit (such as a person), and the mean of its labels, if it has any.
+
+    Attributes:
+        scenario: The scenario's id if it is played several times.
+    """
 
     score: float
     unit: Hashable
+    scenario: str | None
     label: float | None
 
 
@@ -161,16 +167,16 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
     labels = read_labels(beside if path is None else path)
     scales, unit = Scales(WithJudging.of(run.recipe).scales, given), WithFacets.of(run.recipe).unit_facet
     matched = LabelledItems(run, labels, reported.set_name, where)
-    found = [(item, row, episode.cluster(unit)) for episode, item, row in matched]
-    labelled = {item.group for item, row, _ in found if row is not None and any(row.cells)}
+    found = [*matched]
+    labelled = {item.group for _, item, row in found if row is not None and any(row.cells)}
     groups: dict[Group, dict[str, _Item]] = defaultdict(dict)
-    for item, row, of in found:
+    for episode, item, row in found:
         if item.group not in labelled or (score := scales.code(item.judgement)) is None:
             continue
         scale = scales.of(item.judgement.metric)
         codes = [] if row is None else [each for each in label_codes(labels, row, scale) if each >= 0]
         label = scale.low + sum(codes) / len(codes) if codes else None
-        groups[item.group][item.id] = _Item(score, of, label)
+        groups[item.group][item.id] = _Item(score, episode.cluster(unit), episode.repeated, label)
     groups = {group: of for group, of in groups.items() if any(each.label is not None for each in of.values())}
     if not groups:
         raise RunError(f"{labels.path}: no labelled item of {run.path} has a judge's score to calibrate")
@@ -192,7 +198,7 @@ def scores_of(run: _Calibrated) -> Iterator[CalibratedScore]:
         keyed = {id_: ((each.score,), each.unit, each.label) for id_, each in items.items()}
         tally = Tally(judged=True)
         for each in items.values():
-            tally.add(bool(each.score) if scale.is_verdict else each.score, each.unit)
+            tally.add(bool(each.score) if scale.is_verdict else each.score, each.unit, each.scenario)
         yield _calibrated(run.label, group, keyed, tally.estimate(), (scale.low, scale.high), scale.is_verdict)
 
 
@@ -270,15 +276,15 @@ def _calibrated(
     own_labels = [(score, unit, (own - low) / reach) for score, unit, own in keyed.values() if own is not None]
     means = [(unit, mean_of[score]) for score, unit, _ in keyed.values()]
     units = {unit for _, unit, _ in own_labels}
-    found = calibrate(
-        strata,
-        step=1 / reach,
-        quantile=QUANTILE if is_verdict and len(units) == number else max(QUANTILE, t_quantile(len(units) - 1)),
-        designs=(
-            design_effect(((unit, own) for _, unit, own in own_labels), sum(own for _, _, own in own_labels) / number),
-            design_effect(((unit, own - mean_of[score]) for score, unit, own in own_labels), 0.0),
-            design_effect(means, sum(mean for _, mean in means) / len(means)),
-        ),
+    quantile = QUANTILE if is_verdict and len(units) == number else max(QUANTILE, t_quantile(len(units) - 1))
+    designs = (
+        design_effect(((unit, own) for _, unit, own in own_labels), sum(own for _, _, own in own_labels) / number),
+        design_effect(((unit, own - mean_of[score]) for score, unit, own in own_labels), 0.0),
+        design_effect(means, sum(mean for _, mean in means) / len(means)),
+    )
+    found = calibrate(strata, step=1 / reach, quantile=quantile, designs=designs)
+    by_itself = calibrate(
+        Strata.unweighted([own for _, _, own in own_labels]), step=1 / reach, quantile=quantile, designs=designs
     )
     is_enough = len(units) >= FEWEST
 
@@ -287,7 +293,7 @@ def _calibrated(
         return Estimate(n, low + reach * float(mean), interval[0], interval[1])
 
     mean = estimate(len(keyed), found.mean, found.low, found.high)
-    alone = estimate(number, found.alone, found.alone_low, found.alone_high)
+    alone = estimate(number, by_itself.alone, by_itself.alone_low, by_itself.alone_high)
     effective = float(found.effective) if is_enough else None
     more = more_labels(found, number, len(keyed)) if is_enough else None
     return CalibratedScore(label, group, number, judge, mean, alone, effective, more)
@@ -297,7 +303,8 @@ _MEANS = ("judge", "calibrated", "labels alone")
 _NOTE = (
     "Calibrated: the judge's scores of all items, corrected by people's labels of some of them (prediction-powered "
     "inference). The estimate is unbiased whatever errors the judge makes, if the labelled items were drawn at random, "
-    "or at random among those of equal scores. In brackets: 95 % intervals, clustered by scenario or person (none for "
+    "or at random among those of equal scores. Labels alone: their plain mean, which is unbiased only if they "
+    "were drawn at random among all items. In brackets: 95 % intervals, clustered by scenario or person (none for "
     f"fewer than {FEWEST} of these)."
 )
 _NOTE_OF_WORTH = (

@@ -43,6 +43,13 @@ class Strata:
     sums: Floats
     squares: Floats
 
+    @classmethod
+    def unweighted(cls, labels: Sequence[float]) -> Strata:
+        """Return a single stratum that consists of labelled items only."""
+        given = np.asarray(labels, dtype=np.float64)
+        number = np.array([float(given.size)])
+        return cls(number, number, np.array([given.sum()]), np.array([(given**2).sum()]))
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -52,7 +59,7 @@ class Calibration:
         mean: The calibrated mean.
         low: The lower end of its interval.
         high: The upper end.
-        alone: The mean of the labels, without the judge.
+        alone: The mean of the labels, as they are weighted in the strata, without the judge.
         alone_low: The lower end of its interval, by the same method.
         alone_high: The upper end.
         effective: The number of labels that would be needed for the same precision without the judge.

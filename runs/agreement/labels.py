@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +31,10 @@ from .items import COLUMNS, DIGEST, ITEM, LABEL, Scales, digest_of, item_row, sc
 
 _LARGEST_CELL = 2**31 - 1
 _ADVICE = "save it as 'CSV UTF-8'"
+
+_WORD = LABEL.rstrip(":")
+_CLOSENESS = 0.8
+"""The similarity, as `difflib` computes it, from which a word may be a misspelt `label`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,7 @@ def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[s
     found: dict[str, int] = {}
     for place, title in enumerate(header):
         if not title.strip().lower().startswith(LABEL):
+            _check_other(path, title)
             continue
         name = title.strip()[len(LABEL) :].strip()
         if not name:
@@ -143,6 +150,23 @@ def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[s
             path, f"no column {LABEL}{unknown[0]}; there are {', '.join(LABEL + name for name in found)}", 1
         )
     return {name: place for name, place in found.items() if not only or name in only}
+
+
+def _check_other(path: Path, title: str) -> None:
+    """Check that a column that is not an annotator's is not meant as one.
+
+    Raises:
+        DataError: If its title has a colon, or begins with a word like `label`.
+    """
+    name = title.strip()
+    word, *rest = re.split(r"[\s:_.-]+", name, maxsplit=1)
+    is_near = bool(rest) and bool(get_close_matches(word.lower(), [_WORD], 1, _CLOSENESS))
+    if ":" in name or is_near or name.lower() == _WORD:
+        raise DataError(
+            path,
+            f"the column {name!r} is not read: rename it to {LABEL}NAME, or to a name without {_WORD!r} and ':'",
+            1,
+        )
 
 
 def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

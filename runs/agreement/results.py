@@ -6,17 +6,16 @@ import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dialoom.graphs import Episode, Table
+from dialoom.graphs import Episode, Judgement, Table
 from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.conversations import Group, Item
+from dialoom.runs.reading.conversations import Group, Item, items_of
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.report.rater_agreement import (
     MISSING,
@@ -214,12 +213,14 @@ class LabelledItems:
         self._run, self._labels, self._judging = run, labels, judging
         self._selection = None if where is None else {episode.id for episode in selected(run, judging, where)}
         self._left = {(row.item, row.digest): row for row in labels.rows}
+        self._scored: set[str] = set()
 
     def __iter__(self) -> Iterator[tuple[Episode, Item, LabelRow | None]]:
         labelled = {row.item for row in self._labels.rows}
         recipe, left = self._run.recipe, self._left
         for episode, item in items(self._run, self._judging, ()):
             row = None
+            self._scored.add(_score_of(item.judgement))
             if item.id in labelled:
                 row = left.pop((item.id, ""), None) or left.pop((item.id, digest_of(episode, recipe, item)), None)
             if self._selection is None or episode.id in self._selection:
@@ -231,23 +232,56 @@ class LabelledItems:
         Raises:
             DataError: If a row belongs to no judgement of the run.
         """
-        return _earlier_labels(self._run, self._labels.path, self._left.values(), self._selection)
+        count, scenarios = 0, dict[str, None]()
+        for row in self._left.values():
+            scenario = self._scenario_of(row)
+            if (given := sum(map(bool, row.cells))) and (self._selection is None or scenario in self._selection):
+                count += given
+                scenarios[scenario] = None
+        return EarlierLabels(count, tuple(scenarios))
 
+    def _scenario_of(self, row: LabelRow) -> str:
+        """Return the id of the scenario whose earlier conversation a row belongs to.
 
-def _earlier_labels(
-    run: RunFile, path: Path, left: Iterable[LabelRow], selection: Collection[str] | None
-) -> EarlierLabels:
-    """Return the labels in rows that match no judgement, because they belong to replaced conversations."""
-    count, scenarios = 0, dict[str, None]()
-    for row in left:
-        found = scenario_of(run, row.item) if row.digest else None
+        Raises:
+            DataError: If no conversation of the run can have this item.
+        """
+        run, wrong = self._run, f"item {row.item!r} is not a judgement of {self._run.path}"
+        found = scenario_of(run, row.item)
         if found is None:
-            raise DataError(path, f"item {row.item!r} is not a judgement of {run.path}", row.line)
+            raise DataError(self._labels.path, wrong, row.line)
         _, scenario = found
-        if (given := sum(map(bool, row.cells))) and (selection is None or scenario in selection):
-            count += given
-            scenarios[scenario] = None
-    return EarlierLabels(count, tuple(scenarios))
+        if not _is_of(row.item, scenario, self._scored):
+            self._scored |= _all_scored(run)
+        if not _is_of(row.item, scenario, self._scored):
+            ends = ", ".join(sorted(self._scored))
+            raise DataError(
+                self._labels.path, f"{wrong}; after the scenario's id, it must name one of {ends}", row.line
+            )
+        if not row.digest:
+            raise DataError(self._labels.path, wrong, row.line)
+        return scenario
+
+
+def _score_of(judgement: Judgement) -> str:
+    """Return what a judgement scores, as items name it: its metric and target."""
+    return f"{judgement.metric}/{judgement.target}"
+
+
+def _is_of(item: str, scenario: str, scored: Iterable[str]) -> bool:
+    """Return whether an item's id consists of the scenario's id, one of the scores, and at most a turn and a number."""
+    rest = item.removeprefix(f"{scenario}/")
+    return any(rest == each or rest.startswith((f"{each}/", f"{each}#")) for each in scored)
+
+
+def _all_scored(run: RunFile) -> set[str]:
+    """Return what the recipe's judges and checks score, and what any set of judgements contains."""
+    judging = WithJudging.of(run.recipe)
+    declared = {f"{metric}/{judge.target}" for judge in judging.judges for metric in judge.metrics}
+    declared |= {f"{check.metric}/{check.target}" for check in judging.checks}
+    sets = [each.name for each in run.judgement_sets() if not each.members]
+    episodes = (episode for name in sets for episode in run.episodes(name))
+    return declared | {_score_of(item.judgement) for each in episodes for item in items_of(each, run.recipe)}
 
 
 def label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:

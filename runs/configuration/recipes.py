@@ -154,7 +154,7 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
 
     from dialoom.errors import first_problem
     from dialoom.runs.errors import RunError
-    from dialoom.settings import setting_error
+    from dialoom.settings import check_truth, setting_error
 
     if isinstance(given, BaseModel):
         if not isinstance(given, recipe.options_type):
@@ -171,6 +171,7 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
             raise RunError(f"options: {recipe.name} has no option {key!r}; its options are {known}", setting="options")
         if isinstance(value, str) and str(fields[names[key]].annotation).startswith("tuple"):
             values[key] = [value]
+    check_truth(recipe.options_type, values)
     try:
         return recipe.options_type.model_validate(values)
     except ValidationError as error:

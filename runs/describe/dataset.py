@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dialoom.graphs import DialogueFault, Line
 from dialoom.graphs.outcome import USER
-from dialoom.graphs.transcript_rows import CONTENTS, CONVERSATIONS, NAMES, SPEAKERS, raw_rows, round_lines
+from dialoom.graphs.transcript_rows import CONTENTS, CONVERSATIONS, SPEAKERS, raw_rows, role_named, round_lines
 from dialoom.inputs import DataError, check_regular
 from dialoom.roles import ModelBinding
 from dialoom.runs.reading.scenarios import selected
@@ -217,5 +217,5 @@ def _conversation_lines(value: Any, speaker: str) -> list[Line]:
             role = next((str(each[key]) for key in SPEAKERS if each.get(key)), speaker)
             words = next((each[key] for key in CONTENTS if isinstance(each.get(key), str)), "")
             if role or words:
-                found.append(Line(role=NAMES.get(role, role), content=words))
+                found.append(Line(role=role_named(role), content=words))
     return found

@@ -10,7 +10,7 @@ from dialoom.inputs import is_sqlite
 from dialoom.outputs import is_stream
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.export import ExportRequest, write
+from dialoom.runs.export import Exported, ExportRequest, write
 from dialoom.runs.export.pushing import CARD, ExportedFolder, add_section, card_beside
 from dialoom.runs.report import Report
 from dialoom.runs.report.report import markdown
@@ -91,7 +91,7 @@ def add_to_card(folder: Path, found: Report) -> Path:
     return ExportedFolder.of(folder).add_to_card(_section(found))
 
 
-def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[str, int]:
+def write_described(run: RunFile, request: ExportRequest, target: Path) -> Exported:
     """Export a run and add a description of the export to its card; return the number of rows in each part.
 
     Raises:

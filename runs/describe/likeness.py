@@ -41,17 +41,18 @@ punctuation marks, repeated words, and tripled letters.
 _DISTANCE = (
     "Distance: how far the values of simulated and real dialogues differ (Wasserstein-1), in standard deviations of "
     "the real ones; 0 means equal distributions; users who are all alike are far from varied users even if the means "
-    f"agree. In brackets: 95 % intervals, bootstrapped over dialogues (none for fewer than {FEWEST}). By chance: the "
-    "mean distance between two samples of the real dialogues, drawn with replacement, one as large as the simulated "
-    "set and one as large as the real set; simulated users with the same distribution as real ones would be about that "
-    "far away."
+    "agree. n: the dialogues with a value in the set that has fewer. In brackets: 95 % intervals, bootstrapped over "
+    "dialogues, which count as independent, also trials of one scenario (none for fewer than "
+    f"{FEWEST}). By chance: the mean distance between two samples of the real dialogues, drawn with replacement, one "
+    "as large as the simulated set and one as large as the real set; simulated users with the same distribution as "
+    "real ones would be about that far away."
 )
 _MEASURED = (
     "All measures are of the user's lines in each dialogue. Different words: in windows of "
-    f"{_WINDOW} words. Disclosed in the opening: the share of the user's distinct content words that occur in the "
-    "first line. Push-back: lines that object to what the assistant has said. Politeness, typing errors and "
-    "push-back are found by English phrases, and these measures are left out for sets whose lines are mostly in "
-    "another language."
+    f"{_WINDOW} words; shorter dialogues have no value. Disclosed in the opening: the share of the user's distinct "
+    "content words that occur in the first line. Push-back: lines that object to what the assistant has said. "
+    "Politeness, typing errors and push-back are found by English phrases, and these measures are left out for sets "
+    "whose lines are mostly in another language."
 )
 
 

@@ -1,12 +1,13 @@
 """Exports of runs: rows as JSONL or Parquet, or a folder of files. They are written to a temporary path first."""
 
-from .rows import DIALOGUES, Encoding, ExportRequest, Soundness, dialogue, formats, provenance
+from .rows import DIALOGUES, Encoding, Exported, ExportRequest, Soundness, dialogue, formats, provenance
 from .writing import write
 
 __all__ = [
     "DIALOGUES",
     "Encoding",
     "ExportRequest",
+    "Exported",
     "Soundness",
     "dialogue",
     "formats",

@@ -22,7 +22,7 @@ from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.text import markdown_code, markdown_text
 from dialoom.version import __version__
 
-from .rows import TEST, RowCount, Rows, formats
+from .rows import TEST, Exported, RowCount, Rows, formats
 from .shortcuts import shortcut_table
 
 _OFFLINE = (
@@ -205,6 +205,8 @@ class Card:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out, because the gate found faults or did not check them: {left_out:,} dialogues"
             yield f"* {reduced_shares(status.languages, status.gated)}"
+        for notice in Exported({}, self._counts, run.config.units).notices:
+            yield f"* {notice}"
         for id_, branch in run.promoted_branches():
             taken = markdown_code(branch.name)
             yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -232,6 +233,7 @@ class RowCount:
         scenarios: Number of scenarios with a row.
         without_tools: Number of scenarios with a row whose assistant should have had tools but was offered none.
         left_out: Number of scenarios left out because of their faults, or because their faults are unknown.
+        without_row: Number of other scenarios without a row, by the reason.
         groups: The groups of the split, e.g. the personas.
         places: Paths within rows that have a value (`.talk[].role`), if the format writes several files.
     """
@@ -240,8 +242,23 @@ class RowCount:
     scenarios: int = 0
     without_tools: int = 0
     left_out: int = 0
+    without_row: Counter[str] = field(default_factory=Counter)
     groups: set[str] = field(default_factory=set)
     places: set[str] = field(default_factory=set)
+
+
+class Exported(dict[str, int]):
+    """The number of rows (or files) of an export by part: `all`, or `train` and `test`.
+
+    Attributes:
+        notices: How many scenarios have no row, and why. Those that a filter excludes are not counted.
+    """
+
+    def __init__(self, written: Mapping[str, int], counts: Collection[RowCount] = (), units: str = "") -> None:
+        super().__init__(written)
+        reasons = sum((each.without_row for each in counts), Counter[str]())
+        total = sum(each.scenarios for each in counts) + reasons.total()
+        self.notices = [f"{count:,} of {total:,} {units} left out: {reason}" for reason, count in reasons.items()]
 
 
 class Rows:
@@ -317,6 +334,10 @@ class Rows:
                 count.without_tools += episode.outcome.details.get("has_tools") is False
                 if group is not None:
                     count.groups.add(group)
+            elif episode.state == "failed":
+                count.without_row["failed"] += 1
+            elif self.exporter is not None and self.exporter.lacks:
+                count.without_row[self.exporter.lacks] += 1
 
     def _row(self, episode: RecordedEpisode, item: Any) -> Any:
         """Return a row with its scenario's id and the included fields; the format's own fields take precedence."""

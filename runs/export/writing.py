@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
@@ -17,7 +17,7 @@ from dialoom.runs.store import RunFile
 
 from .card import Card
 from .pushing import CARD, card_beside
-from .rows import TEST, TRAIN, ExportRequest, RowCount, Rows
+from .rows import TEST, TRAIN, Exported, ExportRequest, RowCount, Rows
 
 _ONLY = "all"
 
@@ -30,7 +30,7 @@ def write(
     request: ExportRequest,
     target: Path | TextIO,
     complete: Callable[[Path], None] = lambda _path: None,
-) -> dict[str, int]:
+) -> Exported:
     """Write an export; return the number of rows (or files) by part: `train` and `test`, or `all`.
 
     Args:
@@ -47,21 +47,26 @@ def write(
     """
     rows = Rows(run, request)
     if not isinstance(target, Path):
-        return {_ONLY: _write_open(rows, target)}
+        return _exported(rows, {_ONLY: _write_open(rows, target)})
     if request.encoding == "parquet":
         check_installed()
     if rows.exporter is not None and rows.exporter.is_folder:
         if rows.exporter.kind == "lists":
-            return {_ONLY: _write_lists(rows, target)}
-        return {_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)}
+            return Exported({_ONLY: _write_lists(rows, target)})
+        return Exported({_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)})
     if rows.split is not None:
-        return _write_split(rows, target, complete)
-    count = _write_one(rows, target)
-    complete(target)
-    return {_ONLY: count}
+        counts = _write_split(rows, target, complete)
+    else:
+        counts = {_ONLY: _write_one(rows, target)}
+        complete(target)
+    return _exported(rows, counts)
 
 
-def _write_open(rows: Rows, file: TextIO) -> int:
+def _exported(rows: Rows, counts: Mapping[str, RowCount]) -> Exported:
+    return Exported({part: count.rows for part, count in counts.items()}, counts.values(), rows.run.config.units)
+
+
+def _write_open(rows: Rows, file: TextIO) -> RowCount:
     """Write JSON lines to a file that the caller has opened and closes; rows are streamed."""
     is_files = rows.exporter is not None and rows.exporter.is_folder
     if is_files or rows.split is not None or rows.request.encoding != "jsonl":
@@ -71,10 +76,10 @@ def _write_open(rows: Rows, file: TextIO) -> int:
         file.write(json.dumps(item, ensure_ascii=False) + "\n")
     if not count.rows:
         _check_empty(rows, _ONLY)
-    return count.rows
+    return count
 
 
-def _write_one(rows: Rows, target: Path) -> int:
+def _write_one(rows: Rows, target: Path) -> RowCount:
     """Write one file, and its card beside it. Pipes and devices are written directly, and get no card."""
     count = RowCount()
     if target.is_dir():
@@ -91,14 +96,14 @@ def _write_one(rows: Rows, target: Path) -> int:
 
     if rows.exporter is None or is_stream(target):  # each row of `dialogues` contains its own provenance
         _write_part(rows, _ONLY, opened, count, shape)
-        return count.rows
+        return count
     with text_output(card_beside(target), inputs) as card:
         _write_part(rows, _ONLY, opened, count, shape)
         card.write(Card(rows, {target.name: count}).text())
-    return count.rows
+    return count
 
 
-def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> dict[str, int]:
+def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> dict[str, RowCount]:
     """Write a folder with two files and a card, in the layout of dataset hubs."""
     parts = (TRAIN, TEST)
     counts = {part: RowCount() for part in parts}
@@ -112,7 +117,7 @@ def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> 
         with folder.text(CARD) as file:
             file.write(card.text())
         complete(folder.path)
-    return {part: count.rows for part, count in counts.items()}
+    return counts
 
 
 def _shape(rows: Rows, parts: tuple[str, ...]) -> Column | None:

@@ -64,10 +64,8 @@ class Absent(Undefined):
 
 class _Environment(Sandbox):
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return an attribute. A mapping's own keys come first: `pool.items` is the key `items`, and not the method."""
-        if isinstance(obj, Absent):
-            return obj  # a part of a missing value is missing as well
-        return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
+        """Return an attribute. A part of a missing value is missing as well."""
+        return obj if isinstance(obj, Absent) else super().getattr(obj, attribute)
 
 
 _ENVIRONMENT = _Environment(undefined=Unknown)
@@ -103,6 +101,7 @@ _COMMON_NAMES = (
     "facets",
     "counts",
     "scores",
+    "scenario",
 )
 """The names that expressions can use with every recipe, besides its own facets, counts and metrics."""
 
@@ -279,9 +278,11 @@ class Where:
         Raises:
             RunError: In the same cases as `keeps`.
         """
-        values = _values(episode, self._run.recipe)
-        if "number" in self._names:
-            values["number"] = self._run.resolve(episode.id) + 1
+        facets, values = _facets(episode), _values(episode, self._run.recipe)
+        if not self._names.isdisjoint(("number", "scenario")):
+            values["number"] = values["scenario"]["number"] = self._run.resolve(episode.id) + 1
+        self._check_columns(facets, values, episode)
+        values = {**facets, **values}
         absent = {name: Absent(name=name) for name in self._names if values.get(name) is None}
         try:
             value = self._value({**values, **absent})
@@ -291,6 +292,25 @@ class Where:
         if isinstance(value, Cell):
             value = str(value) if (number := _number_of(value)) is None else number
         return None if isinstance(value, Undefined) else value
+
+    def _check_columns(self, facets: Mapping[str, Any], values: Mapping[str, Any], episode: RecordedEpisode) -> None:
+        """Check that no name in the expression is a facet and something else, unless both have the same value.
+
+        The name `id` always means the scenario's id.
+
+        Raises:
+            RunError: If a name is ambiguous. The message states the unambiguous forms.
+        """
+        for name in sorted(self._names.intersection(facets, values) - {"id"}):
+            if facets[name] == values[name]:
+                continue
+            group = "scenario" if name in _COMMON_NAMES else "scores" if name in values["scores"] else "counts"
+            raise RunError(
+                f"{self.setting} {self.text!r}: {name!r} is a column with the value {str(facets[name])!r:.60} in "
+                f"{episode.id}, and also the scenario's own {name}, {str(values[name])!r:.60}; write facets.{name} or "
+                f"{group}.{name}",
+                setting=self.setting,
+            )
 
 
 def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[RecordedEpisode]:
@@ -302,6 +322,28 @@ def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[R
     """
     episodes = run.episodes(judging)
     return episodes if where is None else filter(Where.parse(where, run).keeps, episodes)
+
+
+def check_selection(runs: Sequence[RunFile], judging: str | None, where: str | None) -> None:
+    """Check that an expression matches a finished scenario of at least one run, if there are finished ones.
+
+    Args:
+        runs: The runs.
+        judging: The set of judgements; by default any set.
+        where: The expression; `None` for all scenarios.
+
+    Raises:
+        RunError: If no finished scenario matches, or the expression is invalid.
+        StoreError: If there is no such set.
+    """
+    if where is None or not any(run.status().done or run.status().failed for run in runs):
+        return
+    for run in runs:
+        sets = [None, *(each.name for each in run.judgement_sets())] if judging is None else [judging]
+        if any(True for each in sets for _ in selected(run, each, where)):
+            return
+    paths = " and ".join(str(run.path) for run in runs)
+    raise RunError(f"where {where!r} matches no finished scenario of {paths}", setting="where")
 
 
 def all_scenarios(
@@ -375,13 +417,14 @@ def _sorted_by(
     return [(position, episode) for _, position, episode in (*known, *unknown)]
 
 
+def _facets(episode: RecordedEpisode) -> dict[str, Any]:
+    return {name: Cell(value) if isinstance(value, str) else value for name, value in episode.facets.items()}
+
+
 def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
+    """Return the values of all names except facets. `scenario` holds those that every scenario has."""
     outcome, scores = episode.outcome, scores_of(episode)
-    facets = {name: Cell(value) if isinstance(value, str) else value for name, value in episode.facets.items()}
-    return {
-        **facets,
-        **outcome.counts,
-        **scores,
+    own = {
         "id": episode.id,
         "trial": episode.trial or 1,
         "state": episode.state,
@@ -394,10 +437,11 @@ def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
         "messages": [line.model_dump() for line in outcome.messages],
         "judgements": [each.model_dump() for each in outcome.judgements],
         "faults": None if outcome.faults is None else FaultCount(outcome.faults, recipe),
-        "facets": facets,
+        "facets": _facets(episode),
         "counts": outcome.counts,
         "scores": scores,
     }
+    return {**outcome.counts, **scores, **own, "scenario": own}
 
 
 OnProgress = Callable[[str, int, int], None]

@@ -19,7 +19,7 @@ from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
 
 from .differences import differences, length_table
-from .health import Health, health_of, health_table, mark_doubtful
+from .health import COVERS_ALL, Health, health_of, health_table, mark_doubtful
 from .judges import comparison_table, judges_tables, name_in_file
 from .reported import (
     ReportedRun,
@@ -181,6 +181,7 @@ def label_sound(tables: Sequence[Table]) -> list[Table]:
     return others
 
 
+_COVERS_SOME = "Covers the judged conversations that match."
 _EQUAL_IN_ALL_SETS = ("dialogues", "faults", "variety")
 
 Shown = TypeVar("Shown", Table, Chart)
@@ -302,7 +303,7 @@ def _tables_and_sound_ones(
     of_users, of_trials = user_tables(reported, recipe, where), trials_tables(reported, where)
     several = len(reported) > 1
     mark_doubtful([*tables, *of_users, *of_trials, *of_sound], health, several)
-    of_judges = health_table(health, several)
+    of_judges = health_table(health, several, COVERS_ALL if where is None else _COVERS_SOME)
     return [*tables, *of_users, *of_judges, *of_trials, *faults_table(found, where), *of_sound]
 
 

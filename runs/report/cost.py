@@ -13,7 +13,7 @@ from dialoom.runs.store.ledger import SAID
 
 from .reported import is_offline
 
-_OFFLINE = "Offline models are scripted stand-ins: their tokens are estimates, and cost nothing."
+_OFFLINE = "Offline models are scripted stand-ins: their tokens are estimates, and free unless a price was given."
 _SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", "reasoning", "cost", "known_cost")
 
 

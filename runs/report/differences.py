@@ -31,15 +31,17 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """One scenario's facets, its person, and its mean scores by subject of judgement.
+    """One conversation's facets, its person, its scenario, and its mean scores by subject of judgement.
 
     Attributes:
+        scenario: The scenario's id, which all of its trials share.
         verdicts: The subjects whose scores are verdicts.
         checked: The subjects that a check scores rather than a judge.
     """
 
     facets: Mapping[str, Any]
     person: str
+    scenario: str
     means: Mapping[str, float]
     verdicts: Collection[str]
     checked: Collection[str]
@@ -57,6 +59,7 @@ class JudgedDifference:
         paired: The tested difference; marked as constant if all scores of either run are equal.
         is_share: Whether the scores are verdicts, so that the means are shares.
         alone: The number of conversations of each run (the first, this one) for which the other has no score.
+        scenarios: The number of scenarios to which the pairs belong; each may have several trials.
     """
 
     label: str
@@ -66,6 +69,7 @@ class JudgedDifference:
     paired: PairedDifference
     is_share: bool
     alone: tuple[int, int]
+    scenarios: int
 
 
 def subject_of(judgement: Judgement) -> str:
@@ -107,7 +111,7 @@ def differences(
         table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
     table.notes += [*_notes(rows, corrected, first), *_left_out(rows, first)]
     if any(p is not None for p in corrected):
-        table.notes.append(_power(max(row.paired.estimate.n for row in rows), recipe))
+        table.notes.append(_power(max(row.scenarios for row in rows), recipe))
     table.notes += [_BY_FACETS] if by_facets else []
     units = WithFacets.of(recipe).units
     table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
@@ -156,7 +160,9 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
             means = {what: sum(values) / len(values) for what, values in scores.items()}
             verdicts = {what for what, values in scores.items() if all(isinstance(each, bool) for each in values)}
             checked = {subject_of(each) for each in episode.outcome.judgements if each.metric in checks}
-            found[episode.id] = _Scored(episode.facets, str(episode.cluster(unit)), means, verdicts, checked)
+            found[episode.id] = _Scored(
+                episode.facets, str(episode.cluster(unit)), episode.scenario, means, verdicts, checked
+            )
     return found
 
 
@@ -205,7 +211,8 @@ def _rows(
             found = replace(found, estimate=replace(found.estimate, is_constant=constant))
             alone = counts[0][what] - len(both), counts[1][what] - len(both)
             is_share = all(what in each.verdicts for of_pair in both for each in of_pair)
-            rows.append(JudgedDifference(label, what, before, after, found, is_share, alone))
+            scenarios = len({one.scenario for one, _ in both})
+            rows.append(JudgedDifference(label, what, before, after, found, is_share, alone, scenarios))
     return rows
 
 

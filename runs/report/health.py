@@ -25,6 +25,7 @@ from dialoom.runs.store import RunFile, judges_of
 from .differences import subject_of
 from .reported import ReportedRun, is_offline
 
+COVERS_ALL = "Covers all judged conversations."
 HEALTH = "judge-health"
 """The name of the table of judges' health."""
 _MOST_COPIED, _MOST_CONTRADICTORY, _MOST_UNPARSED, _LEAST_REPEATED, _MOST_PLACED = 0.1, 0.05, 0.1, 0.8, 0.2
@@ -105,14 +106,14 @@ class Health:
             (self.copied, _MOST_COPIED, "explanations copied from the prompt or the scenario"),
             (self.contradictory, _MOST_CONTRADICTORY, "explanations that contradict the score"),
         )
-        found = [f"{round(100 * share)} % {what}" for tally, most, what in shares if (share := _mean(tally)) > most]
+        found = [f"{100 * share:.3g} % {what}" for tally, most, what in shares if (share := _mean(tally)) > most]
         scores = {score for score, _, _ in self.scored}
         if self.n >= FEWEST and len(scores) == 1 and not (self.is_label and 0.0 in scores):
             found.insert(0, _CONSTANT)
         if self.repeated.n >= FEWEST and (share := _mean(self.repeated)) < _LEAST_REPEATED:
-            found.append(f"only {round(100 * share)} % of repeated judgements agree")
+            found.append(f"only {100 * share:.3g} % of repeated judgements agree")
         if self.placed.n >= FEWEST and (share := _mean(self.placed)) > _MOST_PLACED:
-            found.append(f"{round(100 * share)} % of comparisons depend on the order")
+            found.append(f"{100 * share:.3g} % of comparisons depend on the order")
         if self.is_own:
             found.append("judges text that it wrote itself")
         return found
@@ -290,14 +291,13 @@ _NOTE = (
     "got equal scores. Itself: whether the judge's model wrote what it judges. The figures of a judge that fails a "
     "check are marked."
 )
-_COVERS = "Covers all judged conversations."
 _INTERVALS = (
     "In brackets: 95 % intervals by Wilson; judgements of one scenario (turns, trials) count as one, and n is divided "
-    "by the design effect of people, because they are not independent."
+    "by the design effect of the people or other units of the recipe, because they are not independent."
 )
 
 
-def health_table(health: Sequence[Health], several: bool, covers: str = _COVERS) -> list[Table]:
+def health_table(health: Sequence[Health], several: bool, covers: str = COVERS_ALL) -> list[Table]:
     """Return the table of the judges' health; an empty list without judgements.
 
     Args:

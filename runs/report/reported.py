@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 from dialoom.graphs import Estimate, Recipe, Table
 from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.graphs.outcome import USER
+from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
 from dialoom.runs.configuration.trust import file_references
-from dialoom.runs.reading.scenarios import Where
+from dialoom.runs.reading.scenarios import Where, selected
 from dialoom.runs.store import JudgementSet, RunFile
 
 STAND_INS = "Made with an offline model ({roles}), a scripted stand-in: not evidence about any model."
@@ -52,6 +53,21 @@ class ReportedRun:
         """The set's name, in the form that the store's readers expect."""
         return self.judging.name if self.judging else None
 
+    def unjudged(self, where: str | None) -> tuple[int, int]:
+        """Return how many of the finished scenarios that match an expression the set lacks, and how many match."""
+        lacking = frozenset[str]() if self.judging is None else self.run.unjudged(self.judging)
+        if where is None:
+            return len(lacking), self.run.status().done
+        if not lacking:
+            return 0, 0
+        found = [each.id in lacking for each in selected(self.run, self.set_name, where) if each.state == "done"]
+        return sum(found), len(found)
+
+    def lower_is_better(self, recipe: Recipe) -> Set[str]:
+        """Return the metrics of the set of which low scores are good, given the run's recipe."""
+        is_review = self.judging is not None and self.judging.is_review
+        return WithJudging.of(Review(recipe) if is_review else recipe).lower_is_better
+
 
 def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -> list[ReportedRun]:
     """Return the runs with their labels, each with its judgement set of the given name, by default its oldest set.
@@ -86,6 +102,7 @@ def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list
     only = None if where is None else f"Only scenarios that match: {where}"
     return [
         only,
+        *(unjudged_note(each, where, len(reported) > 1) for each in reported),
         changed_note(reported, where),
         self_judging_note(reported),
     ]
@@ -93,7 +110,8 @@ def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list
 
 def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
     """Return the notes on the runs as a whole: prompts, changed code, incomplete replies, parameters, replays."""
-    notes = [prompts_note(reported), changed_code_note(reported), broken_off_note(reported), sent_note(reported)]
+    notes = [prompts_note(reported), changed_code_note(reported), forgotten_note(reported)]
+    notes += [broken_off_note(reported), sent_note(reported)]
     runs = {each.run.path: each.run for each in reported}
     for path, run in runs.items():
         if again := drawn_again(run):
@@ -110,6 +128,16 @@ def drawn_again(run: RunFile) -> str:
         if count
         else ""
     )
+
+
+def unjudged_note(reported: ReportedRun, where: str | None, is_labelled: bool) -> str | None:
+    """Return a note on finished scenarios that the set lacks; `None` if it has all."""
+    count, total = reported.unjudged(where)
+    if not count or reported.judging is None:
+        return None
+    name = "all judges of the panel" if reported.judging.members else repr(reported.judging.name)
+    label = f"{reported.label}: " if is_labelled else ""
+    return f"{label}Not judged by {name}: {count:,} of {total:,} finished {reported.run.config.units}."
 
 
 def prompts_note(reported: Sequence[ReportedRun]) -> str | None:
@@ -152,6 +180,22 @@ def changed_code_note(reported: Sequence[ReportedRun]) -> str | None:
     return (
         f"Code had changed when the run was continued: {'; '.join(texts)}. Figures here combine conversations played "
         "with different versions. For figures of a single version, start a new run."
+    )
+
+
+def forgotten_note(reported: Sequence[ReportedRun]) -> str | None:
+    """Return a note on conversations before which a stateful player may have lost its state; `None` without any."""
+    named = {each.run.path: each.run.forgotten for each in reported}
+    several = len(named) > 1
+    texts = []
+    for path, ids in named.items():
+        rest = f" and {len(ids) - _MOST_LISTED:,} more" if len(ids) > _MOST_LISTED else ""
+        texts += [f"{', '.join(ids[:_MOST_LISTED])}{rest}{f' ({path})' if several else ''}"] if ids else []
+    if not texts:
+        return None
+    return (
+        "The run stopped before these conversations, so a stateful player without snapshots may have lost what it knew "
+        f"of the person's earlier ones: {'; '.join(texts)}."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +18,19 @@ from dialoom.graphs.tables.table import DOUBTFUL
 from dialoom.roles import ModelBinding
 from dialoom.runs.configuration.trust import recipe_references
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.reading.scenarios import check_selection, selected
 from dialoom.runs.store import RunFile
 
 from .differences import ALPHA, paired_differences, subject_of
 from .health import health_of
-from .reported import ReportedRun, offline_roles, reported_runs, user_differences, with_different_users
+from .reported import (
+    ReportedRun,
+    offline_roles,
+    reported_runs,
+    unjudged_note,
+    user_differences,
+    with_different_users,
+)
 from .trials import pass_hat, passed
 
 ALLOWED = ("constant", "missing", "offline", "unfinished", "unhealthy")
@@ -116,16 +123,20 @@ class Checked:
         if self.estimate is None:
             return "no score"
         found = self.estimate
-        interval = "no interval"
-        if found.low is not None and found.high is not None:
-            interval = f"[{_number(found.low, self.is_share)}, {_number(found.high, self.is_share)}]"
         mark = DOUBTFUL if found.is_doubtful else ""
-        before, now = self.alone or (0, 0)
+        if self.alone is None:
+            return f"{_number(found.mean, self.is_share)}{mark} {self._interval(_number)} n={found.n}"
+        points = " percentage points" if self.is_share else ""
+        before, now = self.alone
         noun = "pair" if found.n == 1 else "pairs"
-        pairs = (
-            "" if self.alone is None else f" {noun} (without a pair: {before:,} of the baseline, {now:,} of this run)"
-        )
-        return f"{_number(found.mean, self.is_share)}{mark} {interval} n={found.n}{pairs}"
+        pairs = f"{noun} (without a pair: {before:,} of the baseline, {now:,} of this run)"
+        return f"{_change(found.mean, self.is_share)}{points}{mark} {self._interval(_change)} n={found.n} {pairs}"
+
+    def _interval(self, text: Callable[[float, bool], str]) -> str:
+        low, high = (self.estimate.low, self.estimate.high) if self.estimate else (None, None)
+        if low is None or high is None:
+            return "no interval"
+        return f"[{text(low, self.is_share)}, {text(high, self.is_share)}]"
 
 
 def required(
@@ -163,6 +174,8 @@ def required(
         raise RunError("give at least one requirement, such as 'resolved >= 80%'", setting="requirements")
     recipe = run.recipe
     reported = reported_runs([run], recipe, judging)[0]
+    for each in filter(None, (run, baseline)):
+        check_selection([each], judging, where)
     found = check(reported, recipe, parsed, where, is_confident, allowed)
     if baseline is not None:
         before = reported_runs([baseline], recipe, judging)[0]
@@ -171,6 +184,7 @@ def required(
             reported,
             recipe,
             {*metrics, *(each.metric for each in parsed)},
+            {each.metric for each in parsed if each.sign[0] == "<"},
             where,
             allowed,
             allow_different_users,
@@ -191,8 +205,9 @@ def check(
     Raises:
         RunError: If a metric is unknown, or is given a bound of the wrong kind.
     """
-    scores = _tallied(selected(reported.run, reported.set_name, where), recipe)
-    unsound, doubts = _unsound(reported, allowed), _doubts(reported, where)
+    low = reported.lower_is_better(recipe)
+    scores = _tallied(selected(reported.run, reported.set_name, where), recipe, low)
+    unsound, doubts = _unsound(reported, where, allowed), _doubts(reported, where)
     return [_checked(each, scores, unsound, is_confident, allowed, doubts) for each in requirements]
 
 
@@ -209,7 +224,8 @@ def check_outcome(
     Raises:
         RunError: In the same cases as `check`.
     """
-    scores, unsound = _tallied([episode], recipe), _offline(models.items(), allowed)
+    scores = _tallied([episode], recipe, WithJudging.of(recipe).lower_is_better)
+    unsound = _offline(models.items(), allowed)
     return [_checked(each, scores, unsound, is_confident, {*allowed, "constant"}, {}) for each in requirements]
 
 
@@ -218,6 +234,7 @@ def check_not_worse(
     reported: ReportedRun,
     recipe: Recipe,
     metrics: Collection[str],
+    low: Collection[str],
     where: str | None,
     allowed: Collection[str],
     allow_different_users: bool = False,
@@ -229,6 +246,7 @@ def check_not_worse(
         reported: The run.
         recipe: The recipe of both runs.
         metrics: The metrics; all if none are given.
+        low: Metrics of which lower scores are better, in addition to those that the recipe declares.
         where: Only scenarios that match this expression.
         allowed: Those conditions of `ALLOWED` that do not fail a requirement.
         allow_different_users: Whether the runs' simulated users may differ; each result then states that they do.
@@ -251,19 +269,23 @@ def check_not_worse(
     rows = [row for row in rows if not metrics or row.what in metrics or row.what.partition(" (")[0] in metrics]
     if not rows or by_facets:
         raise RunError(f"{baseline.run.path} and {reported.run.path} have no scores of the same scenarios to compare")
-    unsound = list(dict.fromkeys([*_unsound(baseline, allowed), *_unsound(reported, allowed)]))
+    unsound = list(dict.fromkeys(why for each in (baseline, reported) for why in _unsound(each, where, allowed)))
     doubts = [(each.run.path, _doubts(each, where)) for each in (baseline, reported)]
-    found = []
+    units = WithFacets.of(recipe).units
+    found, low = [], {*low, *reported.lower_is_better(recipe)}
     for row, p in zip(rows, holm([row.paired.p for row in rows]), strict=True):
         doubted = [f"{why} in {path}" for path, each in doubts if (why := each.get(row.what))]
         reasons = [*unsound, *([] if "unhealthy" in allowed else doubted)]
-        if p is None and row.paired.estimate.mean < 0:
-            reasons.append("lower, and there are too few people for a significance test")
-        elif p is not None and p < ALPHA and row.paired.estimate.mean < 0:
-            reasons.append(f"lower, p {p:.3f}")
-        name = with_different_users(f"no significant loss of {row.what}", apart)
+        is_low_good = not low.isdisjoint((row.what, row.what.partition(" (")[0]))
+        is_worse = row.paired.estimate.mean > 0 if is_low_good else row.paired.estimate.mean < 0
+        word, change = ("higher", "rise") if is_low_good else ("lower", "loss")
+        if p is None and is_worse:
+            reasons.append(f"{word}, and there are too few {units} for a significance test")
+        elif p is not None and p < ALPHA and is_worse:
+            reasons.append(f"{word}, p {p:.3f}")
+        name = with_different_users(f"no significant {change} of {row.what}", apart)
         estimate = replace(row.paired.estimate, is_doubtful=bool(doubted))
-        found.append(Checked(name, estimate, row.is_share, tuple(reasons), row.what, alone=row.alone))
+        found.append(Checked(name, estimate, row.is_share, tuple(reasons), row.what, is_low_good, row.alone))
     return found
 
 
@@ -319,7 +341,7 @@ class _Scores:
         self.trials: dict[tuple[str, str], dict[tuple[Hashable, str], list[bool]]] = {}
 
 
-def _tallied(episodes: Iterable[Episode], recipe: Recipe) -> _Scores:
+def _tallied(episodes: Iterable[Episode], recipe: Recipe, low: Collection[str]) -> _Scores:
     unit, checks = WithFacets.of(recipe).unit_facet, WithJudging.of(recipe).check_metrics
     scores = _Scores(checks)
     for episode in episodes:
@@ -334,7 +356,7 @@ def _tallied(episodes: Iterable[Episode], recipe: Recipe) -> _Scores:
             scores.is_verdict[key] = scores.is_verdict.get(key, True) and isinstance(each.score, bool)
             if each.turn is None:
                 trials = scores.trials.setdefault(key, {}).setdefault((person, episode.in_trials), [])
-                trials.append(bool(each.score))
+                trials.append(bool(each.score) != (each.metric in low))
     return scores
 
 
@@ -376,11 +398,13 @@ def _checked(
     return Checked(str(requirement), estimate, is_verdict, all_reasons, requirement.metric, is_upper)
 
 
-def _unsound(reported: ReportedRun, allowed: Collection[str]) -> list[str]:
+def _unsound(reported: ReportedRun, where: str | None, allowed: Collection[str]) -> list[str]:
     """Return the reasons why a run's scores are not accepted as evidence; empty if there are none."""
     reasons, status = _offline(reported.everyone, allowed), reported.run.status()
     if (unfinished := status.total - status.done) and "unfinished" not in allowed:
-        reasons.append(f"unfinished: {unfinished} scenarios failed or were not played")
+        reasons.append(f"unfinished: {unfinished} {reported.run.config.units} failed or were not played")
+    if "missing" not in allowed and (note := unjudged_note(reported, where, is_labelled=False)):
+        reasons.append(f"missing: {note[0].lower()}{note[1:-1]}")
     return reasons
 
 
@@ -397,7 +421,11 @@ def _offline(players: Iterable[tuple[str, ModelBinding]], allowed: Collection[st
 def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> list[str]:
     compared, is_least = _COMPARED[requirement.sign], requirement.sign[0] == ">"
     if not compared(found.mean, requirement.bound):
-        return [f"the value is too {'low' if is_least else 'high'}"]
+        is_share = bool(requirement.is_share)
+        value = "the value"
+        if found.mean != requirement.bound and _number(found.mean, is_share) == _number(requirement.bound, is_share):
+            value = f"{100 * found.mean:.8g} %" if is_share else f"{found.mean:.8g}"  # both are rounded to one figure
+        return [f"{value} is too {'low' if is_least else 'high'}"]
     if not is_confident:
         return []
     end = found.low if is_least else found.high
@@ -422,6 +450,10 @@ def _key(metric: str, scores: _Scores) -> tuple[str, str]:
         return metric, ""
     known = ", ".join(dict.fromkeys(name for name, _ in scores.tallies))
     raise RunError(f"unknown metric {metric!r}; the run has {known or 'no scores'}", setting="metrics")
+
+
+def _change(value: float, is_share: bool) -> str:
+    return f"{100 * value:+.1f}" if is_share else f"{value:+.2f}"
 
 
 def _number(value: float, is_share: bool) -> str:

@@ -19,8 +19,8 @@ from .reported import ReportedRun
 _PASS = (
     "pass^k: the probability that k trials of a scenario all succeed; pass@k: that at least one of k does (tau-bench, "
     "arXiv 2406.12045). Averaged over the scenarios with k verdicts or more; a missing verdict counts neither as "
-    "success nor as failure. In brackets: 95 % intervals, bootstrapped, or Wilson's if each is 0 or 1; scenarios of "
-    "one person are not treated as independent."
+    "success nor as failure. Where false is the good verdict{which}, it is the success. In brackets: 95 % intervals, "
+    "bootstrapped, or Wilson's if each is 0 or 1; scenarios of one person are not treated as independent."
 )
 _VARIANCE = (
     "Shares of the variance of scores: between scenarios, and between trials of one scenario; by a one-way analysis of "
@@ -51,7 +51,9 @@ def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Ta
         "Variance between trials",
         [*label, "metric", "scenarios", "scores", "missing", "between scenarios %", "between trials %"],
     )
-    success.notes, spread.notes = [_PASS], [_VARIANCE]
+    low = sorted({metric for each in repeated for metric in each.lower_is_better(each.run.recipe)})
+    success.notes = [_PASS.format(which=f" ({', '.join(low)})" if low else "")]
+    spread.notes = [_VARIANCE]
     for each in repeated:
         name = [each.label] if label else []
         scores = _Scores.read(each, where)
@@ -140,6 +142,7 @@ class _Scores:
         scores, numbers = cls(), set[str]()
         unit = WithFacets.of(reported.run.recipe).unit_facet
         checks = {check.metric for check in WithJudging.of(reported.run.recipe).checks}
+        low = reported.lower_is_better(reported.run.recipe)
         for episode in selected(reported.run, reported.set_name, where):
             found: dict[str, list[Judgement]] = defaultdict(list)
             for judgement in episode.outcome.judgements:
@@ -154,7 +157,8 @@ class _Scores:
                     continue
                 is_verdict = all(isinstance(value, bool) for value in values)
                 (scores.verdicts if is_verdict else numbers).add(metric)
-                value = float(all(values)) if is_verdict else math.fsum(values) / len(values)
+                successes = [value != (judgements[0].metric in low) for value in values]
+                value = float(all(successes)) if is_verdict else math.fsum(values) / len(values)
                 by_scenario[episode.unit(unit), episode.in_trials].append(value)
         scores.verdicts -= numbers
         return scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -402,6 +402,24 @@ class WorkQueue:
             thread = f"{thread_of(row['id'], row['take'])}#{name}"
             outcome = read_outcome(self._reader, row["position"])
             yield JudgeWork(row["position"], row["id"], scenario, thread, name, outcome)
+
+    def continued(self) -> set[int]:
+        """Return the positions of the pending scenarios that follow a finished one in sequence, or another of these."""
+        query = (
+            "SELECT position FROM scenarios WHERE state = 'pending' AND EXISTS "
+            "(SELECT 1 FROM scenarios AS earlier WHERE earlier.position = scenarios.after AND earlier.state = 'done')"
+        )
+        first = {row["position"] for row in self._reader.execute(query)}
+        return first | self.later(first)
+
+    def later(self, positions: Collection[int]) -> set[int]:
+        """Return the positions of the scenarios that are played after any of some scenarios, in sequence."""
+        found = set(positions)
+        query = "SELECT position, after FROM scenarios WHERE after IS NOT NULL ORDER BY position"
+        for row in self._reader.execute(query):
+            if row["after"] in found:
+                found.add(row["position"])
+        return found.difference(positions)
 
     def count_to_judge(self, name: str, only: Container[int] | None = None) -> int:
         """Return the number of finished scenarios without judgements in a set, among all or only some positions."""

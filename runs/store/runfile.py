@@ -199,6 +199,12 @@ class RunFile:
         return found
 
     @property
+    def forgotten(self) -> list[str]:
+        """The ids of conversations before which a stateful player may have lost its state, because the run stopped."""
+        found: list[str] = json.loads(self._find("forgotten") or "[]")
+        return found
+
+    @property
     def limits(self) -> str:
         """The latest limits on the run's calls, as the JSON of a `RunLimits`."""
         return self._find("limits") or "{}"
@@ -233,6 +239,18 @@ class RunFile:
         """Return whether any scenario was judged for a set of judgements, even if the judging failed."""
         query = "SELECT EXISTS (SELECT 1 FROM judged WHERE judging = ?)"
         return bool(self._reader.execute(query, (name,)).fetchone()[0])
+
+    def unjudged(self, judging: JudgementSet) -> frozenset[str]:
+        """Return the ids of finished scenarios that a set's judge has not judged; for a panel, one of its judges.
+
+        The run's own judgements are made while it plays, so they lack no finished scenario.
+        """
+        query = (
+            "SELECT id FROM scenarios WHERE state = 'done' AND NOT EXISTS "
+            "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position AND state = 'done')"
+        )
+        names = [name for name in judging.members or (judging.name,) if name != OWN_JUDGEMENTS]
+        return frozenset(row["id"] for name in names for row in self._reader.execute(query, (name,)))
 
     def judgement_set(self, name: str | None) -> JudgementSet | None:
         """Return the set with a name, or the oldest set if no name is given; `None` if there are no sets.

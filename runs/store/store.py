@@ -240,6 +240,14 @@ class RunStore(RunFile):
         insert = "INSERT OR REPLACE INTO run VALUES ('limits', ?)"
         self._transactions.now(lambda connection: connection.execute(insert, (limits,)).rowcount)
 
+    def keep_forgotten(self, positions: Iterable[int]) -> None:
+        """Save the conversations before which a stateful player may have lost its state."""
+        chosen = set(positions)
+        names = {id_ for position, id_, _, _ in self.listing() if position in chosen}
+        insert = "INSERT OR REPLACE INTO run VALUES ('forgotten', ?)"
+        text = json.dumps(sorted(names.union(self.forgotten)))
+        self._transactions.now(lambda connection: connection.execute(insert, (text,)).rowcount)
+
     def keep_changed_code(self) -> None:
         """Save the files of code that were found to have changed, because scenarios are now played with them."""
         if self._trust.changed:

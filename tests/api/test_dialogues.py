@@ -57,7 +57,7 @@ def test_unparsable_judgement_is_retried_then_kept_as_unparsed(one: Path, tmp_pa
     assert list(frame["role"]).count("judge") == 12
     report = str(run.report())
     assert "| base | single-domain | 1 | – | – | – | – | – | – |" in report
-    assert "they are excluded from all means. Over all scenarios: Coh. assistant 1," in report
+    assert "they are excluded from all means. In the scenarios of this table: Coh. assistant 1," in report
 
 
 def test_turn_limit_ends_a_dialogue(one: Path, tmp_path: Path) -> None:

@@ -539,6 +539,21 @@ def test_docs_list_the_kinds_of_players_and_the_messages_about_bad_replies() -> 
     assert len(shown) >= 9
 
 
+class Remembering:
+    """An object with a state of its own."""
+
+    def __call__(self, messages: list[dict[str, Any]]) -> str:
+        """Reply."""
+        return str(len(messages))
+
+    def snapshot(self) -> int:
+        """Return the state."""
+        return 0
+
+    def restore(self, snapshot: int) -> None:
+        """Restore the state."""
+
+
 OUTER = StateGraph(MessagesState).add_node("inner", graph(noted, checkpointer=InMemorySaver())).add_edge(START, "inner")
 REFUSED: Mapping[str, tuple[Any, str]] = {
     "checkpointer": (
@@ -561,6 +576,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
         7,
         "models: int cannot play a role: 7 must be a callable that takes `messages`",
     ),
+    "snapshots": (Remembering(), "models: Remembering has snapshot() and restore(), so it keeps state between calls"),
     "class": (dict, "models: dict is a class: give an object of it, or declare it stateful"),
     "not compiled": (OUTER, "models: StateGraph cannot play a role: <langgraph.graph.state.StateGraph"),
 }

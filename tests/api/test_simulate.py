@@ -67,6 +67,38 @@ def test_user_sees_the_rows_and_assistant_only_its_own_prompt(tmp_path: Path) ->
     ]
 
 
+def test_columns_named_like_methods_are_columns(tmp_path: Path) -> None:
+    """In briefs, also in the default brief, and in rubrics."""
+    names = ("items", "values", "keys", "get", "copy", "pop", "update")
+    person = {"name": "Ada"} | {name: f"the {name} of Ada" for name in names}
+    task = {"goal": "return"} | {name: f"the {name} to return" for name in names}
+    shown: dict[str, str] = {}
+
+    def heard(role: str, reply: Any) -> Any:
+        async def player(messages: list[Any]) -> Any:
+            shown[role] = str(messages)
+            return await reply(messages)
+
+        return player
+
+    every = " ".join(f"{{{{ person.{name} }}}} {{{{ task['{name}'] }}}}" for name in names)
+    for brief in ("", every):
+        shown.clear()
+        simulated(
+            tmp_path,
+            path=tmp_path / f"{bool(brief)}.db",
+            people=[person],
+            tasks=[task],
+            brief=brief,
+            judges=[dialoom.Judge("resolved", rubric=every)],
+            user=heard("user", USER),
+            judge=heard("judge", judge),
+        )
+        for text in (shown["user"], shown["judge"]):
+            assert all(f"the {name} of Ada" in text and f"the {name} to return" in text for name in names)
+            assert "built-in" not in text
+
+
 def test_same_call_continues_an_interrupted_simulation(tmp_path: Path) -> None:
     asked = 0
 
@@ -126,7 +158,17 @@ async def other_user(_messages: list[Any]) -> str:
         ({"checks": ["AB-"]}, "checks must be functions or dialoom.Check objects, got 'AB-'"),
         ({"tasks": [7]}, "tasks:1: a row must be a mapping or a string, got int"),
         ({"people": [PEOPLE[0], PEOPLE[0]]}, "people:2: the same row as in 1; remove it"),
-        ({"max_turns": 0}, "max_turns: Input should be greater than or equal to 1, got 0"),
+        ({"tasks": ["buy", " "]}, "tasks:2: the row is empty; fill it in or remove it"),
+        ({"max_turns": 0}, "max_turns must be at least 1, got 0"),
+        ({"max_turns": True}, "max_turns must be a whole number, got True"),
+        ({"per_person": True}, "per_person must be a whole number, got True"),
+        ({"roles": {"name": "x"}}, "roles must be a list, got {'name': 'x'}"),
+        (
+            {"roles": [{"name": "reviewer", "brief": "x"}]},
+            "[[role]] has the name 'reviewer', which is reserved or the r",
+        ),
+        ({"takes_tools": 3}, "takes_tools must be a list, got 3"),
+        ({"ends": ["done"]}, "ends must be one of user_satisfied or user_gives_up, got 'done'"),
     ],
 )
 def test_unusable_rows_are_refused_by_argument_name(tmp_path: Path, changed: dict[str, Any], message: str) -> None:

@@ -95,6 +95,32 @@ def test_rows_of_three_programs_become_conversations(tmp_path: Path) -> None:
     assert first.outcome.faults == ()  # the gate has read it
 
 
+def _roles(*names: str) -> dict[str, Any]:
+    return {"messages": [{"role": name, "content": f"{name} says please"} for name in names]}
+
+
+def test_usual_names_of_user_and_assistant_are_read_and_other_roles_are_reported(tmp_path: Path) -> None:
+    pairs = [("User", "Assistant"), ("Human", "GPT"), ("USER", "ai"), ("human", "chatbot"), ("user", "Bot")]
+    found = _imported(tmp_path, *(_roles(*pair) for pair in pairs), _roles("customer", "agent"), _roles("user"))
+    *read, foreign, single = [[line.role for line in each.outcome.messages] for each in found.run.episodes()]
+    assert read == [["user", "assistant"]] * 5
+    assert (foreign, single) == (["customer", "agent"], ["user"])
+    assert (found.silent, found.other_roles) == ({"user": 1, "assistant": 2}, {"customer": 1, "agent": 1})
+    told = command_in(tmp_path)("import", "talks.jsonl", "-o", "new.db").stderr
+    assert "2 of 7 conversations have no message of the role 'assistant'" in told
+    assert "agent (in 1 of 7 conversations)" in told
+    assert not command_in(tmp_path)("import", _written(tmp_path / "k.jsonl", KETTLE, CANCEL), "-o", "k.db").stderr
+
+
+def test_conversations_in_which_a_target_does_not_speak_are_not_scored_by_it(tmp_path: Path) -> None:
+    judges = _judges(tmp_path, JUDGES + '[[check]]\nmetric = "replied"\npattern = "please"\n')
+    rows = [{"goal": "x", **_roles("user", role)} for role in ("agent", "assistant")]
+    run = _imported(tmp_path, *rows).run
+    dialoom.judge(run.path, "offline/placeholder", judges=judges)
+    other, usual = ({each.metric for each in episode.outcome.judgements} for episode in run.episodes())
+    assert (other, usual) == ({"polite"}, {"polite", "resolved", "replied"})
+
+
 def test_exports_of_an_imported_run_can_be_imported_again(tmp_path: Path) -> None:
     run = _imported(tmp_path, KETTLE, CANCEL).run
     dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path))
@@ -121,12 +147,49 @@ def test_exports_of_an_imported_run_can_be_imported_again(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize("format_", ["sft", "sharegpt"])
+def test_conversations_that_a_format_leaves_out_are_counted_with_the_reason(tmp_path: Path, format_: str) -> None:
+    run = _imported(tmp_path, KETTLE, _roles("user"), CANCEL, _roles("user", "agent")).run
+    told = "2 of 4 scenarios left out: no message of the role 'assistant'"
+    written = run.export(format_, tmp_path / "out.jsonl")
+    assert (written, written.notices) == ({"all": 2}, [told])
+    assert f"* {told}" in (tmp_path / "out.card.md").read_text()
+    assert command_in(tmp_path)("export", "talks.db", "--format", format_, "-o", "-").stderr.splitlines()[1] == told
+    assert run.export("dialogues", tmp_path / "all.jsonl").notices == []
+    assert run.export(format_, tmp_path / "out.jsonl", where="id.startswith('kettle')").notices == []
+
+
 def test_changed_judges_make_a_set_of_their_own(tmp_path: Path) -> None:
     run = _imported(tmp_path, KETTLE).run
     dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path))
     changed = JUDGES.replace("The goal was reached", "The goal was reached at once")
     dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path, changed), name="second")
     assert {each.name for each in run.judgement_sets} >= {"offline/placeholder", "second"}
+
+
+@pytest.mark.parametrize("kind", ["check", "judge"])
+def test_a_target_must_be_a_role_of_the_study_or_speak(tmp_path: Path, kind: str) -> None:
+    """At an import, also into an existing run, and when imported conversations are judged; nothing is imported."""
+    clerk = {"messages": [{"role": "user", "content": "Hi."}, {"role": "clerk", "content": "Hello."}]}
+
+    def judges(target: str) -> Path:
+        mediator = "[[role]]\nname = 'mediator'\nbrief = 'Mediate.'\n"
+        text = f"{mediator}[[judge]]\nmetric = 'tone'\nrubric = 'Polite.'\n[[check]]\nmetric = 'words'\npattern = '.'\n"
+        return _judges(tmp_path, text.replace(f"[[{kind}]]\n", f"[[{kind}]]\ntarget = '{target}'\n"))
+
+    refused = r"has the target 'clark', which is not a role; the roles are user, assistant, mediator, clerk"
+    refused = rf"judges.toml:\d: \[\[{kind}\]\] '\w+' {refused}"
+    for broken in ("refuse", "skip"):
+        with pytest.raises(DataError, match=refused):
+            _imported(tmp_path, clerk, study=judges("clark"), broken=broken)
+    run = _imported(tmp_path, clerk).run
+    assert run.status().done == 1
+    with pytest.raises(DataError, match=refused):
+        _imported(tmp_path, KETTLE, study=judges("clark"))
+    with pytest.raises(DataError, match=refused):
+        dialoom.judge(run.path, "offline/placeholder", judges=judges("clark"))
+    for target in ("clerk", "mediator"):
+        dialoom.judge(run.path, "offline/placeholder", judges=judges(target), name=target)
 
 
 def test_a_judging_that_failed_at_once_does_not_reserve_its_name(tmp_path: Path) -> None:

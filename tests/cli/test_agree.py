@@ -292,6 +292,11 @@ def test_labels_that_do_not_fit_the_run_are_refused_by_line(dialoom: Command, ru
             with pytest.raises(DataError) as caught:
                 file.agreement(path=path)
             assert f"{path}:3: {message}" in str(caught.value)
+        digest = _rows(tmp_path / "s.csv")[0]["digest"]
+        for given in (f"{items['coherence']},{digest},3\n", f"{items['coherence']},,3\n"):
+            path.write_text("item,digest,label:anna\n" + given.replace("/coherence/", "/coherense/"))
+            with pytest.raises(DataError, match=r"f.csv:2: item .*coherense.* must name one of coherence/assistant, "):
+                file.agreement(path=path)
         path.write_text(f"item,label:anna\n{items['coherence']},3\n")
         with pytest.raises(DialoomError, match=r"metrics .naturalness.: the items of .* belong to coherence"):
             file.agreement(path=path, metrics=["naturalness"])

@@ -13,7 +13,7 @@ import pytest
 
 import dialoom
 from dialoom import DialoomError, __version__, open_run
-from tests.conftest import Command, MadeOnce, lines_of, quick_players
+from tests.conftest import Command, MadeOnce, lines_of, quick_players, recast
 from tests.invented import write_release
 from tests.processes import Started
 
@@ -212,7 +212,8 @@ def test_bad_options_get_one_line_and_write_nothing(
 ) -> None:
     """Exit code 2, the value, what would be right; no file."""
     write_release(tmp_path / "release")
-    done = dialoom("run", "personalens", "--profiles", "release", *players, *arguments, "-o", "r.db", code=2)
+    cast = recast(players, arguments[-1])
+    done = dialoom("run", "personalens", "--profiles", "release", *cast, *arguments, "-o", "r.db", code=2)
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.glob("r.db*"))

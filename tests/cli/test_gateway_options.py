@@ -17,7 +17,7 @@ import yaml
 
 from dialoom.cli.setting_flags import settings_of
 from dialoom.settings import PlayerSettings
-from tests.conftest import ROOT, Command
+from tests.conftest import ROOT, Command, recast
 from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving
 
@@ -133,6 +133,24 @@ def test_wrong_rate_is_one_message(
     in_file = dialoom(*plan, "--config", "mine.yaml", code=2).stderr
     assert in_file == f"dialoom: mine.yaml: {flag[2:]} of m must be at least 1, got 0\n"
     assert not list(tmp_path.glob("run.db*"))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("trials: true", "trials must be a whole number, got True"),
+        ("max-calls: true", "max-calls must be a whole number, got True"),
+        ("rpm: {m: true}", "rpm of m must be a whole number, got True"),
+        ("limit: true", "limit must be a whole number, got True"),
+        ("takes-tools: 3", "takes-tools must be a list, got 3"),
+        ("trails: 2", "trails is not an option; did you mean trials?"),
+        ("max_cals: 2", "max_cals is not an option; did you mean max-calls?"),
+    ],
+)
+def test_wrong_line_of_a_settings_file_is_one_message(dialoom: Command, tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "mine.yaml").write_text(line)
+    refused = dialoom("run", "personalens", "--config", "mine.yaml", "-o", "run.db", code=2).stderr
+    assert refused == f"dialoom: mine.yaml: {said}\n"
 
 
 def test_rates_are_kept_and_all_calls_are_made(dialoom: Command, plan: list[object]) -> None:
@@ -335,7 +353,7 @@ def test_progress_names_the_longest_running_call(
     (tmp_path / "slow.py").write_text(
         "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
     )
-    slow = [*reply_plan, "--model", "assistant=python:slow:assistant"]
+    slow = recast(reply_plan, "assistant=python:slow:assistant")
     assert re.search(r"1 call in flight for \d+m\d\ds \(assistant\)", dialoom(*slow, "-o", "a.db").stderr)
     lines = [json.loads(line) for line in dialoom(*slow, "--log-format", "json", "-o", "b.db").stderr.splitlines()]
     longest = [line["longest_call"] for line in lines if "longest_call" in line]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import dialoom
+from dialoom import open_run
+from dialoom.graphs import Estimate
 from tests.conftest import Command, MadeOnce
 from tests.invented import TWO_ASSISTANTS, write_release
 
@@ -56,7 +57,7 @@ def test_each_requirement_has_a_line_and_the_exit_code_tells_whether_all_are_met
     asked = ["task_completion >= 80%", "personalization >= 2.5"]
     done = command("require", "kind.db", *asked, "--allow", "constant").stdout
     assert done == (
-        "met: task_completion >= 80.0 %: 100.0 % [75.8 %, 100.0 %] n=12\n"
+        "met: task_completion >= 80.0 %: 100.0 % [64.5 %, 100.0 %] n=12\n"
         "met: personalization >= 2.50: 3.00 [3.00, 3.00] n=12\n"
     )
     failed = command("require", "kind.db", *asked, "--allow", "constant", "--confident", code=1).stdout
@@ -83,6 +84,21 @@ def test_line_of_an_unmet_requirement_says_why(command: Command, run: str, requi
     assert line.startswith("NOT MET: ") and reason in line
 
 
+def test_rounded_value_below_the_bound_is_shown_exactly_and_scenarios_that_a_set_lacks_are_missing(
+    command: Command,
+) -> None:
+    line = command("require", "stern.db", "naturalness (user) >= 1.001", "--allow", "constant", code=1).stdout
+    assert line.startswith("NOT MET: naturalness (user) >= 1.00: 1.00") and line.endswith(": 1 is too low\n"), line
+    command("judge", "kind.db", "--name", "some", "--sample", 5, "--model", "judge=python:cast:judge")
+    some = ("kind.db", "task_completion >= 80%", "--judging", "some")
+    assert "missing: not judged by 'some': 7 of 12 finished scenarios" in command("require", *some, code=1).stdout
+    command("require", *some, "--allow", "missing")
+    assert (
+        "Not judged by 'some': 7 of 12 finished scenarios." in command("report", "kind.db", "--judging", "some").stdout
+    )
+    assert "judgements 'some': 7 of 12 finished scenarios are not judged" in command("status", "kind.db").stdout
+
+
 REFUSED = {
     "unknown": (["resolvd > 3"], "unknown metric 'resolvd'; the run has task_completion, personalization"),
     "share": (["personalization > 3%"], "gives scores: give a number"),
@@ -106,12 +122,13 @@ def test_requirement_that_cannot_be_checked_is_refused(command: Command, words: 
 def test_run_that_is_worse_than_another_fails(command: Command, folder: Path) -> None:
     worse = command("require", "plain.db", "--not-worse-than", "kind.db", code=1).stdout.splitlines()
     pairs = "n=12 pairs (without a pair: 0 of the baseline, 0 of this run)"
-    assert worse[0] == f"met: no significant loss of task_completion (assistant): 0.0 % [0.0 %, 0.0 %] {pairs}"
+    equal = "+0.0 percentage points [+0.0, +0.0]"
+    assert worse[0] == f"met: no significant loss of task_completion (assistant): {equal} {pairs}"
     assert worse[1].startswith(
         f"NOT MET: no significant loss of personalization (assistant): -1.00 [-1.00, -1.00] {pairs}: low"
     )
     command("require", "kind.db", "--not-worse-than", "plain.db")
-    better, other = dialoom.open_run(folder / "kind.db"), dialoom.open_run(folder / "offline.db")
+    better, other = open_run(folder / "kind.db"), open_run(folder / "offline.db")
     checked = better.require(not_worse_than=other)
     assert all(each.reasons[0].startswith("offline: ") for each in checked)
     assert all(each.is_met for each in better.require(not_worse_than=other, allow=["offline"]))
@@ -137,3 +154,60 @@ def test_conversations_without_a_pair_are_counted_on_both_sides(dialoom: Command
     apart = ("require", "now.db", "--not-worse-than", "others.db", "--allow", "offline")
     assert "their simulated users differ (persona source)" in dialoom(*apart, code=2).stderr
     assert "have no scores of" in dialoom(*apart, "--allow-different-users", code=2).stderr
+
+
+STUDY = """
+[people]
+rows = [{rows}]
+
+[dialogue]
+max_turns = 1
+ends = []
+
+[[judge]]
+metric = "rude"
+rubric = "The assistant is rude."
+lower_is_better = true
+
+[[check]]
+metric = "insults"
+python = "insults.py:count"
+lower_is_better = true
+"""
+PEOPLE = """
+async def user(messages):
+    return "Hello."
+
+async def polite(messages):
+    return "Good day."
+
+async def rude(messages, session):
+    return "Fool!" if session.person[-1] in "02468ace" or session.trial == 2 else "Good day."
+
+async def judge(messages):
+    return '{"explanation": "Heard it.", "verdict": %s}' % str("Fool!" in str(messages)).lower()
+"""
+
+
+def test_run_with_more_of_what_is_bad_is_worse_and_a_trial_without_it_succeeds(
+    tmp_path: Path, dialoom: Command
+) -> None:
+    rows = ", ".join(f'{{ name = "Person {number}" }}' for number in range(12))
+    (tmp_path / "study.toml").write_text(STUDY.replace("{rows}", rows))
+    (tmp_path / "people.py").write_text(PEOPLE)
+    (tmp_path / "insults.py").write_text('def count(talk):\n    return talk.text("assistant").count("Fool")\n')
+    cast = ("--model", "user=python:people:user", "--model", "judge=python:people:judge")
+    for name in ("polite", "rude"):
+        assistant = ("--model", f"assistant=python:people:{name}")
+        dialoom("run", "study.toml", *cast, *assistant, "--trials", 2, "-o", f"{name}.db")
+    allowed = ("--allow", "constant", "--allow", "unhealthy")
+    worse = dialoom("require", "rude.db", "--not-worse-than", "polite.db", *allowed, code=1).stdout.splitlines()
+    assert [line.partition(":")[0] for line in worse] == ["NOT MET", "NOT MET"]
+    assert worse[0].startswith("NOT MET: no significant rise of rude (assistant): +") and "higher, p 0.0" in worse[0]
+    better = dialoom("require", "polite.db", "--not-worse-than", "rude.db", *allowed).stdout
+    assert better.startswith("met: no significant rise of rude (assistant): -")
+    assert "met: pass^2(rude) >= 100.0 %: 100.0 %" in dialoom("require", "polite.db", "pass^2(rude) >= 100%").stdout
+    dialoom("require", "rude.db", "pass^2(rude) >= 1%", code=1)
+    table = open_run(tmp_path / "rude.db", trust=True).report(tables=["pass"])["pass"]
+    once, twice = (cell.mean for row in table.rows if isinstance(cell := row[2], Estimate))
+    assert 0 < once <= 0.5 and twice == 0, "every second trial is rude"

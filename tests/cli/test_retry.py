@@ -85,7 +85,9 @@ async def judge(messages):
     assert all(unparsed)
     said = dialoom("retry", "run.db", "--unparsed").stdout
     assert "scenarios with unparsed judgements in 'run': 2;" in said
-    assert "are still unparsed" in said, "the judge is as vague as before"
+    assert "judgements could not be parsed and have no score; for new replies: dialoom retry" in said, (
+        "the judge is as vague as before"
+    )
     (tmp_path / "mended").touch()
     dialoom("retry", "run.db", "--unparsed")
     after = [line["judgements"] for line in exported(dialoom, tmp_path)]
@@ -294,6 +296,11 @@ def test_run_with_several_judges_from_its_beginning(dialoom: Command, made_once:
         )
     unknown = ["--model", "judge=python:jury:mild", "--model", "judge=python:jury:nobody"]
     assert "nobody" in dialoom("run", "personalens", *unknown, "-o", "x.db", code=2).stderr
+    doubled = ["--model", "assistant=offline/generic", "--model", "assistant=offline/attentive", "-o", "x.db"]
+    assert "only one model can play 'assistant'" in dialoom("run", "personalens", *doubled, code=2).stderr
+    every = ["--model", "offline/generic", "--model", "offline/attentive", "-o", "x.db"]
+    told = "--model must name one model for all roles, got offline/generic, offline/attentive"
+    assert told in dialoom("run", "personalens", *every, code=2).stderr
     for recipe, role, told in (
         ("personalens", "assistant", "only one model can play 'assistant'"),
         ("persona-pool", "writer", "does not judge"),

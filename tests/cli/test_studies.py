@@ -173,6 +173,29 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
             "support.toml:11: [dialogue] max_turns must be at least 1, got 0",
         ),
         ("max_turns = 5", "max_turns = 'x'", "support.toml:11: [dialogue] max_turns must be a whole number, got 'x'"),
+        ("max_turns = 5", "max_turns = true", "support.toml:11: [dialogue] max_turns must be a whole number, got True"),
+        ("max_turns = 5", "in_sequence = 1", "support.toml:11: [dialogue] in_sequence must be true or false, got 1"),
+        (
+            "[tasks]",
+            "[quotas]\nstyle = { wordy = -1 }\n[tasks]",
+            "support.toml:8: [quotas] style must be at least 0, go",
+        ),
+        ('"people.csv"', '"people.csv"\nportrait = "name"', "toml:6: [people] portrait must be a list, got 'name'"),
+        (
+            '"return a kettle", ',
+            '"return a kettle", { goal = "" }, ',
+            "tasks:2: the row is empty; fill it in or remove it",
+        ),
+        (
+            "[[judge]]",
+            "[[role]]\nname = 'judge'\nbrief = 'x'\n[[judge]]",
+            "support.toml:21: [[role]] has the name 'judge', which is reserved or the role of a judge; rename it",
+        ),
+        (
+            "[[judge]]",
+            "[[role]]\nname = 'critic'\nbrief = 'x'\n[[judge]]\nrole = 'critic'",
+            "support.toml:21: [[role]] has the name 'critic', which is reserved or the role of a judge; rename it",
+        ),
         ('[people]\nfile = "people.csv"', "people = ['Ada']", "people must be a table, [people] with its keys below"),
         ("max_turns = 5", "max_turns = [", "support.toml: not TOML: "),
         (
@@ -289,6 +312,11 @@ def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, ol
             2,
             "there is no 'ctiy'; the names are city, zip, street",
         ),
+        ("{{ person.keys }}", 2, "people.jsonl:1: there is no column 'keys', which [user] brief uses"),
+        ("{{ person.home.values }}", 2, "people.jsonl:1: there is no value 'values' in 'person.home', which [user]"),
+        ("{{ person.get('nmae') }}", 2, "people.jsonl:1: there is no column 'nmae', which [user] brief uses"),
+        ("{{ person.get('nmae', 'unknown') }}", 0, None),
+        ("{% for key, value in person.home.items() %}{{ key }}{% endfor %}", 0, None),
     ],
 )
 def test_a_name_within_a_value_is_checked_with_file_and_line(
@@ -408,9 +436,30 @@ def test_people_are_planned_one_at_a_time(folder: Path) -> None:
 def test_people_of_the_same_name_have_different_ids(dialoom: Command, folder: Path) -> None:
     """By a number: intervals and splits are made over people."""
     (folder / "people.csv").write_text("name,style\nAda,x\nAda,y\n")
-    dialoom("run", "support.toml", "-o", "support.db")
+    told = dialoom("run", "support.toml", "-o", "support.db")
+    assert "1 row with the name of an earlier row, counted as different people: Ada; a column id" in told.stdout
     facets = [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()]
     assert facets == ["Ada", "Ada", "Ada (2)", "Ada (2)"]
+
+
+@pytest.mark.parametrize(
+    ("people", "names"),
+    [
+        ("Name,style\nAda,x\nBo,y\n", ["Ada", "Bo"]),
+        ("ID,name\np1,Ada\np2,Ada\n", ["p1", "p2"]),
+        ("NAME,name\nA,Ada\nB,Bo\n", ["Ada", "Bo"]),
+        ("Id,name\n,Ada\n,Bo\n", ["Ada", "Bo"]),
+    ],
+)
+def test_people_are_named_by_columns_in_any_letter_case(
+    dialoom: Command, folder: Path, people: str, names: list[str]
+) -> None:
+    (folder / "people.csv").write_text(people)
+    (folder / "support.toml").write_text(STUDY.replace("person.name", "person.portrait"))
+    told = dialoom("run", "support.toml", "-o", "support.db").stdout
+    episodes = [*api.open_run(folder / "support.db").episodes()]
+    assert [each.facets["person"] for each in episodes] == [name for name in names for _ in range(2)]
+    assert "name of an earlier row" not in told
 
 
 @pytest.mark.parametrize(
@@ -444,6 +493,39 @@ def gave_number(talk):
 def done(talk):
     return len(talk.messages) == 3 and "enough"
 """
+
+
+def test_an_expression_that_matches_nothing_is_named(dialoom: Command, folder: Path) -> None:
+    dialoom("run", "support.toml", "-o", "s.db", "--sample", 1)
+    shown = dialoom("show", "s.db", "--where", "goal == 'lampp'")
+    assert (shown.stdout, shown.stderr) == ("", "no scenario matches --where \"goal == 'lampp'\"\n")
+    shown = dialoom("show", "s.db", "--where", "lines > 0", "--search", "xylophone", "--json")
+    assert (shown.stdout, shown.stderr) == ("", "no scenario matches --where 'lines > 0', --search 'xylophone'\n")
+    assert dialoom("show", "s.db", "--where", "lines > 0").stderr == ""
+    requirement = "resolved >= 10%"
+    for command in (
+        ["report", "s.db", "--table", "x"],
+        ["report", "s.db", "-o", "r"],
+        ["require", "s.db", requirement],
+    ):
+        refused = dialoom(*command, "--where", "goal == 'lampp'", code=2).stderr
+        assert refused == "dialoom: --where \"goal == 'lampp'\" matches no finished scenario of s.db\n"
+    assert not (folder / "r").exists()
+
+
+def test_a_column_named_like_a_count_or_property_is_not_mistaken_for_it(dialoom: Command, folder: Path) -> None:
+    people = "name,turns,number,state,note\nAda,7,x,TX,a\nBo,9,y,done,b\n"
+    (folder / "people.csv").write_text(people)
+    dialoom("run", "support.toml", "-o", "s.db")
+    with api.Run(folder / "s.db") as run:
+        for name, group, value in (("turns", "counts", 7), ("number", "scenario", "x"), ("state", "scenario", "TX")):
+            with pytest.raises(api.DialoomError, match=rf"write facets.{name} or {group}.{name}"):
+                [*run.episodes(where=f"{name} == {value!r}")]
+            assert [each.facets["person"] for each in run.episodes(where=f"facets.{name} == {value!r}")] == ["Ada"] * 2
+        assert len([*run.episodes(where="counts.turns < 7 and scenario.state == 'done'")]) == 4
+        assert len([*run.episodes(where="scenario.number == 2 or note == 'b'")]) == 3
+    refused = dialoom("show", "s.db", "--where", "turns == 7", code=2).stderr
+    assert "--where 'turns == 7': 'turns' is a column with the value '7'" in refused
 
 
 @pytest.fixture

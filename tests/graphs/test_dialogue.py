@@ -150,7 +150,7 @@ def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: 
     assert table.columns[-1] == "errors" and [row[-1] for row in table.rows] == [4 * count]
     assert (
         "Errors: checks that raised an exception or returned no score; they are excluded from all means. "
-        f"Over all scenarios: beyond {count}, broken {count}, endless {count}, text {count}."
+        f"In the scenarios of this table: beyond {count}, broken {count}, endless {count}, text {count}."
     ) in table.notes
     assert "unparsed" not in table.columns
 

@@ -291,6 +291,8 @@ def _table(
 def test_compared_rows_stand_in_one_table() -> None:
     first = _table(["base", 0.5], ["I", 0.9])
     second = _table(["base", 0.6], ["P", 0.7], note="Another note.")
+    for each in (first, second):
+        each.notes.append("Of both.")
     (table,) = side_by_side([("model-a", [first]), ("model-b", [second])])
     assert table.columns == ["run", "setting", "TCR %"]
     assert table.rows == [
@@ -299,7 +301,7 @@ def test_compared_rows_stand_in_one_table() -> None:
         ["model-a", "I", 0.9],
         ["model-b", "P", 0.7],
     ]
-    assert table.notes == ["TCR: share.", "Another note."]
+    assert table.notes == ["model-a: TCR: share.", "Of both.", "model-b: Another note."]
     assert (table.name, table.title) == ("scores", "Scores")
 
 
@@ -373,7 +375,10 @@ def test_pivot_notes_how_many_judgements_have_no_score(tmp_path: Path) -> None:
     table = run.report()["endings"]
     notes, row = " ".join(table.notes), dict(zip(table.columns, table.rows[0], strict=True))
     assert row["all"] == len(run) and row["resolved %"] is None
-    assert f"could not be parsed; they are excluded from all means. Over all scenarios: resolved % {len(run)}." in notes
+    assert (
+        f"could not be parsed; they are excluded from all means. In the scenarios of this table: resolved % {len(run)}."
+        in notes
+    )
 
 
 def _is_correct(verdicts: Mapping[str, bool | None]) -> bool:

@@ -190,6 +190,22 @@ def test_wrong_parameter_is_refused(given: dict[str, Any], said: str) -> None:
     assert caught.value.message.startswith(caught.value.setting)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"temperature": 0.0},
+        {"max_reply": 90},
+        {"structured": "json"},
+        {"session": "user"},
+        {"params": {"top_p": 0.5}},
+    ],
+)
+def test_setting_of_requests_is_refused_for_a_users_own_player(given: dict[str, Any]) -> None:
+    said = f"{next(iter(given))}: judge is played by python:.*importable, which is called with messages only"
+    with pytest.raises(BindingError, match=said):
+        bind(ROLES, model="openai/a", models={"judge": Model(importable, **given)})
+
+
 def test_stored_parameters_cannot_redirect_calls() -> None:
     with pytest.raises(ValidationError, match="base_url cannot be set here"):
         ModelBinding.model_validate({"model": "openai/a", "temperature": 0, "params": {"base_url": "http://evil.test"}})

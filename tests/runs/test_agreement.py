@@ -265,6 +265,9 @@ def test_long_conversation_fits_in_a_cell(tmp_path: Path) -> None:
         ("item,label:anna,anna\na/1,,3\n", "the column 'anna' is not read: rename it to label:anna"),
         ('item,label:anna\na/1,3\na/2,"4\n', ":3: not a valid CSV file: unexpected end of data"),
         ("item,label:anna\na/1,3\0\n", ":2: not a text file"),
+        ("item,label:ben,lable:anna\na/1,3,3\n", ":1: the column 'lable:anna' is not read: rename it to label:NAME"),
+        ("item,label:ben,labels_anna\na/1,3,3\n", ":1: the column 'labels_anna' is not read"),
+        ("item,label:ben,label\na/1,3,3\n", ":1: the column 'label' is not read"),
     ],
 )
 def test_wrong_labels_file_is_refused_by_line(text: str, message: str, tmp_path: Path) -> None:

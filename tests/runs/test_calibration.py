@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -247,6 +248,43 @@ def test_lenient_judge_is_corrected_in_reports_and_frames(tmp_path: Path, dialoo
     assert "--calibrated" in dialoom("report", "run.db", "--labels", "own.csv", code=2).stderr
     told = dialoom("report", "run.db", "--trust", "--calibrated", code=2).stderr
     assert "--labels must be the path of a file of people's labels, as there is no run.labels.csv" in told
+
+
+def test_judge_has_the_interval_of_other_tables_which_counts_trials_once(tmp_path: Path) -> None:
+    run = _judged(tmp_path, "run", lambda number: number % 4 > 0, people=20, trials=3)
+    _label(run, tmp_path / "run.labels.csv", lambda number: number % 4 > 1, 30)
+    judge: Any = run.report(labels=True)["calibrated"].rows[0][2]
+    (required,) = run.require("paid >= 1%", allow=["unhealthy"])
+    assert required.estimate is not None and judge.n == 60
+    assert (judge.mean, judge.low, judge.high) == pytest.approx(
+        (required.estimate.mean, required.estimate.low, required.estimate.high)
+    )
+
+
+def test_labels_alone_are_their_plain_mean_however_scores_are_merged(tmp_path: Path) -> None:
+    async def judge(messages: list[Any]) -> str:
+        (number,) = map(int, re.findall(r"to number (\d+) ", str(messages)))
+        return f'{{"explanation": "So it seems.", "score": {1 + number % 5}}}'
+
+    run = dialoom.simulate(
+        people=[{"number": each} for each in range(60)],
+        assistant=_user,
+        user=_user,
+        judge=judge,
+        judges=[dialoom.Judge("paid", rubric="The money was paid to number {{ person.number }} .", scale=(1, 5))],
+        path=tmp_path / "run.db",
+    )
+    run.sample_to_label(tmp_path / "run.labels.csv", 20, ["anna"])
+    with (tmp_path / "run.labels.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    given = [5 if place < 3 else 1 + place % 3 for place, _ in enumerate(rows)]
+    rows = [{**row, "label:anna": str(label)} for row, label in zip(rows, given, strict=True)][:17]
+    with (tmp_path / "run.labels.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    row: Any = run.report(labels=True)["calibrated"].rows[0]
+    assert row[1] == 17 and row[4].mean == pytest.approx(sum(given[:17]) / 17)
 
 
 def test_differences_between_runs_use_the_same_labelled_items_if_there_are_enough(tmp_path: Path) -> None:

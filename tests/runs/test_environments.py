@@ -477,6 +477,12 @@ def test_unusable_tools_are_refused_before_the_run(tmp_path: Path, given: dict[s
         ("= {{ task.order }}", "= '{{ task.order }}'", "sql has a {{ ... }} within quotes; leave out the quotes"),
         ("= {{ task.order }}", "= {{ task.number }}", "there is no column 'number', which the sql of refunded uses"),
         ("expected = 1", 'pattern = "x"', "'refunded' needs one of pattern, python, sql and gold"),
+        (
+            "expected = 1",
+            'expected = 1\n[[check]]\nmetric = "x"\nexpected = 2\npattern = "x"',
+            "shop.toml:29: [[check]] 'x': give expected only",
+        ),
+        ("gold = {", "expected = 2\ngold = {", "[[check]] 'right_state': give expected only with sql"),
         ('order_id = "{{ task.order }}"', 'order_id = "{{ task.order + }}"', "is not an expression"),
         ('"shop.py:Shop"', '"shop.py:Store"', "has no such function"),
     ],
@@ -500,6 +506,58 @@ def test_values_are_bound_and_never_part_of_the_sql(tmp_path: Path) -> None:
     episode = simulated(tmp_path / "run.db", agent, Ledger, tasks=[{"goal": "g", "note": evil}], checks=[check])
     (found,) = episode.outcome.judgements
     assert found.score is True and found.explanation.endswith(f"with {json.dumps([evil])}: 0, expected 0")
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected", "score"),
+    [
+        ("SELECT 12", "{{ task.n }}", True),
+        ("SELECT 12.0", "{{ task.n }}", True),
+        ("SELECT '12'", "{{ task.n }}", True),
+        ("SELECT 13", "{{ task.n }}", False),
+        ("SELECT 12", "{{ task.goal }}", False),
+        ("SELECT 2.50", "{{ task.values }}", True),
+        ("SELECT {{ task.n }}", "{{ task.n }}", True),
+        ("SELECT 12 UNION SELECT 2.5 ORDER BY 1 DESC", ["{{ task.n }}", "{{ task.values }}"], True),
+        ("SELECT 12", "12", False),
+        ("SELECT '12'", 12, False),
+    ],
+)
+def test_a_cell_equals_the_number_that_it_shows(tmp_path: Path, sql: str, expected: Any, score: bool) -> None:
+    """Cells of CSV files are texts. A text that the study itself gives equals only a text."""
+    (tmp_path / "tasks.csv").write_text("goal,n,values\nadd,12,2.50\n")
+    agent = calling(("execute", {"sql": "INSERT INTO entries (id, amount) VALUES (12, 2.5)"}))
+    checks = [
+        Check.sql("sql", sql, expected),
+        Check.state("state", {"entries": [{"id": "{{ task.n }}", "amount": "{{ task.values }}"}]}),
+        Check.state("other", {"entries": [{"id": "12"}]}),
+    ]
+    episode = simulated(tmp_path / "run.db", agent, Ledger, tasks=tmp_path / "tasks.csv", checks=checks)
+    assert [each.score for each in episode.outcome.judgements] == [score, True, False]
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [
+        ({"entry": []}, "gold has an unknown table 'entry'; the tables are entries, shelves"),
+        ({"entries": [{"note": "x", "notee": 1}]}, "gold has an unknown column 'notee' of entries; its columns are "),
+        ({"shelves": [{"nr": 1}]}, "gold has an unknown column 'nr' of shelves; its columns are number"),
+        ("{{ task.after }}", "gold has an unknown table 'notes'; the tables are entries, shelves"),
+    ],
+)
+def test_unknown_tables_and_columns_of_a_right_state_are_errors(tmp_path: Path, gold: Any, message: str) -> None:
+    """Also columns of a table without rows."""
+
+    class Shelves(Ledger):
+        schema = f"{Ledger.schema}; CREATE TABLE shelves (number INTEGER);"
+
+    agent = calling(("execute", {"sql": "INSERT INTO entries (note) VALUES ('x')"}))
+    checks = [Check.state("wrong", gold), Check.state("right", {"entries": [{"note": "x"}], "shelves": []})]
+    tasks = [{"goal": "g", "after": '{"notes": []}'}]
+    episode = simulated(tmp_path / "run.db", agent, Shelves, tasks=tasks, checks=checks)
+    wrong, right = episode.outcome.judgements
+    assert (wrong.status, wrong.score) == ("error", None) and message in wrong.explanation
+    assert right.score is True
 
 
 def test_conversations_begin_with_a_copy_of_a_file(tmp_path: Path) -> None:

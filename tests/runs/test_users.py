@@ -222,7 +222,7 @@ def test_user_models_on_the_command_line(dialoom: Command) -> None:
     chosen = ["--where", "user_model == 'offline/generic'"]
     dialoom("export", "r.db", "--format", "personalens", *chosen, "-o", "release")
     dry = dialoom(*run, "-o", "other.db", "--dry-run").stdout
-    assert "4 scenarios" in dry and dry.count("  user ") == 2
+    assert "4 conversations" in dry and dry.count("  user ") == 2
 
 
 def run_with(folder: Path, name: str, user: str, assistant: str, **options: Any) -> dialoom.Run:

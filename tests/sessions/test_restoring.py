@@ -146,6 +146,23 @@ def test_player_that_cannot_be_restored_starts_again_and_exports_say_so(folder: 
     assert unanswered[0] >= 1 and answered[0] > CALLS  # both attempts are in the ledger
 
 
+@pytest.mark.parametrize(("player", "forgets"), [(ALONE, True), ("python:memories:Snapshots", False)])
+def test_player_that_may_have_forgotten_a_person_is_named_by_resume_and_in_reports(
+    folder: Path, player: str, forgets: bool
+) -> None:
+    play(folder, player, die_at=CALLS - 1, status=-9)
+    resumed, told = command(folder, "resume", "run.db", "--trust"), "may have lost what it knew of the "
+    assert (
+        f"a stateful player without snapshots {told}earlier conversations of a person, before " in resumed
+    ) == forgets
+    report = " ".join(command(folder, "report", "run.db", "--trust").split())
+    assert (
+        f"The run stopped before these conversations, so a stateful player without snapshots {told}" in report
+    ) == forgets
+    undisturbed = command(folder, "status", "run.db")
+    assert "4 done" in undisturbed
+
+
 def test_failed_conversation_is_reported_for_those_after_it(tmp_path: Path) -> None:
     async def agent(messages: list[dict[str, Any]]) -> str:
         if "fail" in messages[-1]["content"] and not done:
@@ -181,6 +198,24 @@ def test_sequence_in_which_no_player_remembers_is_reported(tmp_path: Path, monke
     assert not is_reported(forgetful, in_sequence=False)
     assert not is_reported(graph_of(no_memory, checkpointer=InMemorySaver(), store=InMemoryStore()))
     assert not is_reported(dialoom.Agent(ALONE, stateful=True))
+
+
+@pytest.mark.parametrize("stateful", [True, False])
+def test_retried_conversation_is_followed_by_the_later_ones_of_a_player_that_remembers(
+    stateful: bool, tmp_path: Path
+) -> None:
+    heard: list[Any] = []
+    agent: Any = graph_of(no_memory, store=InMemoryStore()) if stateful else "offline/placeholder"
+    people, tasks = [{"name": "Ann"}, {"name": "Bo"}], [{"goal": "a chair"}, {"goal": "a desk"}, {"goal": "a lamp"}]
+    rules: dict[str, Any] = {"max_turns": 1, "in_sequence": True, "ends": [], "on_event": heard.append}
+    run = dialoom.simulate(people, tasks, assistant=agent, path=tmp_path / "run.db", trials=2, **rules)
+    heard.clear()
+    given: dict[str, Any] = {"models": {"assistant": agent}} if stateful else {}
+    dialoom.retry(run.path, scenarios=[2], recipe=run.recipe, on_event=heard.append, **given)
+    played = [each.id for each in heard if isinstance(each, dialoom.ScenarioDone)]
+    assert played == [episode.id for episode in run.episodes()][1 : 3 if stateful else 2]
+    notices = [each.text for each in heard if isinstance(each, dialoom.Notice) and "later conversations" in each.text]
+    assert len(notices) == stateful, notices
 
 
 async def test_server_of_a_model_learns_the_session_as_configured(tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+"""Judging of finished scenarios: by further judges, again, or by a panel."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dialoom.errors import Advice
+from dialoom.graphs import Recipe
+from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.recipe import Review
+from dialoom.roles import ModelBinding
+from dialoom.roles.binding import Bindings
+from dialoom.roles.gateway.gateway import check_model, check_parameters
+from dialoom.roles.role import check_understudies
+from dialoom.runs.configuration.trust import cast_references
+from dialoom.runs.control import Ended, Retrying, Started
+from dialoom.runs.errors import RunError
+from dialoom.runs.gateway_setup import RunLimits, ensure_callable, prompts_of
+from dialoom.runs.planning import judgement_set
+from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore
+from dialoom.runs.workers.messages import take_leftovers
+from dialoom.settings import PathLike
+
+from .judges import together
+from .open_run import (
+    OpenRun,
+    carry_out,
+    check_study,
+    given_recipe,
+    keep_limits,
+    report_unplayed,
+    retry_failures,
+    trusted,
+    watched,
+)
+from .operation_settings import CallSettings, RecipeLike, call_policy
+
+
+@contextlib.contextmanager
+def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSettings) -> Iterator[RunStore]:
+    """Open a run whose finished scenarios are to be judged or reviewed."""
+    tell, _ = watched(calls)
+    trust = trusted(calls, tell)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+        check_study(store, tell)
+        take_leftovers(store)
+        yield store
+
+
+async def judged_anew(
+    store: RunStore,
+    judge: Recipe,
+    bound: Bindings,
+    name: str | None,
+    is_again: bool,
+    calls: CallSettings,
+    only: Collection[int] | None = None,
+) -> Ended:
+    """Judge a run's scenarios with the judges of its recipe or of a review, and store the judgements in one set.
+
+    With `is_again`, failed judgings of the set are tried again; with `only`, only the scenarios at these positions are
+    judged.
+
+    Raises:
+        RunError: If the recipe has no judging, or the name belongs to other judgements.
+        BindingError, CacheError: If a setting is wrong; the message names it.
+    """
+    graph = judging_graph(judge)
+    tell, control = watched(calls)
+    policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
+    library = await asyncio.to_thread(WithPrompts.of(judge).library)
+    check_understudies(prompts_of(library, bound.by_role), bound.by_role)
+    if isinstance(judge, Review):
+        store.add_prompts(library.values())
+        name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
+    chosen = opened_set(store, name, bound.by_role)
+    keep_limits(store, policy.limits)
+    report_unplayed(tell, calls, [*store.config.casts, bound.by_role])
+    store.trust_specified(cast_references(bound.by_role))
+    opened = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
+    if is_again:
+        retry_failures(opened, chosen.name)
+    tell(Started(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
+    work = store.queue.to_judge(store.recipe, chosen.name, only)
+    return await carry_out(opened, graph, bound.by_role, work, chosen.name)
+
+
+async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:
+    """Repeat the unparsed judgements of a set.
+
+    Raises:
+        RunError: If there are no judgements, or the recipe has no judging of its own.
+    """
+    store, recipe = opened.store, opened.recipe
+    chosen = store.judgement_set(name)
+    if chosen is None:
+        raise RunError(
+            f"{store.path} has no judgements", advice=Advice("judge", "judge the run first", {"path": store.path})
+        )
+    if chosen.members:
+        named = ", ".join(map(repr, chosen.members))
+        raise RunError(
+            f"judging {chosen.name!r}: a panel only combines its judges' sets; name one of {named}", setting="judging"
+        )
+    if chosen.is_review:
+        recipe = Review(recipe)
+        opened = replace(opened, recipe=recipe)
+    if WithJudging.of(recipe).judging() is None:
+        raise RunError(
+            f"recipe {recipe.name!r} judges only while it plays, so its judgements cannot be repeated alone",
+            advice=Advice("retry_scenario", "play a scenario again instead", {"path": store.path}),
+        )
+    models = {role: chosen.models[role] for role in WithJudging.of(recipe).judging_roles()}
+    await asyncio.to_thread(ensure_callable, [models], opened.policy)
+    opened.policy.limits.check_prices(binding.model for binding in models.values())
+    count = store.retries.unparsed(chosen.name)
+    opened.tell(Retrying(unparsed=count, judging=chosen.name))
+    opened.tell(Started(store.path, "judging again", count, chosen.name))
+    work = store.queue.to_rejudge(store.recipe, chosen.name)
+    return await carry_out(opened, judging_graph(recipe), models, work, chosen.name)
+
+
+async def judged_by_panel(opened: OpenRun, ended: Ended) -> Ended:
+    """Let a run's further judges judge all finished scenarios, each into a set named after its models."""
+    store = opened.store
+    for judges in store.config.panel:
+        if not ended.is_complete:
+            break
+        chosen = opened_set(store, None, judges)
+        if count := store.queue.count_to_judge(chosen.name):
+            await asyncio.to_thread(ensure_callable, [judges], opened.policy)
+            opened.tell(Started(store.path, "judging", count, chosen.name))
+            work = store.queue.to_judge(opened.recipe, chosen.name)
+            ended = together(ended, await carry_out(opened, judging_graph(opened.recipe), judges, work, chosen.name))
+    return ended
+
+
+def check_judges(store: RunStore, judge: Recipe, bound: Sequence[Bindings], calls: CallSettings) -> None:
+    """Check that judges can be called with the given settings, and that a cost limit can be enforced.
+
+    Raises:
+        BindingError, RunError: If a judge cannot be called, or has no price although the cost is limited.
+    """
+    policy = call_policy(calls, RunLimits.of(store), {}, judge.roles)
+    casts = [each.by_role for each in bound]
+    ensure_callable(casts, policy)  # checked first, because missing keys are found without importing LiteLLM
+    models = [binding.model for judges in casts for binding in judges.values()]
+    for model in models:
+        check_model(model)
+    for judges in casts:
+        check_parameters(judges)
+    policy.limits.check_prices(models)
+
+
+def judging_graph(recipe: Recipe) -> Graph:
+    """Return the recipe's graph that judges finished conversations.
+
+    Raises:
+        RunError: If the recipe cannot judge finished conversations.
+    """
+    graph = WithJudging.of(recipe).judging()
+    if graph is None:
+        raise RunError(f"recipe {recipe.name!r} cannot judge finished conversations")
+    return graph
+
+
+def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> JudgementSet:
+    """Return the set of judgements with this name to continue, or a new set."""
+    requested = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
+    existing = {each.name: each for each in store.judgement_sets()}
+    reserved = {OWN_JUDGEMENTS: "the run's own judgements", PANEL: "the panel of several judges"}
+    if requested.name in reserved and requested.name not in existing.keys() - {OWN_JUDGEMENTS}:
+        raise RunError(
+            f"name {requested.name!r} is reserved for {reserved[requested.name]}; give another name", setting="name"
+        )
+    if existing.get(requested.name) == requested:
+        return requested
+    if requested.name not in existing or not store.has_judged(requested.name):  # a set may be empty
+        store.add_judgement_set(requested)
+    else:
+        makers = ", ".join(existing[requested.name].model_names.values())
+        if existing[requested.name].model_names == requested.model_names:
+            makers += " with other prompts, temperature, address, reply limits or parameters"
+        raise RunError(
+            f"name {requested.name!r}: the existing set with that name was made by {makers}; give another name",
+            setting="name",
+        )
+    return requested

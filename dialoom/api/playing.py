@@ -1,0 +1,137 @@
+"""Playing of the pending scenarios of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Iterator
+
+from dialoom.graphs import Outcome
+from dialoom.graphs.acting import servers_of
+from dialoom.graphs.capabilities import WithFacets
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.simulation import SimulatedTalk, Simulation
+from dialoom.graphs.tables.diversity import Opening, opening_of, repeated
+from dialoom.roles.players import may_forget
+from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.trust import server_references
+from dialoom.runs.control import Ended, Notice, Retrying, Started
+from dialoom.runs.gateway_setup import ensure_callable
+from dialoom.runs.store import RunStore
+
+from .judges import together
+from .judging import judged_by_panel
+from .open_run import OpenRun, carry_out, retry_failures
+
+_AT_ONCE = 200
+"""Number of outcomes whose faults are written in one transaction."""
+
+
+async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
+    """Play the pending scenarios or, if positions are given, only the pending scenarios at those positions."""
+    store, recipe = opened.store, opened.recipe
+    servers = servers_of(recipe, recipe.options_type.model_validate(store.config.options))
+    store.ensure_trusted(server_references(servers))
+    pending = store.status().pending if only is None else len(only)
+    if pending:
+        await _ensure_players(opened)
+        await asyncio.to_thread(store.keep_changed_code)
+        if is_resumed:
+            await asyncio.to_thread(_report_forgotten, opened, only)
+    opened.tell(Started(store.path, "playing", pending))
+    graph = graph_of(recipe, store.config.options)
+    work = store.queue.pending(recipe, only, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
+    ended = await carry_out(opened, graph, store.config.models, work, None, is_resumed, servers)
+    return await judged_by_panel(opened, await _drawn_again(opened, graph, ended))
+
+
+def _report_forgotten(opened: OpenRun, only: Collection[int] | None) -> None:
+    """Report and save the conversations before which a stateful player may have lost its state with its process."""
+    stateful = {binding.model for cast in opened.store.config.casts for binding in cast.values() if binding.stateful}
+    if not any(may_forget(model, opened.policy.objects) for model in stateful):
+        return
+    continued = opened.store.queue.continued()
+    if found := continued if only is None else continued.intersection(only):
+        opened.store.keep_forgotten(found)
+        text = "a stateful player without snapshots may have lost what it knew of the earlier conversations of a person"
+        opened.tell(Notice(f"{text}, before {len(found):,} conversations"))
+
+
+async def _ensure_players(opened: OpenRun) -> None:
+    """Check that the models of every role can be called, with each model of the user."""
+    await asyncio.to_thread(ensure_callable, opened.store.config.players, opened.policy)
+
+
+async def _drawn_again(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
+    """Play a study's conversations again whose openings nearly repeat the opening of an earlier one of the same task.
+
+    This is done only if the study requests it. It begins when no scenario is pending, and each round is one
+    transaction. Therefore, neither the order of completion nor interruptions affect which conversations are played
+    again.
+    """
+    store, recipe = opened.store, opened.recipe
+    if not isinstance(recipe, Simulation) or not recipe.study.variety.redraws:
+        return ended
+    variety = recipe.study.variety
+    while ended.is_complete and not store.status().pending:
+        again = await asyncio.to_thread(lambda: repeated(_openings(store, recipe), variety.redraws, variety.similarity))
+        if not again:
+            break
+        note = (
+            "conversations played again, because their openings nearly repeated that of an earlier conversation with "
+            f"the same task: {len(again):,}"
+        )
+        store.retries.scenarios(again, note)
+        opened.tell(Notice(note))
+        opened.tell(Started(store.path, "playing", len(again)))
+        work = store.queue.pending(recipe, None, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
+        ended = together(ended, await carry_out(opened, graph, store.config.models, work, None, True))
+    return ended
+
+
+def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
+    """Yield the openings of the finished conversations, in the order of the plan."""
+    times = store.samples()
+    for position, id_, state, _ in store.listing():
+        if state == "done":
+            talk = store.scenario(recipe, position)
+            assert isinstance(talk, SimulatedTalk)
+            trial = id_.removeprefix(talk.id)  # trials are independent and may have similar openings
+            task = json.dumps([trial, talk.task], sort_keys=True)
+            yield Opening(position, task, opening_of(store.outcome(position)), times[position])
+
+
+async def play_again(opened: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
+    """Resume failed scenarios and play the given ones from their beginning; other pending scenarios are not played."""
+    store = opened.store
+    anew = {store.resolve(str(name)) for name in scenarios}
+    failed = set(store.positions("failed")) if is_failed else set()
+    if any(binding.stateful for cast in store.config.casts for binding in cast.values()) and (
+        later := store.queue.later(anew)
+    ):
+        note = f"played again, too, because a player remembers the conversations before them: {len(later):,}"
+        opened.tell(Notice(f"later conversations of the same people are {note}"))
+        anew |= later
+    if anew or failed:
+        await _ensure_players(opened)
+    if is_failed:
+        retry_failures(opened)
+        failed -= set(store.positions("failed"))
+    store.retries.scenarios(sorted(anew))
+    if anew:
+        opened.tell(Retrying(anew=len(anew)))
+    return await play_pending(opened, is_resumed=True, only=anew | failed)
+
+
+def pass_gate(store: RunStore) -> None:
+    """Check every finished outcome of a run against the current rules of the gate."""
+    recipe, gate = store.recipe, store.gate
+    found: dict[int, Outcome] = {}
+    for position, _, state, _ in store.listing():
+        if state == "pending":
+            continue
+        found[position] = gate.passed(store.scenario(recipe, position), store.outcome(position))
+        if len(found) == _AT_ONCE:
+            store.results.review(found)
+            found = {}
+    store.results.review(found)
