@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -189,14 +190,18 @@ class Simulation(DialogueRecipe, WithLabels):
                     quota = self.study.quotas[column][value]
                     note(f"quota {column} = {value}: {quota - missing:,} of {quota:,} scenarios")
 
+    @cached_property
+    def _scored(self) -> frozenset[str]:
+        """The metrics, which are compared with the columns of every scenario."""
+        return frozenset(self.metrics)
+
     def check_columns(self, columns: Iterable[str]) -> None:
         """Check that no column has the name of a metric, because tables and filters find both by their names.
 
         Raises:
             DataError, DialoomError: If a column has the name of a metric.
         """
-        scored = {metric for judge in self.judges for metric in judge.metrics} | {check.metric for check in self.checks}
-        for metric in sorted(scored.intersection(columns)):
+        for metric in sorted(self._scored.intersection(columns)):
             message = f"{metric!r} is both a column of the rows and a metric of a judge or check; rename one"
             raise _wrong(self.study, (), message)
 

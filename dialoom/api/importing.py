@@ -71,7 +71,7 @@ class Imported:
 
     @property
     def notices(self) -> list[str]:
-        """What checks and judges cannot score: conversations in which the user or the assistant does not speak."""
+        """The notices about other roles, and about conversations in which the user or the assistant does not speak."""
         count = self.added + self.known
         found = [
             f"{silent:,} of {count:,} conversations have no message of the role {role!r}; what is scored of it does "

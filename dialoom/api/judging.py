@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dialoom.errors import Advice
-from dialoom.graphs import Recipe
+from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.capabilities import WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import Review
@@ -39,6 +39,9 @@ from .open_run import (
     watched,
 )
 from .operation_settings import CallSettings, RecipeLike, call_policy
+
+_AT_ONCE = 200
+"""Number of outcomes whose faults are written in one transaction."""
 
 
 @contextlib.contextmanager
@@ -88,6 +91,20 @@ async def judged_anew(
     tell(Started(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name, only)
     return await carry_out(opened, graph, bound.by_role, work, chosen.name)
+
+
+def pass_gate(store: RunStore) -> None:
+    """Check every finished outcome of a run against the current rules of the gate."""
+    recipe, gate = store.recipe, store.gate
+    found: dict[int, Outcome] = {}
+    for position, _, state, _ in store.listing():
+        if state == "pending":
+            continue
+        found[position] = gate.passed(store.scenario(recipe, position), store.outcome(position))
+        if len(found) == _AT_ONCE:
+            store.results.review(found)
+            found = {}
+    store.results.review(found)
 
 
 async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:

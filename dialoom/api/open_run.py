@@ -98,7 +98,7 @@ async def new_run(
         keep_limits(store, new.policy.limits)
         report_unplayed(tell, settings, new.config.casts)
         report_without_effect(tell, settings, new.config.casts)
-        _report_forgetful(tell, new.recipe, new.config.casts, new.policy)
+        _report_no_memory(tell, new.recipe, new.config.casts, new.policy)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
 
@@ -384,7 +384,7 @@ def report_without_effect(
             tell(Notice(f"{setting}: {without_effect(role, models[role])}"))
 
 
-def _report_forgetful(
+def _report_no_memory(
     tell: Callable[[Event], None], recipe: Recipe, casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy
 ) -> None:
     """Report a person's conversations in sequence of which no player knows the earlier ones."""

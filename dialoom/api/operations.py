@@ -29,10 +29,10 @@ from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, Pla
 
 from .blocking import blocking
 from .judges import bound_judges, drawn_to_judge, set_names, together
-from .judging import check_judges, judge_unparsed, judged_anew, judging_graph, reopened_to_judge
+from .judging import check_judges, judge_unparsed, judged_anew, judging_graph, pass_gate, reopened_to_judge
 from .open_run import OpenRun, new_run, reopened, report_without_effect, retry_failures, take_study, watched
 from .operation_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike, resolve
-from .playing import pass_gate, play_again, play_pending
+from .playing import play_again, play_pending
 from .run import RunReader
 
 

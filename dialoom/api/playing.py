@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Collection, Iterator
 
-from dialoom.graphs import Outcome
 from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.judge import Graph
@@ -23,9 +22,6 @@ from .judges import together
 from .judging import judged_by_panel
 from .open_run import OpenRun, carry_out, retry_failures
 
-_AT_ONCE = 200
-"""Number of outcomes whose faults are written in one transaction."""
-
 
 async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play the pending scenarios or, if positions are given, only the pending scenarios at those positions."""
@@ -37,7 +33,7 @@ async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] 
         await _ensure_players(opened)
         await asyncio.to_thread(store.keep_changed_code)
         if is_resumed:
-            await asyncio.to_thread(_report_forgotten, opened, only)
+            await asyncio.to_thread(_report_lost_memory, opened, only)
     opened.tell(Started(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
     work = store.queue.pending(recipe, only, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
@@ -45,7 +41,7 @@ async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] 
     return await judged_by_panel(opened, await _drawn_again(opened, graph, ended))
 
 
-def _report_forgotten(opened: OpenRun, only: Collection[int] | None) -> None:
+def _report_lost_memory(opened: OpenRun, only: Collection[int] | None) -> None:
     """Report and save the conversations before which a stateful player may have lost its state with its process."""
     stateful = {binding.model for cast in opened.store.config.casts for binding in cast.values() if binding.stateful}
     if not any(may_forget(model, opened.policy.objects) for model in stateful):
@@ -53,8 +49,8 @@ def _report_forgotten(opened: OpenRun, only: Collection[int] | None) -> None:
     continued = opened.store.queue.continued()
     if found := continued if only is None else continued.intersection(only):
         opened.store.keep_forgotten(found)
-        text = "a stateful player without snapshots may have lost what it knew of the earlier conversations of a person"
-        opened.tell(Notice(f"{text}, before {len(found):,} conversations"))
+        lost = "a stateful player without snapshots may have lost what it knew of the person's earlier conversations"
+        opened.tell(Notice(f"in {len(found):,} conversations, {lost}"))
 
 
 async def _ensure_players(opened: OpenRun) -> None:
@@ -109,8 +105,8 @@ async def play_again(opened: OpenRun, is_failed: bool, scenarios: Collection[str
     if any(binding.stateful for cast in store.config.casts for binding in cast.values()) and (
         later := store.queue.later(anew)
     ):
-        note = f"played again, too, because a player remembers the conversations before them: {len(later):,}"
-        opened.tell(Notice(f"later conversations of the same people are {note}"))
+        note = "later conversations of the same people, played again because a player remembers the earlier ones"
+        opened.tell(Notice(f"{note}: {len(later):,}"))
         anew |= later
     if anew or failed:
         await _ensure_players(opened)
@@ -121,17 +117,3 @@ async def play_again(opened: OpenRun, is_failed: bool, scenarios: Collection[str
     if anew:
         opened.tell(Retrying(anew=len(anew)))
     return await play_pending(opened, is_resumed=True, only=anew | failed)
-
-
-def pass_gate(store: RunStore) -> None:
-    """Check every finished outcome of a run against the current rules of the gate."""
-    recipe, gate = store.recipe, store.gate
-    found: dict[int, Outcome] = {}
-    for position, _, state, _ in store.listing():
-        if state == "pending":
-            continue
-        found[position] = gate.passed(store.scenario(recipe, position), store.outcome(position))
-        if len(found) == _AT_ONCE:
-            store.results.review(found)
-            found = {}
-    store.results.review(found)

@@ -68,7 +68,7 @@ def print_status(path: Path, as_json: bool) -> None:
         say(f"failed check: {each}")
     for name in sets:
         if unparsed[name]:
-            say(f"judgements {name!r}: {unparsed[name]:,} could not be parsed and have no score")
+            say(f"judgements {name!r}: {unparsed[name]:,} are unparsed and have no score")
         if unjudged[name]:
             say(f"judgements {name!r}: {unjudged[name]:,} of {status.done:,} finished {config.units} are not judged")
     if status.faults or any(map(is_reduced, status.languages)):

@@ -210,8 +210,7 @@ class Watcher:
             say(f"failed check: {each}")
         if unparsed:
             retry = f"; for new replies: dialoom retry {event.path} --unparsed --judging {self._judging!r}"
-            judgements = f"{unparsed:,} judgement{'s' if unparsed > 1 else ''}"
-            say(f"{judgements} could not be parsed and have no score{retry if self._is_kept else ''}")
+            say(f"unparsed judgements, which have no score: {unparsed:,}{retry if self._is_kept else ''}")
         again = self._again(event)
         if self._worked is not None:
             say(_busy(self._worked))

@@ -336,12 +336,14 @@ def check_selection(runs: Sequence[RunFile], judging: str | None, where: str | N
         RunError: If no finished scenario matches, or the expression is invalid.
         StoreError: If there is no such set.
     """
-    if where is None or not any(run.status().done or run.status().failed for run in runs):
+    if where is None:
         return
     for run in runs:
         sets = [None, *(each.name for each in run.judgement_sets())] if judging is None else [judging]
         if any(True for each in sets for _ in selected(run, each, where)):
             return
+    if not any(run.positions("done") or run.positions("failed") for run in runs):
+        return
     paths = " and ".join(str(run.path) for run in runs)
     raise RunError(f"where {where!r} matches no finished scenario of {paths}", setting="where")
 

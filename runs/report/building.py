@@ -181,7 +181,7 @@ def label_sound(tables: Sequence[Table]) -> list[Table]:
     return others
 
 
-_COVERS_SOME = "Covers the judged conversations that match."
+_COVERS_SOME = "Covers the judged conversations that match the filter."
 _EQUAL_IN_ALL_SETS = ("dialogues", "faults", "variety")
 
 Shown = TypeVar("Shown", Table, Chart)
@@ -202,6 +202,7 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
     sets = _reported_sets(run, recipe, judging)
     tables: list[Table] = []
     health = {each.set_name: health_of(each, where) for each in sets}
+    notes = {each.set_name: notes_on_content([each], where) for each in sets}
     for number, reported in enumerate(sets):
         for table in _tables_and_sound_ones([reported], recipe, where, health[reported.set_name]):
             if number and table.name in _EQUAL_IN_ALL_SETS:
@@ -209,7 +210,7 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
             if len(sets) > 1 and table.name not in _EQUAL_IN_ALL_SETS:
                 table.title += f" (judgements {reported.set_name!r})"
                 table.name += f"-{name_in_file(reported.set_name or '')}"
-            tables += _with_notes(add_offline_column([table], [reported]), *notes_on_content([reported], where))
+            tables += _with_notes(add_offline_column([table], [reported]), *notes[reported.set_name])
     members = [each.judging for each in sets if each.judging and not each.judging.members]
     for left, right in itertools.combinations(members, 2):
         both = [each for each in sets if each.judging in (left, right)]
@@ -218,12 +219,11 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
             named = [replace(each, label=name) for each in health[name]]
             mark_doubtful(compared, named, several=True, only=[f"mean {name}"])
         add_offline_column(compared, both)
-        tables += _with_notes(compared, *(note for each in both for note in notes_on_content([each], where)))
+        tables += _with_notes(compared, *(note for each in both for note in notes[each.set_name]))
     about_judges = [] if judging is not None else judges_tables(run, where)
     about_judges += length_table(sets, [each.set_name or "" for each in sets], where)
     warn_of_narrow_intervals(about_judges, sets)
-    notes = (note for each in sets for note in notes_on_content([each], where))
-    return tables + _with_notes(add_offline_column(about_judges, sets), *notes)
+    return tables + _with_notes(add_offline_column(about_judges, sets), *itertools.chain(*notes.values()))
 
 
 def compare(

@@ -54,12 +54,15 @@ class ReportedRun:
         return self.judging.name if self.judging else None
 
     def unjudged(self, where: str | None) -> tuple[int, int]:
-        """Return how many of the finished scenarios that match an expression the set lacks, and how many match."""
+        """Return how many of the finished scenarios that match an expression the set lacks, and how many match.
+
+        If the set lacks none, both numbers are 0.
+        """
         lacking = frozenset[str]() if self.judging is None else self.run.unjudged(self.judging)
-        if where is None:
-            return len(lacking), self.run.status().done
         if not lacking:
             return 0, 0
+        if where is None:
+            return len(lacking), len(self.run.positions("done"))
         found = [each.id in lacking for each in selected(self.run, self.set_name, where) if each.state == "done"]
         return sum(found), len(found)
 

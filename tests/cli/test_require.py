@@ -189,6 +189,28 @@ async def judge(messages):
 """
 
 
+def test_settings_without_effect_are_reported(command: Command) -> None:
+    cast = [f"--model={role}=python:cast:{name}" for role, name in (("user", "user"), ("assistant", "kind"))]
+    cast += ["--model=judge=python:cast:judge", "--temperature=0.4", "--temperature=user=0.5", "--price=openai/x=1,2"]
+    told = command("run", "personalens", "--profiles", "release", *cast, "--max-calls", 1, "-o", "x.db", code=3)
+    assert "temperature: user is played by python:cast:user, which is called with messages only" in told.stdout
+    assert "temperature: assistant" not in told.stdout, "the setting for all roles may be meant for others"
+    assert "prices: no role is played by openai/x, so the setting has no effect" in told.stdout
+    judged = command("judge", "x.db", "--model", "judge=python:cast:stern", "--max-reply", "judge=9").stdout
+    assert "x.db has no finished scenarios to judge" in judged
+    assert "max_reply: judge is played by python:cast:stern" in judged
+
+
+def test_scope_and_number_of_scenarios_are_those_of_the_figures(command: Command) -> None:
+    cast = [f"--model={role}=python:cast:{name}" for role, name in (("user", "user"), ("assistant", "plain"))]
+    cast += ["--model=judge=python:cast:judge", "--trials", "2", "-o", "twice.db"]
+    command("run", "personalens", "--profiles", "release", *cast)
+    text = " ".join(command("report", "stern.db", "twice.db", "--table", "differences").stdout.split())
+    assert "about four times as many scenarios: about 36 more" in text, "12 scenarios, and 24 conversations"
+    health = command("report", "kind.db", "--table", "judge-health", "--where", "kind == 'single'").stdout
+    assert "Covers the judged conversations that match the filter." in health
+
+
 def test_run_with_more_of_what_is_bad_is_worse_and_a_trial_without_it_succeeds(
     tmp_path: Path, dialoom: Command
 ) -> None:

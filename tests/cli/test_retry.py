@@ -83,11 +83,10 @@ async def judge(messages):
     before = [line["judgements"] for line in exported(dialoom, tmp_path)]
     unparsed = [[each for each in judgements if each["status"] == "unparsed"] for judgements in before]
     assert all(unparsed)
+    assert f"judgements 'run': {sum(map(len, unparsed))} are unparsed" in dialoom("status", "run.db").stdout
     said = dialoom("retry", "run.db", "--unparsed").stdout
     assert "scenarios with unparsed judgements in 'run': 2;" in said
-    assert "judgements could not be parsed and have no score; for new replies: dialoom retry" in said, (
-        "the judge is as vague as before"
-    )
+    assert "unparsed judgements, which have no score: " in said, "the judge is as vague as before"
     (tmp_path / "mended").touch()
     dialoom("retry", "run.db", "--unparsed")
     after = [line["judgements"] for line in exported(dialoom, tmp_path)]

@@ -370,6 +370,21 @@ def test_model_that_no_table_lists_is_offered_tools_if_that_is_stated(tmp_path: 
     assert ("tools" in server.requests[0]) == is_stated
 
 
+def test_report_warns_of_an_assistant_that_never_calls_a_tool(tmp_path: Path) -> None:
+    def said(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"It is done, {len(state['messages'])}.")]}
+
+    graph = StateGraph(MessagesState).add_node("node", said).add_edge(START, "node").compile()
+    people: dict[str, Any] = {
+        "people": [{"name": f"Person {number}"} for number in range(5)],
+        "max_turns": 1,
+        "ends": [],
+    }
+    run = dialoom.simulate(assistant=graph, environment=Desk, path=tmp_path / "run.db", **people)
+    warning = "Warning: the assistant was offered tools and called none in any of 5 dialogues"
+    assert warning in str(run.report())
+
+
 def test_tools_cannot_be_stated_of_a_player_that_refuses_them(tmp_path: Path) -> None:
     with pytest.raises(DialoomError, match=r"takes_tools: assistant is played by object:[\w-]+, which does not accept"):
         simulated(tmp_path / "run.db", played_by(["It is done."]), Desk, takes_tools="assistant")

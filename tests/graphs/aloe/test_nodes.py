@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dialoom import Outcome
+from dialoom import Outcome, play
+from dialoom.graphs import Estimate
 from dialoom.graphs.aloe import RECIPE
 from dialoom.graphs.aloe.tree import AloeScenario, leaves, lines_along, rounds_of
 from dialoom.graphs.gate import Gate
+from dialoom.graphs.tables import share_of
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
@@ -113,6 +115,15 @@ def test_pair_is_verified_when_both_orders_agree(dialoom: Command, people: Path)
     words = dialoom("show", "tree.db", "1").stdout
     assert words.count("pair (preferred, turn") == 10
     assert "the two orders disagree" in words and "the two orders agree" in words
+
+
+def test_interval_of_orders_takes_the_trees_into_account(tmp_path: Path) -> None:
+    options = {"rounds": 2, "branching": 2, "limit": 8, "verify_pairs": True}
+    run = play("aloe", model="offline/attentive", path=tmp_path / "tree.db", seed=2, options=options)
+    (row,) = run.report(tables=["order"])["order"].rows
+    same, independent = row[1], share_of(int(str(row[0])), int(str(row[0])))
+    assert isinstance(same, Estimate) and independent is not None and same.mean == 1 and same.n > 8
+    assert (same.low or 0) < (independent.low or 0) - 0.03
 
 
 def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path) -> None:
