@@ -73,20 +73,24 @@ class Drawn:
         return f"sample: {len(self.positions):,} of {self.total:,} scenarios, drawn with the seed{spread}"
 
 
-def draw_sample(scenarios: Iterable[Scenario], size: int, first: str | None, draw: random.Random) -> Drawn:
+def draw_sample(
+    scenarios: Iterable[Scenario], size: int, first: str | None, sequence: str | None, draw: random.Random
+) -> Drawn:
     """Draw scenarios so that each value of each facet occurs as often as its share of the plan, as nearly as possible.
 
     The same holds for pairs of values of two facets, and for combinations of values of the facets with the highest
     priority. Otherwise facets would be confounded: methods could not be compared if each occurred with certain topics
     only. Scenarios are drawn one by one, facet by facet, by the values that are most underrepresented so far, with ties
-    broken at random. So a smaller sample is part of a larger one. Only a small tuple for each scenario is kept in
-    memory.
+    broken at random. So a smaller sample is part of a larger one. If conversations are played in sequence, the draw
+    decides how many of a sequence are played; these are its first, because each continues those before it. Only a
+    small tuple for each scenario is kept in memory.
 
     Args:
         scenarios: The whole plan.
         size: The sample size; all scenarios are drawn if there are fewer.
         first: The facet with the highest priority, e.g. the one by which an export is split. Of the others, those with
             few values come first.
+        sequence: The facet whose values have their scenarios played one after another, if there is one.
         draw: The random stream.
     """
     rows = [{name: _key(value) for name, value in scenario.facets().items()} for scenario in scenarios]
@@ -103,7 +107,17 @@ def draw_sample(scenarios: Iterable[Scenario], size: int, first: str | None, dra
         root.add(position, values[position])
     balance = _Balance(values)
     positions = [_taken(root, len(differing), balance) for _ in range(min(size, len(rows)))]
-    covered = {name: (balance.drawn(place), len(shares[name])) for place, name in enumerate(differing)}
+    if sequence is not None:
+        left = Counter(rows[position].get(sequence) for position in positions)
+        positions = []
+        for position, row in enumerate(rows):
+            if left[row.get(sequence)]:
+                left[row.get(sequence)] -= 1
+                positions.append(position)
+    covered = {
+        name: (len({values[position][place] for position in positions}), len(shares[name]))
+        for place, name in enumerate(differing)
+    }
     return Drawn(sorted(positions), len(rows), covered)
 
 
@@ -163,10 +177,6 @@ class _Balance:
         for facets, taken in self._taken.items():
             taken[tuple(row[facet] for facet in facets)] += 1
         self._nth += 1
-
-    def drawn(self, facet: int) -> int:
-        """Return how many different values of a facet were drawn."""
-        return len(self._taken[facet,])
 
     def _lack(self, facets: tuple[int, ...], values: Values) -> int:
         """Return the number of scenarios that values lack after the next draw, multiplied by the plan's size."""
@@ -302,14 +312,14 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
                 facets.update(scenario.facets())
             yield scenario
 
-    scenarios = whole(notes.append)
+    scenarios, with_facets = whole(notes.append), WithFacets.of(recipe)
+    sequence = with_facets.sequence_facet
     if config.sample is not None:  # the plan is made twice, because it may not fit into memory
         chances = stream(config.seed, "", "sample")
-        drawn = draw_sample(whole(lambda _: None), config.sample, WithFacets.of(recipe).split_facet, chances)
+        drawn = draw_sample(whole(lambda _: None), config.sample, with_facets.split_facet, sequence, chances)
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
         notes.append(drawn.summary())
-    sequence = WithFacets.of(recipe).sequence_facet
     if not store.plan(scenarios, notes, own, config.trials, sequence, config.user_models):
         raise RunError("the plan is empty: these options select no scenario", setting="options")
     check_facets(recipe, facets)

@@ -659,3 +659,20 @@ def test_branch_continues_from_the_player_state_of_its_own_reply(folder: Path) -
     assert begun.read_text().split() == ["0", "1"]
     command(folder, "step", "run.db", "1", "--trust", text="back 4\nnext 1\nresample\nnext 3\nquit\n")
     assert begun.read_text().split() == ["0", "1", "0", "3"]
+
+
+@pytest.mark.parametrize("size", [2, 4, 5])
+def test_sample_contains_each_persons_first_conversations(tmp_path: Path, size: int) -> None:
+    people = 'rows = [{ name = "Ann" }, { name = "Bo" }, { name = "Cy" }]'
+    tasks = 'rows = [{ goal = "one" }, { goal = "two" }, { goal = "three" }]'
+    study = tmp_path / "study.toml"
+    dialogue = "max_turns = 1\nin_sequence = true\nends = []"
+    study.write_text(f'name = "memory"\n[people]\n{people}\n[tasks]\n{tasks}\n[dialogue]\n{dialogue}\n')
+    models: dict[str, Any] = {"user": "offline/placeholder", "assistant": "offline/placeholder"}
+    run = dialoom.play(str(study), path=tmp_path / "run.db", models=models, sample=size)
+    with run:
+        ids = [episode.id.split("-")[:2] for episode in run.episodes()]
+    assert len(ids) == size
+    for name in ("Ann", "Bo", "Cy"):
+        goals = [goal for person, goal in ids if person == name]
+        assert goals == ["one", "two", "three"][: len(goals)]

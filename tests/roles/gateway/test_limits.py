@@ -364,6 +364,24 @@ def test_no_slot_is_lost_or_given_twice(most: int, calls: list[tuple[str, int, i
     passing(play())
 
 
+def test_call_cancelled_when_it_is_woken_wakes_the_next() -> None:
+    async def play() -> None:
+        limit = AdaptiveLimit(1, clock=now)
+
+        async def call() -> None:
+            async with limit.slot():
+                await asyncio.sleep(0)
+
+        async with limit.slot():
+            woken, next_ = asyncio.create_task(call()), asyncio.create_task(call())
+            await asyncio.sleep(1)
+        woken.cancel()
+        await asyncio.wait_for(next_, 1)
+        assert woken.cancelled()
+
+    passing(play())
+
+
 def test_lowered_limit_holds_for_later_calls() -> None:
     async def play() -> int:
         limit, highest = AdaptiveLimit(8, clock=now), 0
