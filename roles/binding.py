@@ -150,10 +150,9 @@ def bind(
                 f"models: role {role!r} can be played by only one model, got {len(given)}", setting="models"
             )
         chosen = given if isinstance(given, Model) else Model(given)
-        if role in (values["stateful"] or ()):
-            chosen = replace(chosen, stateful=True)
-        if role in (values["takes_tools"] or ()):
-            chosen = replace(chosen, takes_tools=True)
+        stateful = chosen.stateful or role in (values["stateful"] or ())
+        takes = chosen.takes_tools or role in (values["takes_tools"] or ())
+        chosen = replace(chosen, stateful=stateful, takes_tools=takes)
         name = _name(chosen, objects)
         bound[role] = _binding(role, name, chosen, values, usual, (reply_limits or {}).get(role))
     return Bindings(bound, objects)
@@ -163,10 +162,12 @@ def _binding(
     role: str, name: str, chosen: Model, values: PlayerSettings, temperature: float, limit: int | None
 ) -> ModelBinding:
     """Return a role's binding. Settings of the model override those of the role, of all roles and of the recipe."""
-    _check_effect(role, name, chosen)
+    for setting in REQUEST_SETTINGS if is_own(name) else ():  # it is called with messages only
+        if getattr(chosen, setting) is not None:
+            raise BindingError(f"{setting}: {without_effect(role, name)}; leave it out", setting=setting)
     temperatures = {"": temperature, **by_name(values["temperature"])}
     limits = {"": limit, **by_name(values["max_reply"])}
-    forms = {"": "auto", **by_name(values["structured"])}
+    forms, sessions = {"": "auto", **by_name(values["structured"])}, by_name(values["session"])
     own = {
         setting: checked_value(setting, type_, value, role)
         for setting, type_, value in (
@@ -186,19 +187,8 @@ def _binding(
         structured=own.get("structured", forms.get(role, forms[""])),
         takes_tools=_takes_tools(role, name, chosen),
         stateful=chosen.stateful,
-        session=own.get("session", by_name(values["session"]).get(role, by_name(values["session"]).get(""))),
+        session=own.get("session", sessions.get(role, sessions.get(""))),
     )
-
-
-def _check_effect(role: str, name: str, chosen: Model) -> None:
-    """Check that a user's own player, which is called with messages only, has no settings of requests to models.
-
-    Raises:
-        BindingError: If it has one.
-    """
-    for setting in REQUEST_SETTINGS if is_own(name) else ():
-        if getattr(chosen, setting) is not None:
-            raise BindingError(f"{setting}: {without_effect(role, name)}; leave it out", setting=setting)
 
 
 def _takes_tools(role: str, name: str, chosen: Model) -> bool:
@@ -339,16 +329,13 @@ def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, A
 
 
 def _address_of(role: str, name: str, chosen: Model, addresses: Mapping[str, str]) -> str | None:
+    """Return the address of a role's model. It must not contain a secret, because it is stored in the run file."""
     has_address = not name.startswith(("offline/", "python:", "graph:", OBJECT))
     own = chosen.api_base or addresses.get(role)
     if own is not None and not has_address:
         raise BindingError(f"api_base of {role}: it is played by {name}, which has no address", setting="api_base")
-    url = own or (addresses.get("") if has_address else None)
-    return None if url is None else _address(url)
-
-
-def _address(url: str) -> str:
-    """Check and return an address. It must not contain a secret, because it is stored in the run file."""
+    if (url := own or (addresses.get("") if has_address else None)) is None:
+        return None
     try:
         parts = urlsplit(url)
         host, is_web = parts.hostname, parts.scheme in ("http", "https")

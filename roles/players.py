@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, cast, get_args, get_origin
@@ -70,9 +71,10 @@ def session_id(kind: str, *parts: object) -> str:
     return f"{kind}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
 
 
-def people_of(namespace: tuple[str, ...]) -> list[str]:
-    """Return the ids of people that a namespace of a store contains."""
-    return [part for part in namespace if _PERSON.fullmatch(part)]
+@cache
+def is_of_person(namespace: tuple[str, ...]) -> bool:
+    """Return whether a namespace of a store contains the id of a person. The result is cached: there may be many."""
+    return any(map(_PERSON.fullmatch, namespace))
 
 
 _PERSON = re.compile(r"person-[0-9a-f]{20}")
@@ -121,7 +123,9 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
                 f"is a class: give an object of it, or declare it stateful (Agent({player.__name__}, stateful=True)), "
                 "so that each conversation gets an object of its own"
             )
-        elif not isinstance(player, LangChainModel) and not _is_called_with_messages(player):
+        elif not isinstance(player, LangChainModel) and not (
+            any("__call__" in vars(each) for each in player.__mro__) if inspect.isclass(player) else callable(player)
+        ):
             raise PlayerError(
                 f"cannot play a role: {shown(player):.60} must be a callable that takes `messages`, a compiled graph, "
                 "a function of `tools` that returns a compiled graph, or a LangChain chat model"
@@ -164,7 +168,8 @@ def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
         raise PlayerError(UNDECLARED.text(kind=own[0], type=type(getattr(graph, own[0])).__name__))
     if is_stateful and not own:
         raise PlayerError(WITHOUT_STATE.text())
-    for name, each in _subgraphs(graph):
+    listed: Any = getattr(graph, "get_subgraphs", None)
+    for name, each in () if listed is None else listed(recurse=True):
         for kind in _STATE:
             if getattr(each, kind, None) not in (None, False):
                 raise PlayerError(WITH_SUBGRAPH.text(name=name, kind=kind))
@@ -217,17 +222,11 @@ def _check_items(store: object) -> None:
 
     if isinstance(store, InMemoryStore):
         for namespace in store.list_namespaces(limit=_MOST_NAMESPACES):
-            if not people_of(namespace):
+            if not is_of_person(namespace):
                 raise PlayerError(WITHOUT_PERSON.text(namespace=namespace))
 
 
 _MOST_NAMESPACES = 1_000_000
-
-
-def _subgraphs(graph: object) -> Iterator[tuple[str, object]]:
-    listed: Any = getattr(graph, "get_subgraphs", None)
-    if listed is not None:
-        yield from listed(recurse=True)
 
 
 def takes_tools(player: OwnPlayer) -> bool:
@@ -266,13 +265,6 @@ def _separates_conversations(player: object) -> bool:
 def begins(player: object) -> bool:
     """Return whether an object, or the objects of a class, can be told the earlier messages of a conversation."""
     return callable(getattr(player, "begin", None))
-
-
-def _is_called_with_messages(player: object) -> bool:
-    """Return whether an object, or the objects of a class, can be called."""
-    if inspect.isclass(player):
-        return any("__call__" in vars(each) for each in player.__mro__)
-    return callable(player)
 
 
 def is_async(player: object) -> bool:

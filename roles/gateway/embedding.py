@@ -8,7 +8,6 @@ values.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError
@@ -19,11 +18,23 @@ from .failures import classified
 from .litellm_backend import TIMEOUT, ensure_known, load_litellm
 
 
-@dataclass(frozen=True, slots=True)
 class EmbeddingBackend:
-    """A backend that requests one vector per message from LiteLLM; the gateway retries."""
+    """A backend that requests one vector per message from LiteLLM; the gateway retries.
 
-    model: str
+    Args:
+        model: The model, as LiteLLM names it.
+
+    Raises:
+        BindingError: If LiteLLM does not know the provider.
+    """
+
+    def __init__(self, model: str) -> None:
+        if model.startswith(OFFLINE):
+            raise BindingError(
+                f"'embed:{model}': offline models make no embeddings; use 'lexical', which needs no model"
+            )
+        ensure_known(model)
+        self.model = model
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
         """Request embeddings once.
@@ -59,23 +70,9 @@ class EmbeddingBackend:
             raise PermanentProviderError(
                 f"{self.model}: {len(vectors)} embeddings were returned for {len(texts)} texts"
             )
-        usage = getattr(response, "usage", None)
-        cost = (response._hidden_params or {}).get("response_cost")
         return Completion(
             text=json.dumps({"vectors": vectors}),
-            input_tokens=getattr(usage, "prompt_tokens", None),
+            input_tokens=getattr(getattr(response, "usage", None), "prompt_tokens", None),
             output_tokens=0,
-            cost=cost,
+            cost=(response._hidden_params or {}).get("response_cost"),
         )
-
-
-def embedding_backend(spec: str) -> EmbeddingBackend:
-    """Return the backend of `embed:PROVIDER/MODEL`.
-
-    Raises:
-        BindingError: If LiteLLM does not know the provider.
-    """
-    if spec.startswith(OFFLINE):
-        raise BindingError(f"'embed:{spec}': offline models make no embeddings; use 'lexical', which needs no model")
-    ensure_known(spec)
-    return EmbeddingBackend(spec)

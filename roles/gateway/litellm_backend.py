@@ -79,7 +79,10 @@ class LiteLLMBackend:
     """
 
     def __init__(self, timeout: float = TIMEOUT, shapes: Shapes | None = None, is_strict: bool = False) -> None:
-        _prepare_calls()  # here, so that it neither adds to a call's latency nor blocks the event loop
+        # Here, so that it neither adds to a call's latency nor blocks the event loop.
+        main = load_litellm().main
+        if "encoding" not in vars(main):  # else it has been read already
+            main.encoding = _LateEncoding()
         self._timeout = timeout
         self._shapes = shapes or Shapes()
         self._is_strict = is_strict
@@ -310,12 +313,8 @@ def routed(litellm: ModuleType, request: Request | ModelBinding, has_tools: bool
     model = request.model
     if RESPONSES in model or family_of(model) is None or provider_name(litellm, model) not in ("azure", "openai"):
         return model
-    base = request.api_base or litellm.api_base or _first_set("OPENAI_BASE_URL", "OPENAI_API_BASE")
-    return _route(litellm, model, has_tools, request.params.get(EFFORT), base)
-
-
-def _first_set(*names: str) -> str | None:
-    return next((value for name in names if (value := os.environ.get(name))), None)
+    given = (request.api_base, litellm.api_base, *map(os.environ.get, _ADDRESSES))
+    return _route(litellm, model, has_tools, request.params.get(EFFORT), next(filter(None, given), None))
 
 
 @functools.lru_cache(256)
@@ -333,6 +332,7 @@ def _route(litellm: ModuleType, model: str, has_tools: bool, effort: str | None,
 
 
 _OPENAIS_HOST = ".api.openai.com"
+_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _UNSTORED = {"store": False, "include": ["reasoning.encrypted_content"]}
 """Options of the Responses API: the provider stores nothing, and returns the reasoning in encrypted form."""
 
@@ -426,13 +426,6 @@ class _LateEncoding:
         return getattr(encoding, name)
 
 
-def _prepare_calls() -> None:
-    """Import LiteLLM, and let it read its token table only when it is used."""
-    main = load_litellm().main
-    if "encoding" not in vars(main):  # else it has been read already
-        main.encoding = _LateEncoding()
-
-
 _TUNED = threading.Event()
 
 
@@ -481,11 +474,10 @@ def _ensure_key(litellm: ModuleType, request: Request) -> None:
     Raises:
         PermanentProviderError: If the key is missing; the message names the environment variable.
     """
-    if request.api_base or os.environ.get("OPENAI_API_KEY") or provider_name(litellm, request.model) != "openai":
-        return
-    if any(os.environ.get(name) for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL")) or litellm.api_base:
-        return  # a user's own server may need no key
-    if not (litellm.api_key or litellm.openai_key):
+    # A user's own server may need no key.
+    given = (request.api_base, litellm.api_base, *map(os.environ.get, ("OPENAI_API_KEY", *_ADDRESSES)))
+    is_set = any(given) or litellm.api_key or litellm.openai_key
+    if not is_set and provider_name(litellm, request.model) == "openai":
         raise PermanentProviderError(f"{request.model}: no API key - set OPENAI_API_KEY")
 
 

@@ -16,6 +16,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -51,43 +52,32 @@ def player_key(request: Request) -> bytes:
     return hashlib.sha256(f"{request.role}\0{request.model}".encode()).digest()[:8]
 
 
-def marks(request: Request) -> list[bytes]:
-    """Return the marks of a request's conversation after each message that may have ended a reply, latest first."""
-    return [mark for mark, _ in _ends(request)]
+def marks(request: Request) -> dict[bytes, int]:
+    """Return the marks of a request's conversation after each message that may have ended a reply, latest first.
 
-
-def _ends(request: Request) -> list[tuple[bytes, int]]:
-    """Return the marks, each with the index of its last message: one of the player's, or a tool's output.
-
-    A tool's output may end a reply, because a player that runs its tools itself may add no text after it.
+    Each has the index of that message: one of the player's, or a tool's output, because a player that runs its tools
+    itself may add no text after it.
     """
-    mark, found = b"", list[tuple[bytes, int]]()
+    mark, found = b"", dict[bytes, int]()
     for index in request.conversation:
         message = request.messages[index]
         mark = _next(mark, message)
         if message["role"] in ("assistant", "tool"):
-            found.append((mark, index))
-    return found[::-1]
+            found[mark] = index
+    return dict(reversed(found.items()))
 
 
 def state_after(request: Request, completion: Completion, content: bytes) -> PlayerState:
     """Return the state of a player after its reply to a request, with the mark."""
-    mark = b""
     present = [request.messages[index] for index in request.conversation]
-    for message in present if request.rendered is None else request.rendered:
-        mark = _next(mark, message)
-    own: ChatMessage = {"role": "assistant", "content": completion.text}
-    if completion.tool_calls:
-        calling: ChatMessage = {"role": "assistant", "content": "", "tool_calls": completion.tool_calls}
-        if completion.outputs:  # the player has run the tools itself, and then replied
-            mark = _next(mark, calling)
-            for output in completion.outputs:
-                mark = _next(mark, {"role": "tool", "content": output})
-            if not completion.text.strip():
-                return PlayerState(player_key(request), mark, content)
-        else:
-            own = {**calling, "content": completion.text}
-    return PlayerState(player_key(request), _next(mark, own), content)
+    said: list[ChatMessage] = [*(present if request.rendered is None else request.rendered)]
+    if completion.outputs:  # the player has run the tools itself, and then replied
+        said.append({"role": "assistant", "content": "", "tool_calls": completion.tool_calls})
+        said += ({"role": "tool", "content": output} for output in completion.outputs)
+    if completion.text.strip() or not completion.outputs:
+        calls = () if completion.outputs else completion.tool_calls
+        said.append({"role": "assistant", "content": completion.text, "tool_calls": calls})
+    return PlayerState(player_key(request), reduce(_next, said, b""), content)
 
 
 def _next(mark: bytes, message: ChatMessage) -> bytes:
@@ -112,7 +102,7 @@ def split(request: Request, lead: str) -> tuple[list[ChatMessage], list[ChatMess
     messages, earlier = request.messages, request.earlier
     if earlier is None or earlier.mark is None:
         return [], list(messages)
-    last = next(index for mark, index in _ends(request) if mark == earlier.mark)
+    last = marks(request)[earlier.mark]
     had = {index for index in request.conversation if index <= last}
     had |= set(range(request.conversation[0])) if lead == lead_of(request) else set()
     return [messages[index] for index in sorted(had)], [each for index, each in enumerate(messages) if index not in had]

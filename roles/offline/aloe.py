@@ -116,10 +116,6 @@ def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-_Found = tuple[int, float, str]
-"""An answer's score from 1 to 5, the amount of personal information that it uses, and the reason."""
-
-
 @understudy("aloe", "judge", marks=("profile", "message", "answer"))
 def judge_alignment(request: MarkedRequest, _draws: Draws) -> str:
     """Judge one answer: a JSON object with `score` and `explanation`."""
@@ -142,7 +138,8 @@ def stock_phrase(text: str) -> str:
     return found[0] if found else ""
 
 
-def _assessed(request: MarkedRequest, answer: str) -> _Found:
+def _assessed(request: MarkedRequest, answer: str) -> tuple[int, float, str]:
+    """Return an answer's score from 1 to 5, the amount of personal information that it uses, and the reason."""
     message, stock = request.part("message"), stock_phrase(answer)
     echoed = content_stems(message) & content_stems(answer)
     if request.model == "generic":
@@ -352,8 +349,7 @@ def _link(known: _Known, own: Sequence[str], voice: Voice, draws: Draws) -> str:
     """Return a reference to an earlier statement, preferably to one that has not been referred to yet."""
 
     def taken_up(pair: tuple[int, Statement]) -> bool:
-        place, statement = pair
-        return len(statement.words & content_stems(" ".join(own[place + 1 :]))) >= 2
+        return len(pair[1].words & content_stems(" ".join(own[pair[0] + 1 :]))) >= 2
 
     other = LINES.get("link.grave" if known.now and known.now.subject in GRAVE else "link.plain")
     ordered = [statement for _, statement in sorted(draws.shuffled(known.earlier), key=taken_up)]

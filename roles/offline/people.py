@@ -135,7 +135,12 @@ def _life(draws: Draws) -> tuple[_Person, list[str]]:
     person.marks |= {mark for mark, (low, high) in _LIVES.get("ages").items() if low <= age <= high}
     homes = person.fitting(_facts(_LIVES.get("homes")))
     texts = [f"{{S}} [be] {age} and [live] in {home} in {{town}}." for home in homes]
-    texts += _occupation(person, age)
+    if age <= 23 and draws.chance(0.6):
+        person.marks.add("student")
+        texts += [f"{{S}} [study] {study}." for study in person.fitting(_facts(_LIVES.get("studies")))]
+    else:
+        jobs, frames = _facts(_LIVES.get("jobs")), _facts(_LIVES.get("job_frames"))
+        texts += [frame.replace("{job}", job) for job in person.fitting(jobs) for frame in person.fitting(frames)]
     texts += person.fitting(_facts(_LIVES.get("households")))
     return person, texts + person.one_of_each(_LIVES.get("topics"), draws.number(8, 10) - len(texts))
 
@@ -146,14 +151,6 @@ def _character(draws: Draws) -> tuple[_Person, list[str]]:
     traits = person.one_of_each(_CHARACTERS.table, draws.number(8, 10))
     traits.sort(key=lambda trait: not trait.startswith("{S}"))
     return person, traits[:1] + draws.shuffled(traits[1:])
-
-
-def _occupation(person: _Person, age: int) -> list[str]:
-    if age <= 23 and person.draws.chance(0.6):
-        person.marks.add("student")
-        return [f"{{S}} [study] {study}." for study in person.fitting(_facts(_LIVES.get("studies")))]
-    jobs, frames = _facts(_LIVES.get("jobs")), _facts(_LIVES.get("job_frames"))
-    return [frame.replace("{job}", job) for job in person.fitting(jobs) for frame in person.fitting(frames)]
 
 
 @cache
@@ -176,7 +173,15 @@ def write(request: MarkedRequest, draws: Draws) -> str:
 @understudy("personalens_people", "judge")
 def judge(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with a JSON object that holds the contradictions, or the passages that do not fit the person."""
-    found = {"passages": _foreign(request)} if "summary" in request else {"contradictions": _contradictions(request)}
+    found: dict[str, Any]
+    if "summary" in request:
+        own = {joined(values_of(value)).lower() for value in request.fields("preferences").values()}
+        told = (
+            (each, heard(WORDS.get("summary.told"), each)) for each in dict.fromkeys(sentences(request.part("summary")))
+        )
+        found = {"passages": [each for each, slots in told if slots and slots["value"].lower() not in own]}
+    else:
+        found = {"contradictions": _contradictions(request)}
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -275,14 +280,6 @@ def _contradictions(request: MarkedRequest) -> list[dict[str, str]]:
         for against in _ruled_out(demographics)
         if against["words"] in value
     ]
-
-
-def _foreign(request: MarkedRequest) -> list[str]:
-    own = {joined(values_of(value)).lower() for value in request.fields("preferences").values()}
-    statements = {
-        sentence: heard(WORDS.get("summary.told"), sentence) for sentence in sentences(request.part("summary"))
-    }
-    return [sentence for sentence, slots in statements.items() if slots and slots["value"].lower() not in own]
 
 
 def _fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:

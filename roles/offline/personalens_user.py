@@ -102,18 +102,14 @@ def domain_named(name: str) -> DomainWords:
     """Return a domain by its name, ignoring case."""
     known = next((key for key in _INDEX.table if key.lower() == name.strip().lower()), "")
     if not known:
-        return _plain_domain(name.strip())
+        topic = (name := name.strip()).lower()
+        plain = Kind("", USER.get("help"), f"see to {topic}", f"{topic} is seen to")
+        return DomainWords(name, topic, topic, (plain,), ())
     entry = _INDEX.get(known)
     table = Words(FOLDER / "domains" / f"{entry['file']}.toml").table
     kinds = tuple(Kind(kind.get("cue", ""), kind["open"], kind["plan"], kind["done"]) for kind in table["kinds"])
     facets = tuple(Facet(**facet) for facet in table["facets"])
     return DomainWords(known, entry["matter"], entry["thing"], kinds, facets)
-
-
-def _plain_domain(name: str) -> DomainWords:
-    topic = name.lower()
-    plain = Kind("", USER.get("help"), f"see to {topic}", f"{topic} is seen to")
-    return DomainWords(name, topic, topic, (plain,), ())
 
 
 @lru_cache(maxsize=1024)
@@ -131,12 +127,10 @@ def wishes(domain: DomainWords, fields: Mapping[str, str], task: str) -> list[Wi
     """Return a person's preferences with their facets; those that the task mentions come first."""
     found: list[Wish] = []
     for name, text in fields.items():
-        known = (facet for facet in domain.facets if re.search(facet.names, name, re.IGNORECASE))
-        facet = next(known, None)
+        facet = next((each for each in domain.facets if re.search(each.names, name, re.IGNORECASE)), None)
         if facet is None or any(facet is other for other, _ in found):
             facet = plain_facet(name)
-        values = values_of(text)
-        if values:
+        if values := values_of(text):
             found.append((facet, values))
     touched = [wish for wish in found if re.search(wish[0].names, task, re.IGNORECASE)]
     return touched + [wish for wish in found if wish not in touched]
@@ -154,11 +148,6 @@ def _cues() -> dict[str, re.Pattern[str]]:
         name: re.compile(rf"(?<![\w-])(?:{entry['cues']})(?![\w-])", re.IGNORECASE)
         for name, entry in _INDEX.table.items()
     }
-
-
-@cache
-def _matters() -> dict[str, str]:
-    return {entry["matter"]: name for name, entry in _INDEX.table.items()}
 
 
 @lru_cache(maxsize=8192)
@@ -179,7 +168,8 @@ def topic_of_line(line: str, current: str) -> str:
     for part in reversed(parts):
         slots = heard((*USER.get("next"), *USER.get("strayed")), part) or heard(_begins(), part)
         if slots:
-            return _matters().get(slots["matter"]) or next(iter(topics(slots["matter"])), slots["matter"])
+            known = (name for name, entry in _INDEX.table.items() if entry["matter"] == slots["matter"])
+            return next(known, "") or next(iter(topics(slots["matter"])), slots["matter"])
     if not current:
         return next(iter(topics(line)), "")
     for part in parts:
@@ -286,12 +276,8 @@ class _Plan:
             self.steps.append(_Step(domain, listed, important, limit))
         self.at = 0
 
-    def move_after(self, replies: list[str]) -> _Move:
-        """Return the move after the last reply; there must be one."""
-        moves = [self._decide(reply, turn) for turn, reply in enumerate(replies, start=1)]
-        return moves[-1]
-
-    def _decide(self, reply: str, turn: int) -> _Move:
+    def decide(self, reply: str, turn: int) -> _Move:
+        """Return the move after a reply; the replies must be given in order."""
         now = self.steps[self.at]
         now.turns += 1
         fresh = {facet for facet, values in now.wishes if mentions_any(reply, values)} - now.honoured
@@ -337,9 +323,8 @@ class _Plan:
 
     def _go_on(self, now: _Step, reply: str) -> _Move:
         """Return the move that starts the next matter or ends the conversation."""
-        offered = offers(reply)
         good = now.handled and len(now.passed_over()) <= len(now.honoured)
-        reaction = ("accept" if offered else "fits") if good else "partly" if now.handled else "gives_up"
+        reaction = ("accept" if offers(reply) else "fits") if good else "partly" if now.handled else "gives_up"
         if self.at + 1 == len(self.steps):
             return _Move(now, reaction, ends=True)
         self.at += 1
@@ -353,10 +338,9 @@ def user_line(request: MarkedRequest, draws: Draws) -> str:
     replies = request.said_by("assistant")
     if not replies:
         return _opening(request, plan, draws)
-    move = plan.move_after(replies)
-    own = request.said_by("user")
+    move = [plan.decide(reply, turn) for turn, reply in enumerate(replies, start=1)][-1]
     tries = [_message(move, _register(request), draws.fork(attempt)) for attempt in range(4)]
-    text = least_repeating(tries, own)
+    text = least_repeating(tries, request.said_by("user"))
     return f"{text} {END_MARK}" if move.ends else text
 
 
@@ -391,7 +375,7 @@ def _message(move: _Move, register: str, draws: Draws) -> str:
 
 
 def _statement(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
-    values = [_own(value) for value in step.values(facet)]
+    values = [re.sub(r"\b(?:her|his|their)\b", "my", value) for value in step.values(facet)]
     most = 1 if facet.one or any("," in value or " and " in value for value in values) else 2
     slots = {"v": joined(values[:most]), "noun": facet.noun}
     clause = say(facet.reveal, draws, slots) or say(USER.get("frames"), draws, slots)
@@ -399,11 +383,6 @@ def _statement(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
     if before and not before.endswith(". ") and not clause.startswith(("I ", "I'")):
         clause = clause[0].lower() + clause[1:]
     return f"{before}{clause}."
-
-
-def _own(value: str) -> str:
-    """Return a value in the first person."""
-    return re.sub(r"\b(?:her|his|their)\b", "my", value)
 
 
 def _register(request: MarkedRequest) -> str:
