@@ -43,7 +43,10 @@ PLACEHOLDER = "offline/placeholder"
 OBJECT = "object:"
 """Prefix of the names of players given as Python objects; only the process that received them can use them."""
 
-_OWN = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
+EMBEDDING = "embed:"
+"""Prefix of the names of embedding models, such as `embed:openai/text-embedding-3-small`."""
+
+_OWN = (OFFLINE, OBJECT, PYTHON, GRAPH, EMBEDDING)
 
 
 def is_providers(model: str) -> bool:
@@ -197,15 +200,14 @@ def _takes_tools(role: str, name: str, chosen: Model) -> bool:
     Raises:
         BindingError: If a user's own player or an understudy is declared to accept tools but does not accept them.
     """
-    if does_take_tools(name, chosen.player, chosen.stateful):
-        return True
-    if chosen.takes_tools and not is_providers(name):
+    does = does_take_tools(name, chosen.player, chosen.stateful)
+    if chosen.takes_tools and not does and not is_providers(name):
         raise BindingError(
             f"takes_tools: {role} is played by {name}, which does not accept tools; only LiteLLM models can be "
             "declared to accept them; a function needs a parameter 'tools'",
             setting="takes_tools",
         )
-    return chosen.takes_tools
+    return does or chosen.takes_tools
 
 
 def does_take_tools(name: str, player: Player | None = None, is_stateful: bool = False) -> bool:
@@ -233,10 +235,8 @@ def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] |
     _check_roles("models", given, stored)
     objects: dict[str, OwnPlayer] = {}
     for role, binding in stored.items():
-        is_object = binding.model.startswith(OBJECT)
-        player = given.get(role)
-        if isinstance(player, Model):
-            player = player.player
+        is_object, player = binding.model.startswith(OBJECT), given.get(role)
+        player = player.player if isinstance(player, Model) else player
         if player is None:
             if is_object and binding.model not in objects:
                 raise BindingError(

@@ -115,7 +115,12 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
         if isinstance(player, CompiledGraph):
             _check_state(player, is_stateful)
         elif makes_graph(player):
-            _probe(cast(GraphMaker, player), is_stateful)
+            try:
+                made_graph(cast(GraphMaker, player), [], is_stateful)
+            except PlayerError:
+                raise
+            except Exception:
+                return  # the function may need the recipe's tools, so its graph is checked at each call
         elif isinstance(inner := first_of(player), CompiledGraph) and not is_stateful:
             _check_state(inner, is_stateful)
         elif inspect.isclass(player) and not is_stateful:
@@ -152,15 +157,6 @@ def made_graph(maker: GraphMaker, tools: list[Any], is_stateful: bool = False) -
     return graph
 
 
-def _probe(maker: GraphMaker, is_stateful: bool) -> None:
-    try:
-        made_graph(maker, [], is_stateful)
-    except PlayerError:
-        raise
-    except Exception:
-        return  # the function may need the recipe's tools, so its graph is checked at each call
-
-
 def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
     """Raise `PlayerError` if a graph's checkpointer or store is not declared or cannot be restored."""
     own = [kind for kind in _STATE if getattr(graph, kind, None) not in (None, False)]
@@ -173,8 +169,13 @@ def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
         for kind in _STATE:
             if getattr(each, kind, None) not in (None, False):
                 raise PlayerError(WITH_SUBGRAPH.text(name=name, kind=kind))
-    if "store" in own:
-        _check_items(getattr(graph, "store", None))
+    from langgraph.store.memory import InMemoryStore  # deferred: slow to import
+
+    # Stores that are not in memory are read at the first call, because they may be asynchronous or need a connection.
+    store = getattr(graph, "store", None)
+    for namespace in store.list_namespaces(limit=_MOST_NAMESPACES) if isinstance(store, InMemoryStore) else ():
+        if not is_of_person(namespace):
+            raise PlayerError(WITHOUT_PERSON.text(namespace=namespace))
     if is_in_memory(getattr(graph, "checkpointer", None)):
         _check_types(graph)
 
@@ -211,19 +212,6 @@ def _classes_in(declared: Any) -> Iterator[type]:
     else:
         for each in get_args(declared):
             yield from _classes_in(each)
-
-
-def _check_items(store: object) -> None:
-    """Raise `PlayerError` if a store in memory already has items that belong to no person.
-
-    Other stores are read at the first call, because they may be asynchronous or need a connection.
-    """
-    from langgraph.store.memory import InMemoryStore  # deferred: slow to import
-
-    if isinstance(store, InMemoryStore):
-        for namespace in store.list_namespaces(limit=_MOST_NAMESPACES):
-            if not is_of_person(namespace):
-                raise PlayerError(WITHOUT_PERSON.text(namespace=namespace))
 
 
 _MOST_NAMESPACES = 1_000_000
@@ -274,13 +262,8 @@ def is_async(player: object) -> bool:
 
 def makes_graph(player: object) -> bool:
     """Return whether an object is a function that makes a graph: a plain function whose first parameter is `tools`."""
-    is_plain = (
-        callable(player)
-        and not inspect.isclass(player)
-        and not isinstance(player, LangChainModel)
-        and not is_async(player)
-    )
-    return is_plain and parameters_of(player)[:1] == ["tools"]
+    is_other = inspect.isclass(player) or isinstance(player, LangChainModel) or is_async(player)
+    return callable(player) and not is_other and parameters_of(player)[:1] == ["tools"]
 
 
 def parameters_of(function: object) -> list[str]:

@@ -91,7 +91,7 @@ class Role:
         except ValueError as error:
             text, problem = first.text.strip(), _error_text(error, first)
             answer: list[ChatMessage] = [{"role": "assistant", "content": text}] if text else []
-            again = [*messages, *answer, {"role": "user", "content": _AGAIN.format(problem=problem)}]
+            again: list[ChatMessage] = [*messages, *answer, {"role": "user", "content": _AGAIN.format(problem=problem)}]
         whole = [*conversation, *range(len(messages), len(again))]
         rendered = tuple(messages[index] for index in conversation)
         second = await self._call(again, whole, place.again(), inputs, rendered=rendered)
@@ -136,7 +136,6 @@ class Role:
         request = Request(
             role=TOOL_ROLE,
             prompt_id=self.prompt.id,
-            prompt_hash=self.prompt.hash,
             model=f"{TOOL_CALL}{run.name}",
             temperature=None,
             seed=place.seed,
@@ -172,7 +171,6 @@ class Role:
         request = Request(
             role=self.name or self.prompt.front.role,
             prompt_id=self.prompt.id,
-            prompt_hash=self.prompt.hash,
             model=self.binding.model,
             temperature=self.binding.temperature,
             seed=place.seed,

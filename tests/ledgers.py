@@ -48,7 +48,7 @@ class MemoryLedger(calls.MemoryLedger):
 
 def a_request(model: str = "openai/gpt-4o-mini", text: str = "Hello.", seed: int = 1, role: str = "user") -> Request:
     """A request of one message."""
-    return Request(role, f"test/{role}", "0" * 64, model, 0.7, seed, ({"role": "user", "content": text},))
+    return Request(role, f"test/{role}", model, 0.7, seed, ({"role": "user", "content": text},))
 
 
 def a_place(seed: int = 1, step: int = 1, scenario: str = "s1") -> CallPlace:

@@ -174,13 +174,11 @@ class Availability:
         elif self._away is not None:
             if turn.finds_out:
                 self._is_still_away(self._away, error)
-        elif self._patience > 0:
+        elif self._patience > 0 and error.absence is not Absence.UNKNOWN:
             self._missed(error, begun_at, is_last)
         return self._away is None
 
     def _missed(self, error: UnansweredError, begun_at: float, is_last: bool) -> None:
-        if error.absence is Absence.UNKNOWN:
-            return
         now = self._pauses.now()
         if error.absence is Absence.CERTAIN:
             self._missed_at = self._missed_at if self._in_a_row else now

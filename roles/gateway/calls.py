@@ -157,7 +157,6 @@ class Request:
 
     role: str
     prompt_id: str
-    prompt_hash: str
     model: str
     temperature: float | None
     seed: int
@@ -229,7 +228,7 @@ class Request:
         It does not contain:
 
         * of the place: `seed` and `session`;
-        * of the request: `role`, `prompt_id` (except in a common call), `prompt_hash`, `reply_type`, `api_base`,
+        * of the request: `role`, `prompt_id` (except in a common call), `reply_type`, `api_base`,
           `timeout`, `run_tool`, `inputs`, `is_stateful`, `conversation`, `rendered`, `session`, `session_form`,
           `earlier` and `tool_run`;
         * anything else, such as limits, budget, prices and cache.

@@ -220,17 +220,14 @@ def classified(
     pause = None if asked is None else min(asked, LONGEST)
     if (found := unanswered(error, status)) is None:
         return TransientProviderError(message, is_overload, pause)
-    plain = _plain(found, model, request) or message
+    at = (request.api_base if request else None) or found.host or model.partition("/")[0]
+    plain = f"{model}: {at}: {found.reason}"
+    if found.absence is Absence.CERTAIN:  # there are no names of library objects in these messages
+        plain = f"{model}: cannot connect to {at}: {found.reason}"
+    elif found.reason.startswith("status"):
+        plain = message
     raw = message if error_text else plain
     return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=raw)
-
-
-def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
-    """Describe a connection failure without names of library objects; return `None` if it has an HTTP status."""
-    at = (request.api_base if request else None) or found.host or model.partition("/")[0]
-    if found.absence is Absence.CERTAIN:
-        return f"{model}: cannot connect to {at}: {found.reason}"
-    return None if found.reason.startswith("status") else f"{model}: {at}: {found.reason}"
 
 
 def status_of(error: Exception) -> int | None:

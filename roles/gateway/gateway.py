@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dialoom.inputs import Record
-from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, is_providers
+from dialoom.roles.binding import EMBEDDING, OBJECT, OFFLINE, ModelBinding, is_providers
 from dialoom.roles.errors import (
     BindingError,
     BudgetError,
@@ -29,17 +29,17 @@ from .availability import Availability, CallInFlight, ProviderEvent
 from .budget import Account, Place, Sharing, Spend, tokens_spent
 from .cache import Replies
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request, ToolRun
-from .embedding import EmbeddingBackend
 from .limits import AdaptiveLimit, LimitState, Pauses
 from .litellm_backend import (
     TIMEOUT,
+    EmbeddingBackend,
     LiteLLMBackend,
     check_offline,
     check_support,
     ensure_known,
     expected_changes,
 )
-from .model_facts import Prices, Windows, provider_of
+from .model_facts import Prices, check_window, provider_of
 from .players import player_backend
 from .retries import MAX_ATTEMPTS, Attempts, Backend
 from .sent import described_changes
@@ -136,7 +136,6 @@ class Gateway:
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
         self._availabilities: dict[str, Availability] = {}
         self._pauses = Pauses()
-        self._windows = Windows(self._settings.context)
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._refused: dict[str, PermanentProviderError] = {}
         self._listener: Callable[[ProviderEvent], None] = lambda _tidings: None
@@ -314,7 +313,7 @@ class Gateway:
                 backend = await asyncio.to_thread(self._backend, *kind)
         expected = self._expected(request)
         try:
-            self._windows.check(request)
+            check_window(request, self._settings.context)
             self._account.reserve(expected)
         except (ContextError, BudgetError) as refusal:
             if (known := await self._ledger.find(key, place)) is not None:
@@ -466,8 +465,8 @@ class Gateway:
             return player_backend(model.removeprefix(OBJECT), self._objects[model], is_stateful)
         if (player := named_player(model, is_stateful)) is not None:
             return player_backend(model, player, is_stateful)
-        if model.startswith(_EMBEDDING):
-            return EmbeddingBackend(model.removeprefix(_EMBEDDING))
+        if model.startswith(EMBEDDING):
+            return EmbeddingBackend(model.removeprefix(EMBEDDING))
         backend = LiteLLMBackend(shapes=self._shapes, is_strict=self._settings.strict_params)
         return StatefulModel(backend) if is_stateful else backend
 
@@ -487,12 +486,12 @@ def check_model(model: str, is_stateful: bool = False) -> None:
     Raises:
         BindingError: If its provider, module, file or name is unknown. (A key may still be missing.)
     """
-    if is_stateful and model.startswith((OFFLINE, _EMBEDDING)):
+    if is_stateful and model.startswith((OFFLINE, EMBEDDING)):
         raise BindingError(OFFLINE_MODEL.text(model=model), setting="stateful")
     if model.startswith(OBJECT) or named_player(model, is_stateful) is not None:
         return  # objects are checked when they are given
-    if model.startswith(_EMBEDDING):
-        EmbeddingBackend(model.removeprefix(_EMBEDDING))
+    if model.startswith(EMBEDDING):
+        EmbeddingBackend(model.removeprefix(EMBEDDING))
     elif model.startswith(OFFLINE):
         check_offline(model)
     else:
@@ -531,6 +530,3 @@ def check_parameters(models: Mapping[str, ModelBinding]) -> None:
     for role, binding in models.items():
         if binding.params and is_providers(binding.model):
             check_support(role, binding.model, binding.params)
-
-
-_EMBEDDING = "embed:"

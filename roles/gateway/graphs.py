@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
@@ -103,9 +102,18 @@ def reply_of_graph(
     Raises:
         PlayerError: If the graph has added no message.
     """
-    final = _messages(state)
-    _ensure_new(final, given)
-    reply = _as_reply(final[-1])
+    from langchain_core.messages import AIMessage, convert_to_messages
+
+    messages = state.get("messages") if isinstance(state, Mapping) else None
+    if not isinstance(messages, list | tuple) or not messages:
+        raise PlayerError("returned no new message: its final state has none under 'messages'")
+    final = convert_to_messages(messages)
+    (before,), last = convert_to_messages([dict(given[-1])]), final[-1]
+    # A comparison of lengths or ids is not sufficient: a graph may shorten the conversation, or add its input twice.
+    is_same = (last.type, text_of(last.content)) == (before.type, text_of(before.content))
+    if is_same and not (last.type == "ai" and len(final) > len(given)):
+        raise PlayerError("returned no new message: its final state ends with the last message that it was given")
+    reply = ai_message(last) if isinstance(last, AIMessage) else {"content": text_of(last.content)}
     if not tools:
         return reply
     called = _shown_calls(final[len(given) :])
@@ -130,41 +138,18 @@ def _as_tool(definition: Mapping[str, Any], run_tool: RunTool, run: Called) -> B
         run.append((call, output))
         return output
 
-    def answer_at_once(**given: Any) -> str:
-        return asyncio.run(answer(**given))  # LangGraph runs synchronous nodes in separate threads
-
     made: Callable[..., BaseTool] = StructuredTool.from_function
     schema = function.get("parameters", {"type": "object", "properties": {}})
     says = function.get("description", name)
-    return made(answer_at_once, coroutine=answer, name=name, description=says, args_schema=schema, infer_schema=False)
-
-
-def _messages(state: object) -> list[BaseMessage]:
-    from langchain_core.messages import convert_to_messages
-
-    messages = state.get("messages") if isinstance(state, Mapping) else None
-    if not isinstance(messages, list | tuple) or not messages:
-        raise PlayerError("returned no new message: its final state has none under 'messages'")
-    return convert_to_messages(messages)
-
-
-def _ensure_new(final: Sequence[BaseMessage], given: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `PlayerError` if a graph's last message is the last message of its input.
-
-    A comparison of lengths or ids is not sufficient: a graph may shorten the conversation, or add its input twice.
-    """
-    from langchain_core.messages import convert_to_messages
-
-    (before,), last = convert_to_messages([dict(given[-1])]), final[-1]
-    is_same = (last.type, text_of(last.content)) == (before.type, text_of(before.content))
-    if is_same and not (last.type == "ai" and len(final) > len(given)):
-        raise PlayerError("returned no new message: its final state ends with the last message that it was given")
-
-
-def _as_reply(message: BaseMessage) -> dict[str, Any]:
-    from langchain_core.messages import AIMessage
-
-    return ai_message(message) if isinstance(message, AIMessage) else {"content": text_of(message.content)}
+    # LangGraph runs synchronous nodes in separate threads.
+    return made(
+        lambda **given: asyncio.run(answer(**given)),
+        coroutine=answer,
+        name=name,
+        description=says,
+        args_schema=schema,
+        infer_schema=False,
+    )
 
 
 def _shown_calls(added: Sequence[BaseMessage]) -> Called:
@@ -206,7 +191,8 @@ class GraphPlayer:
         graph: Any = self._player if is_graph else made_graph(cast(GraphMaker, self._player), tools, is_stateful=True)
         memory = None if graph.store is None else Memory(graph.store, session.person)
         lead, state = ("", {}) if earlier is None else unpack(earlier.content)
-        async with nullcontext() if memory is None else _LOCKS.setdefault(graph.store, Locks()).of(session.person):
+        locks = Locks() if memory is None else _LOCKS.setdefault(graph.store, Locks())
+        async with locks.setdefault(session.person, asyncio.Lock()):
             if memory is not None:
                 await memory.restore(state.get("items", []))
             threads = Threads(graph.checkpointer) if graph.checkpointer else None

@@ -164,10 +164,10 @@ class AdaptiveLimit:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._pauses = pauses or Pauses()
         self._pauses.when_drained(self._wake)
-        self._requests: Rate | None
-        self._tokens: Rate | None
-        own = [None if rate is None else PerMinute(rate, clock, self._pauses) for rate in (rpm, tpm)]
-        self._requests, self._tokens = own if rates is None else rates
+        own = (None if rate is None else PerMinute(rate, clock, self._pauses) for rate in (rpm, tpm))
+        requests, tokens = own if rates is None else rates
+        self._requests: Rate | None = requests
+        self._tokens: Rate | None = tokens
         self._on_overload = on_overload
         self._truth = 1.0  # moving average of the ratio of actual to estimated tokens
 

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import inspect
+import json
 import os
 import threading
 import warnings
@@ -253,6 +254,70 @@ class LiteLLMBackend:
         return TransientProviderError(f"{reason} - from now on, replies are not requested as {form} (response_format)")
 
 
+class EmbeddingBackend:
+    """A backend for an embedding model; like `LiteLLMBackend`, it sends one HTTP request per attempt.
+
+    The messages of a request are the texts to embed. The reply's text is `{"vectors": [...]}`; each vector is the
+    base64 of its little-endian float32 values. As with other calls, a run that is killed and resumed does not pay twice
+    for an embedding.
+
+    Args:
+        model: The model, as LiteLLM names it.
+
+    Raises:
+        BindingError: If LiteLLM does not know the provider.
+    """
+
+    def __init__(self, model: str) -> None:
+        if model.startswith(OFFLINE):
+            raise BindingError(
+                f"'embed:{model}': offline models make no embeddings; use 'lexical', which needs no model"
+            )
+        ensure_known(model)
+        self.model = model
+
+    async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
+        """Request embeddings once.
+
+        Raises:
+            TransientProviderError: For a rate limit, overload, time-out, or lost connection.
+            PermanentProviderError: For any other rejection by the provider, or a response without embeddings.
+        """
+        from dialoom.personas.similarity import packed  # imported here, as few runs use embeddings
+
+        texts = [message["content"] for message in request.messages]
+        exchange = Exchange()
+        try:
+            with exchanging(exchange):
+                response = await load_litellm().aembedding(
+                    model=self.model,
+                    input=texts,
+                    encoding_format="float",
+                    api_base=request.api_base,
+                    timeout=request.timeout or TIMEOUT,
+                    drop_params=True,
+                    max_retries=0,
+                    num_retries=0,
+                )
+        except Exception as error:
+            exchange.ensure_accepted(self.model)
+            raise classified(error, self.model, request, exchange.answer) from None
+        try:
+            vectors = [packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
+        except (TypeError, KeyError, ValueError) as error:
+            raise PermanentProviderError(f"{self.model}: the response contains no embeddings ({error})") from error
+        if len(vectors) != len(texts):
+            raise PermanentProviderError(
+                f"{self.model}: {len(vectors)} embeddings were returned for {len(texts)} texts"
+            )
+        return Completion(
+            text=json.dumps({"vectors": vectors}),
+            input_tokens=getattr(getattr(response, "usage", None), "prompt_tokens", None),
+            output_tokens=0,
+            cost=(response._hidden_params or {}).get("response_cost"),
+        )
+
+
 def name_session(options: dict[str, Any], session: Session, form: SessionForm) -> None:
     """Add a session to a request's options, keeping the values that the user has set.
 
@@ -496,7 +561,6 @@ def is_guessed(litellm: ModuleType, model: str) -> bool:
     ):  # costs nothing, and LiteLLM would send a request to its server
         return False
     try:
-        known = litellm.get_model_info(model)
+        return litellm.get_model_info(model)["key"] not in litellm.model_cost
     except Exception:  # of various types: LiteLLM does not know the model
         return False
-    return known["key"] not in litellm.model_cost

@@ -21,7 +21,7 @@ from dotenv.parser import parse_stream
 
 from dialoom.errors import Advice
 from dialoom.inputs import MOST_YAML_BYTES, read_text
-from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, is_providers
+from dialoom.roles.binding import EMBEDDING, OBJECT, OFFLINE, ModelBinding, is_providers
 from dialoom.roles.errors import BindingError, ContextError
 from dialoom.roles.parameters import COUNTER, DEPLOYMENT, tokens
 from dialoom.settings import Price
@@ -79,15 +79,12 @@ def load_env_file(path: Path) -> list[str]:
     return list(given)
 
 
-_EMBED = "embed"
-
-
 @functools.cache
 def provider_of(model: str) -> str:
     """Return LiteLLM's name for a model's provider; for a user's own player, return `python`, `graph` or `object`."""
     kind, colon, rest = model.partition(":")
     if colon and "/" not in kind:
-        return provider_of(rest) if kind == _EMBED else kind
+        return provider_of(rest) if kind == EMBEDDING[:-1] else kind
     try:
         return str(load_litellm().get_llm_provider(model)[1])
     except Exception:
@@ -160,7 +157,7 @@ def missing_keys(casts: Iterable[Mapping[str, ModelBinding]]) -> dict[tuple[str,
 def missing_key(binding: ModelBinding) -> str | None:
     """Return which key or address of a model is missing, and its environment variable; `None` if none is missing."""
     model, address = binding.model, binding.api_base
-    prefix, slash, _ = model.removeprefix(f"{_EMBED}:").partition("/")
+    prefix, slash, _ = model.removeprefix(EMBEDDING).partition("/")
     if (address is not None and prefix not in _ADDRESSES) or model.startswith(_OWN_CODE):
         return None
     found = prefix if slash else _listed_provider(prefix)  # first, as importing LiteLLM takes seconds
@@ -201,33 +198,28 @@ _REPEATED = 10_000
 """Length in characters up to which a text's token count is cached, because every request repeats earlier messages."""
 
 
-class Windows:
-    """The context windows of models.
+def check_window(request: Request, stated: Mapping[str, int]) -> None:
+    """Reject a request that cannot fit into its model's context window.
 
     Args:
+        request: The request.
         stated: Tokens of request and reply together, by model, as stated by the user.
+
+    Raises:
+        ContextError: If the request is too long; the message states its length, the tokenizer and the window.
     """
-
-    def __init__(self, stated: Mapping[str, int]) -> None:
-        self._stated = stated
-
-    def check(self, request: Request) -> None:
-        """Reject a request that cannot fit.
-
-        Raises:
-            ContextError: If the request is too long; the message states its length, the tokenizer and the window.
-        """
-        if (stated := self._stated.get(request.model)) is not None:
-            self._check(request, stated, stated - (request.max_reply or 0), request.max_reply)
-        elif request.api_base is None and (listed := _listed(request.model)) is not None:
-            self._check(request, listed, int(listed * _TOLERANCE), None)
-
-    def _check(self, request: Request, window: int, room: int, reply: int | None) -> None:
-        # An upper bound, because a token has at least one byte, and a character at most four.
-        most = sum(len(text) * (1 if text.isascii() else 4) for text in request.texts)
-        if PER_MESSAGE * len(request.messages) + most > room and (length := counted(request)) > room:
-            needed = f"{length:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
-            raise ContextError(f"{request.model}: not sent, because {too_long(needed, f'{window:,}', request)}")
+    window, reply = stated.get(request.model), request.max_reply
+    if window is None and request.api_base is None and (listed := _listed(request.model)) is not None:
+        window, room, reply = listed, int(listed * _TOLERANCE), None
+    elif window is not None:
+        room = window - (reply or 0)
+    else:
+        return
+    # An upper bound, because a token has at least one byte, and a character at most four.
+    most = sum(len(text) * (1 if text.isascii() else 4) for text in request.texts)
+    if PER_MESSAGE * len(request.messages) + most > room and (length := counted(request)) > room:
+        needed = f"{length:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
+        raise ContextError(f"{request.model}: not sent, because {too_long(needed, f'{window:,}', request)}")
 
 
 def counted(request: Request) -> int:
@@ -380,18 +372,14 @@ class Prices:
 
 def _listed_price(model: str) -> Price | None:
     """Return a model's price from the table in LiteLLM's package; `None` if it is unknown."""
+    litellm, name = load_litellm(), model.removeprefix(EMBEDDING)
     try:
-        known = load_litellm().get_model_info(model.removeprefix("embed:"))
+        known = litellm.get_model_info(name)
     except Exception:
         return None
-    if is_guessed(load_litellm(), model.removeprefix("embed:")):
-        return None
-    figures = [known.get(key) for key in ("input_cost_per_token", "output_cost_per_token")]
-    if any(figure is None for figure in figures):
-        return None
-    cached = known.get("cache_read_input_token_cost")
-    prices = [float(figure) * _MILLION for figure in figures if figure is not None]
-    return Price(prices[0], prices[1], None if cached is None else float(cached) * _MILLION)
+    keys = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
+    read, written, cached = (None if (each := known.get(key)) is None else float(each) * _MILLION for key in keys)
+    return None if read is None or written is None or is_guessed(litellm, name) else Price(read, written, cached)
 
 
 @functools.cache

@@ -195,8 +195,7 @@ def served_name(litellm: ModuleType, model: str, params: Mapping[str, Any]) -> s
 
 def deployed(litellm: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
     """Return options that call a model's deployment, and state to LiteLLM which model it serves."""
-    served = served_name(litellm, options["model"], options)
-    if served == options["model"]:
+    if (served := served_name(litellm, options["model"], options)) == options["model"]:
         return options
     rest = {name: value for name, value in options.items() if name != DEPLOYMENT}
     return {**rest, "model": served, "base_model": options["model"].replace(RESPONSES, "")}

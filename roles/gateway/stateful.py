@@ -193,6 +193,9 @@ def unpack(content: bytes) -> tuple[str, Any]:
         raise ValueError(f"not a player's state: {error}") from error
 
 
+Locks = WeakValueDictionary[str, asyncio.Lock]
+"""Locks by name. Each exists as long as it is used."""
+
 Value = TypeVar("Value")
 
 
@@ -265,7 +268,7 @@ class SnapshotPlayer:
     async def reply(self, request: Request, call: Call) -> ReplyWithState:
         """Restore the player, and return its reply and its snapshot."""
         part, earlier, is_shared = _part_of(request), request.earlier, self._objects.is_shared
-        async with self._locks.of("" if is_shared else part):
+        async with self._locks.setdefault("" if is_shared else part, asyncio.Lock()):
             player = self._objects.of(part, is_new=earlier is None)
             initial = unpack(pack(request, await _awaited(player.snapshot())))[1] if is_shared else None
             lead = ""
@@ -306,7 +309,7 @@ class LivePlayer:
         """
         part, earlier = _part_of(request), request.earlier
         mark = None if earlier is None else earlier.mark
-        async with self._locks.of("" if self._is_switched else part):
+        async with self._locks.setdefault("" if self._is_switched else part, asyncio.Lock()):
             before = self._live.get(part, b"")
             is_live = mark is not None and before == mark and self._objects.has(part)
             is_live = is_live and (not self._is_switched or self._last == part)
@@ -365,17 +368,6 @@ class StatefulModel:
             raise StateLostError(f"{request.model} {error}") from error
         assert isinstance(result.reply, Completion)
         return result.after(request, result.reply)
-
-
-class Locks:
-    """Locks by name. Each lock exists as long as it is used."""
-
-    def __init__(self) -> None:
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def of(self, name: str) -> asyncio.Lock:
-        """Return the lock with a given name."""
-        return self._locks.setdefault(name, asyncio.Lock())
 
 
 async def _awaited(value: Any) -> Any:

@@ -63,7 +63,7 @@ __all__ = [
 
 def play(
     model: str,
-    messages: Sequence[Mapping[str, object]],
+    messages: Sequence[Mapping[str, Any]],
     prompt: str,
     role: str,
     *,

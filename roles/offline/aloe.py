@@ -182,9 +182,9 @@ def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
     personal = [part for part in sentences(answer) if pattern("your").search(part) or pattern("name").search(part)]
     owned = " ".join(run for part in personal for run in re.findall(r"\byour ((?:[\w-]+ ?){1,3})", plain(part)))
     anchors = {stem(word) for word in plain(f"{owned} {' '.join(pattern('name').findall(' '.join(personal)))}").split()}
-    found = []
+    found, said = [], content_stems(" ".join(personal)) - known
     for at, fact in enumerate(facts):
-        hits = (fact.words & content_stems(" ".join(personal))) - known
+        hits = fact.words & said
         half = len(hits) > 1 and weight(hits, facts) * 2 >= weight(fact.words, facts)
         if hits and at not in inside and (half or weight(hits, facts) >= 1.5 or hits & anchors or hits == fact.words):
             found.append(fact)

@@ -181,7 +181,22 @@ def judge(request: MarkedRequest, _draws: Draws) -> str:
         )
         found = {"passages": [each for each, slots in told if slots and slots["value"].lower() not in own]}
     else:
-        found = {"contradictions": _contradictions(request)}
+        demographics = request.fields("demographics")
+        found = {
+            "contradictions": [
+                {
+                    "domain": part.attributes.get("domain", ""),
+                    "preference": name,
+                    "reason": WORDS.get("judge.rules_out").format(
+                        key=against["key"], value=demographics[against["key"]]
+                    ),
+                }
+                for part in request.parts("preferences")
+                for name, value in part.fields.items()
+                for against in _ruled_out(demographics)
+                if against["words"] in value
+            ]
+        }
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -214,9 +229,9 @@ def _preferences(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 def _free(preference: Part) -> Sequence[str]:
     """Return values for a preference without a list of values, chosen by its name or else by its description."""
-    about = (_name(preference), preference.body)
-    fitting = (bank for text in about for bank in WORDS.get("free") if re.search(bank["cue"], text, re.IGNORECASE))
-    found: Sequence[str] = next(fitting, {"words": WORDS.get("preferences.any")})["words"]
+    about, banks = (_name(preference), preference.body), WORDS.get("free")
+    fitting = (bank["words"] for text in about for bank in banks if re.search(bank["cue"], text, re.IGNORECASE))
+    found: Sequence[str] = next(fitting, WORDS.get("preferences.any"))
     return found
 
 
@@ -265,21 +280,6 @@ def _situation(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     made = {key: draws.pick(words) for key, words in WORDS.get("situation").items()}
     country = request.fields("demographics").get("reside_country")
     return made | ({"location": f"{made['location']}, {country}"} if country else {})
-
-
-def _contradictions(request: MarkedRequest) -> list[dict[str, str]]:
-    demographics = request.fields("demographics")
-    return [
-        {
-            "domain": part.attributes.get("domain", ""),
-            "preference": name,
-            "reason": WORDS.get("judge.rules_out").format(key=against["key"], value=demographics[against["key"]]),
-        }
-        for part in request.parts("preferences")
-        for name, value in part.fields.items()
-        for against in _ruled_out(demographics)
-        if against["words"] in value
-    ]
 
 
 def _fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:

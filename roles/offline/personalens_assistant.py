@@ -73,12 +73,9 @@ class _Scene:
         if not self.history[-1] and self.notes:
             self.history[-1] = next(iter(self.notes))
         self.lasting = request.lasting_draws(self.user[0])
-
-    @property
-    def closing(self) -> bool:
-        """Return whether the last line takes leave."""
         tail = (sentences(self.last) or [""])[-1]
-        return len(self.user) > 1 and not tail.endswith("?") and bool(signal("closing").search(tail))
+        # Whether the last line takes leave.
+        self.closing = len(self.user) > 1 and not tail.endswith("?") and bool(signal("closing").search(tail))
 
     def about(self, name: str, lines: Sequence[str]) -> list[str]:
         """Return the user's lines about a matter, or the replies to them."""

@@ -235,10 +235,6 @@ class _Step:
     handled: bool = False
     accepted: bool = False
 
-    def untold(self) -> list[Facet]:
-        """Return the important facets that neither side has named."""
-        return [f for f, _ in self.wishes[: self.important] if f not in self.stated and f not in self.honoured]
-
     def passed_over(self) -> list[Facet]:
         """Return the facets that the user has stated but no reply has used."""
         return [facet for facet in self.stated if facet not in self.honoured]
@@ -303,13 +299,14 @@ class _Plan:
         if not requested and not now.pressed and now.passed_over() and not fresh:
             now.pressed = True
             return _Move(now, "", (now.passed_over()[0],), "again")
-        tell = requested[:2] or now.untold()[:1]
-        if tell:
+        # Important facets that neither side has named.
+        untold = [f for f, _ in now.wishes[: now.important] if f not in now.stated and f not in now.honoured]
+        if tell := requested[:2] or untold[:1]:
             now.stated += tell
             now.pressed = False
             idle = questions and not (requested or acted)
-            surprised = fresh - set(now.stated)
-            reaction = "fits" if surprised else "no_preference" if idle else "partly" if now.handled else ""
+            is_surprised = not fresh <= set(now.stated)
+            reaction = "fits" if is_surprised else "no_preference" if idle else "partly" if now.handled else ""
             return _Move(now, reaction, tuple(tell), "late" if acted and not requested else "leads")
         if questions and not acted:
             return _Move(now, "no_preference")

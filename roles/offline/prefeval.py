@@ -27,7 +27,9 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
     """Return an answer to a question, a chosen option, a critique or a revision."""
     lines = request.lines
     last = lines[-1].text if lines else ""
-    kind = _kind_of(last)
+    marks = WORDS.get("asked")
+    kinds = (name for name in ("revision", "critique", "cot", "rag", "reminder") if marks[name] in last.lower())
+    kind = next(kinds, "zero-shot")
     place = max(len(lines) - _BACK.get(kind, 1), 0)
     asking = _BLOCK.sub("", lines[place].text).splitlines() if lines else ()
     question = next((line.strip() for line in asking if "?" in line), "")
@@ -56,15 +58,6 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
 def number_of(statement: str) -> int:
     """Return a statement's pseudorandom number, from 0 to 99."""
     return Draws("prefeval", statement).number(0, 99)
-
-
-def _kind_of(last: str) -> str:
-    """Return the kind of a request, recognized by its wording."""
-    small = last.lower()
-    marks = WORDS.get("asked")
-    return next(
-        (name for name in ("revision", "critique", "cot", "rag", "reminder") if marks[name] in small), "zero-shot"
-    )
 
 
 def statement_of(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:

@@ -99,12 +99,9 @@ class Part:
     @cached_property
     def fields(self) -> dict[str, str]:
         """The values of the part's `key: value` lines, with keys in lower case and without uninformative values."""
-        found = {}
-        for line in self.body.splitlines():
-            key, colon, value = line.partition(":")
-            if colon and key.strip() and usable(value):
-                found[key.strip(" \t-*•").lower()] = value.strip()
-        return found
+        parted = (line.partition(":") for line in self.body.splitlines())
+        known = ((key, value) for key, colon, value in parted if colon and key.strip() and usable(value))
+        return {key.strip(" \t-*•").lower(): value.strip() for key, value in known}
 
 
 @dataclass(frozen=True)
@@ -192,7 +189,7 @@ class MarkedRequest:
 
 
 def read_request(
-    messages: Sequence[Mapping[str, object]],
+    messages: Sequence[Mapping[str, Any]],
     prompt: str,
     role: str,
     *,
@@ -202,7 +199,7 @@ def read_request(
     tools: Sequence[ToolDefinition] = (),
 ) -> MarkedRequest:
     """Parse a chat request into the prompt's marked parts and the conversation; see `play` for the arguments."""
-    texts = [(str(message.get("role", "")), _content(message), _calls(message)) for message in messages]
+    texts = [(each["role"], each.get("content") or "", _calls(each)) for each in messages]
     own = [text for kind, text, _ in texts if kind in ("system", "developer")]
     turns = [each for each in texts if each[0] in ("user", "assistant", "tool")]
     shown = [part for text in own for part in _parts(text)]
@@ -226,20 +223,9 @@ def read_request(
     )
 
 
-def _content(message: Mapping[str, object]) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):  # the content of OpenAI messages may be a list of parts
-        texts = (part.get("text") for part in content if isinstance(part, dict))
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return ""
-
-
-def _calls(message: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    given = message.get("tool_calls")
-    called = [each.get("function") for each in given if isinstance(each, dict)] if isinstance(given, list) else []
-    return tuple((str(each.get("name")), str(each.get("arguments"))) for each in called if isinstance(each, dict))
+def _calls(message: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    called = (each["function"] for each in message.get("tool_calls") or ())
+    return tuple((each["name"], each["arguments"]) for each in called)
 
 
 @lru_cache(maxsize=512)
@@ -400,11 +386,8 @@ def cast(request: MarkedRequest) -> Understudy:
 def _roles(system: str) -> dict[str, list[frozenset[str]]]:
     """Return the roles of a system that have understudies, each with the marks of its understudies."""
     _load_built_in()
-    found: dict[str, list[frozenset[str]]] = {}
-    for known, role, marks in _registered:
-        if known == system:
-            found.setdefault(role, []).append(marks)
-    return found
+    own = [(role, marks) for known, role, marks in _registered if known == system]
+    return {role: [marks for each, marks in own if each == role] for role, _ in own}
 
 
 @cache
