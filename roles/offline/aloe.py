@@ -60,13 +60,12 @@ def induce(request: MarkedRequest, _draws: Draws) -> str:
     facts, traits = facts_of(request.part("profile")), facts_of(request.part("personality"))
     shown = {name for line in lines for name in shown_in(line)}
     showing = {at for at, trait in enumerate(traits) if shown & {*manners_of(trait.source)}}
-    profile, personality = given_away(facts, lines), given_away(traits, lines) | showing
     pronoun = pronoun_known(request.part("profile"), lines)
     found: dict[str, str | None] = {}
-    for tag, each, known in (("profile", facts, profile), ("personality", traits, personality)):
-        whole = request.part(tag)
+    for tag, each, more in (("profile", facts, set()), ("personality", traits, showing)):
+        whole, known = request.part(tag), sorted(given_away(each, lines) | more)
         joint = "\n" if "\n" in whole else " "
-        found[tag] = joint.join(called(each[at].source, whole, pronoun) for at in sorted(known)) or None
+        found[tag] = joint.join(called(each[at].source, whole, pronoun) for at in known) or None
     return json.dumps(found, ensure_ascii=False)
 
 

@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS, Flow, Preference, Resident, follow
@@ -82,9 +82,9 @@ def _known(request: MarkedRequest, first: str, flow: str) -> Preference | None:
         or len(sessions) <= _FEW
     )
     understood = (
-        session.preference
-        for session in reversed(sessions[:_READ])
-        if session.preference and session.preference.flow == flow and (is_helped or session.form not in _HARD)
+        preference
+        for form, preference in reversed(sessions[:_READ])
+        if preference and preference.flow == flow and (is_helped or form not in _HARD)
     )
     return next(understood, None)
 
@@ -145,9 +145,8 @@ def _label(request: MarkedRequest) -> tuple[str, str]:
 @understudy("apollo", "memory")
 def note(request: MarkedRequest, draws: Draws) -> str:
     """Answer with a JSON object that holds the notes."""
-    session = session_of(request.part("session"))
-    preference = session.preference
-    if preference is None or (request.model == "generic" and session.form in _HARD):
+    form, preference = session_of(request.part("session"))
+    if preference is None or (request.model == "generic" and form in _HARD):
         return json.dumps({"notes": []})
     values = {**preference.values, "lookups": [*preference.order]}
     notes = [
@@ -170,18 +169,6 @@ _PATTERNS = {
 _PIECE = re.compile(r"\{(\w+)\}|\[([^\[\]]*)\]")
 
 
-class SeenSession(NamedTuple):
-    """A past session, and the preference that it states, if any.
-
-    Attributes:
-        form: The form in which the preference is stated; empty if none is stated.
-        preference: The preference.
-    """
-
-    form: str
-    preference: Preference | None
-
-
 def part(text: str, tag: str) -> str:
     """Return the text of a part of the first message; empty if there is none."""
     found = re.search(_PART.format(tag), text, re.DOTALL)
@@ -189,8 +176,8 @@ def part(text: str, tag: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def session_of(text: str) -> SeenSession:
-    """Parse a session as it is shown."""
+def session_of(text: str) -> tuple[str, Preference | None]:
+    """Return the form in which a session states a preference, and the preference; an empty form if it states none."""
     turns: list[tuple[str, str]] = []
     calls: list[str] = []
     for line in text.splitlines():
@@ -201,10 +188,10 @@ def session_of(text: str) -> SeenSession:
             turns.append((speaker, content))
     preference = read_preference(turns)
     if preference is None:
-        return SeenSession("", None)
+        return "", None
     lookups = [step.tool for step in FLOWS[preference.flow].lookups]
     order = tuple(dict.fromkeys([*(call for call in calls if call in lookups), *lookups]))
-    return SeenSession(preference.form, Preference(preference.flow, preference.values, order))
+    return preference.form, Preference(preference.flow, preference.values, order)
 
 
 def outputs_of(lines: Sequence[SpokenLine]) -> list[Any]:

@@ -21,6 +21,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from .personalens_user import (
     acts,
@@ -173,13 +174,9 @@ def _completion(request: MarkedRequest, crude: bool) -> tuple[bool, str]:
 
 
 def _repeated(texts: Sequence[str]) -> str:
-    seen: set[str] = set()
-    for part in (part for text in texts for part in sentences(text)):
-        key = part.lower().strip(" .!")
-        if len(key.split()) > 3 and key in seen:
-            return part
-        seen.add(key)
-    return ""
+    parts = [part for text in texts for part in sentences(text)]
+    keys = [part.lower().strip(" .!") for part in parts]
+    return next((parts[at] for at, key in enumerate(keys) if len(key.split()) > 3 and key in keys[:at]), "")
 
 
 def _rounded(value: float) -> int:
@@ -255,12 +252,9 @@ def review(request: MarkedRequest, _draws: Draws) -> str:
 
 
 def _contradicted(request: MarkedRequest, given: str) -> str:
-    known = set(plain(given).split())
-    for line in request.said_by("user"):
-        for found in _DENIES.finditer(line.lower().replace("’", "'")):
-            if any(len(word) > 4 and word in known for word in plain(found[1]).split()):
-                return line
-    return ""
+    known = {word for word in plain(given).split() if len(word) > 4}
+    said = ((line, _DENIES.findall(line.lower().replace("’", "'"))) for line in request.said_by("user"))
+    return next((line for line, denied in said if not known.isdisjoint(plain(" ".join(denied)).split())), "")
 
 
 def _invented(request: MarkedRequest, given: str) -> str:
@@ -279,11 +273,9 @@ def _dropped(request: MarkedRequest, _given: str) -> str:
 
 
 def _contented(request: MarkedRequest, _given: str) -> str:
-    for before, line in zip(request.lines, request.lines[1:], strict=False):
-        refused = before.speaker != "user" and _REFUSED.search(before.text.lower().replace("’", "'"))
-        if line.speaker == "user" and refused and _THANKS.search(line.text.lower()):
-            return line.text
-    return ""
+    pairs = ((before, line) for before, line in pairwise(request.lines) if before.speaker != "user" == line.speaker)
+    refused = (line.text for before, line in pairs if _REFUSED.search(before.text.lower().replace("’", "'")))
+    return next((text for text in refused if _THANKS.search(text.lower())), "")
 
 
 def _revealed(request: MarkedRequest, given: str) -> str:

@@ -350,11 +350,9 @@ def _opening(request: MarkedRequest, plan: _Plan, draws: Draws) -> str:
         banks = [USER.get("begin"), USER.get("help")]
     slots = {"matter": first.matter, "all": joined([step.domain.matter for step in plan.steps])}
     greeting = draws.pick(USER.get("greeting"))
-    for bank in banks:
-        text = tidy(greeting + say(bank, draws, slots))
-        if not mentions_any(text, values) and topic_of_line(text, "") == first.name:
-            return text
-    return tidy(greeting + say(USER.get("help"), draws, slots))
+    texts = (tidy(greeting + say(bank, draws, slots)) for bank in banks)
+    fitting = (each for each in texts if not mentions_any(each, values) and topic_of_line(each, "") == first.name)
+    return next(fitting, None) or tidy(greeting + say(USER.get("help"), draws, slots))
 
 
 def _message(move: _Move, register: str, draws: Draws) -> str:

@@ -52,7 +52,11 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
         return f"<choice>{max(options, key=lambda option: len(words & key_words(option[1])))[0]}</choice>"
     if minded:
         return WORDS.say("say.minding", draws, {"statement": statement})
-    return _slip(request, question, statement, draws)
+    # An answer that violates the preference, or is wrong in another way.
+    kinds = {7: "mistaken", 8: "against" if statement else "unaware", 9: "unhelpful"}
+    number = Draws("prefeval slip", question).number(0, 9)
+    slip = "unaware" if request.model == "generic" else kinds.get(number, "unaware")
+    return WORDS.say(f"say.{slip}", draws, {"statement": statement, "usual": draws.pick(WORDS.get("say.usual"))})
 
 
 def number_of(statement: str) -> int:
@@ -69,14 +73,6 @@ def statement_of(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
         return "", 0
     best = max(places, key=lambda place: (len(words & key_words(texts[place])), place))
     return texts[best], len(texts) - best - 1
-
-
-def _slip(request: MarkedRequest, question: str, statement: str, draws: Draws) -> str:
-    """Return an answer that violates the preference, or is wrong in another way."""
-    kinds = {7: "mistaken", 8: "against" if statement else "unaware", 9: "unhelpful"}
-    number = Draws("prefeval slip", question).number(0, 9)
-    kind = "unaware" if request.model == "generic" else kinds.get(number, "unaware")
-    return WORDS.say(f"say.{kind}", draws, {"statement": statement, "usual": draws.pick(WORDS.get("say.usual"))})
 
 
 @lru_cache(maxsize=16384)
@@ -240,7 +236,13 @@ def judge_pair(request: MarkedRequest, _draws: Draws) -> str:
         number = next((at for at, who in enumerate(people, start=1) if words.isdisjoint(content_words(who))), 0)
         why = WORDS.get("verdict.found" if number else "judge.none")
         return json.dumps({"explanation": why, "number": number})
-    verdict = _verdict(request.part("preference"), request.part("question"))
+    preference, question = request.part("preference"), request.part("question")
+    trait = set(content_words(slots_of(preference).get("trait", preference)))
+    if trait and trait <= set(content_words(question)):
+        is_wanted = any(words in question.lower() for words in WORDS.get("verdict.wants"))
+        verdict = "contradicts" if is_wanted else "fits"
+    else:
+        verdict = "lacks_facts" if len(question.split()) < _FEWEST_WORDS else "valid"
     return json.dumps({"explanation": WORDS.get(f"verdict.{verdict}"), "verdict": verdict})
 
 
@@ -263,10 +265,3 @@ def rate(request: MarkedRequest, _draws: Draws) -> str:
         "reasoning_difficulty": "low" if number % 2 else "high",
     }
     return json.dumps(rating)
-
-
-def _verdict(preference: str, question: str) -> str:
-    trait = set(content_words(slots_of(preference).get("trait", preference)))
-    if trait and trait <= set(content_words(question)):
-        return "contradicts" if any(words in question.lower() for words in WORDS.get("verdict.wants")) else "fits"
-    return "lacks_facts" if len(question.split()) < _FEWEST_WORDS else "valid"

@@ -231,9 +231,9 @@ def third_person(verb: str) -> str:
     """Return a verb's third person singular: `carry` -> `carries`."""
     if verb in _THIRD:
         return _THIRD[verb]
-    if re.search(r"(?:s|sh|ch|x|z)$", verb):
-        return verb + "es"
-    return verb[:-1] + "ies" if re.search(r"[^aeiou]y$", verb) else verb + "s"
+    if re.search(r"[^aeiou]y$", verb):
+        return verb[:-1] + "ies"
+    return verb + ("es" if re.search(r"(?:s|sh|ch|x|z)$", verb) else "s")
 
 
 @cache
