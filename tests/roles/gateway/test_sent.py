@@ -266,7 +266,7 @@ def test_budget_becomes_an_effort_where_no_budget_is_accepted() -> None:
         assert fitted("anthropic/claude-opus-4-6", told)[0] == told
     disabled = {"thinking": {"type": "disabled"}}
     assert fitted("anthropic/claude-opus-4-7", disabled)[0] == disabled
-    assert fitted("anthropic/claude-fable-5", disabled).sent == {}
+    assert fitted("anthropic/claude-fable-5", disabled)[0] == {}
 
 
 def test_what_litellm_leaves_out_is_recorded() -> None:
