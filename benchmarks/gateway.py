@@ -115,7 +115,7 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
 
         async def call(number: int) -> None:
             place = CallPlace(todo[number % len(todo)].thread, "user", number, 0, seed=number)
-            request = Request("user", "benchmark/user", "0" * 64, MODEL, 0.7, number, messages(number))
+            request = Request("user", "benchmark/user", MODEL, 0.7, number, messages(number))
             await gateway.complete(request, place)
 
         return await at_once(calls, concurrency, call)

@@ -19,9 +19,9 @@ from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.graphs.judge import Graph
 from dialoom.prompts import PromptLibrary
-from dialoom.roles import BindingError, CallPlace, Cast, Completion, Gateway, ModelBinding
+from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
 from dialoom.roles.binding import does_take_tools
-from dialoom.roles.gateway import Attempt, CallRecord, Request
+from dialoom.roles.gateway.calls import MemoryLedger
 from dialoom.roles.gateway.gateway import check_model
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.runs.configuration.config import DEFAULT_MODEL
@@ -29,43 +29,6 @@ from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import load_recipe
 from dialoom.runs.errors import RunError
 from dialoom.settings import PathLike, prompt_sets
-
-
-class MemoryLedger:
-    """A ledger of calls in memory: a fork of a thread that repeats a request at the same position gets its reply."""
-
-    def __init__(self) -> None:
-        self._replies: dict[str, Completion] = {}
-        self._in_flight: dict[int, str] = {}
-        self._begun = 0
-
-    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
-        """Return the recorded reply of a call with this key or, if there is none, the id of a new call."""
-        if (known := await self.find(key, place)) is not None:
-            return known
-        self._begun += 1
-        self._in_flight[self._begun] = key
-        return self._begun
-
-    async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
-        """Return the recorded reply of a call with this key; `None` if there is none."""
-        return self._replies.get(key)
-
-    async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> None:
-        """Return `None`, because a server stores no states of players."""
-
-    async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
-        """Return false, because no earlier process has begun a call."""
-        return False
-
-    async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Ignore a failed attempt; the run's error reports the last one."""
-
-    async def record(self, id_: int, record: CallRecord) -> None:
-        """Record the reply, if there is one."""
-        key = self._in_flight.pop(id_)
-        if record.completion is not None:
-            self._replies[key] = record.completion
 
 
 class RequestError(RunError, ValueError):

@@ -32,7 +32,7 @@ not matter.
 
 
 class Embeddings(Frozen):
-    """What the embedder answers: vectors, packed as `roles.gateway.embedding` says."""
+    """What the embedder answers: vectors, packed as `EmbeddingBackend` says."""
 
     vectors: list[str]
 

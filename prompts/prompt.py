@@ -28,7 +28,7 @@ import hashlib
 import json
 import operator
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import Any, Literal
@@ -129,13 +129,8 @@ class _Missing(StrictUndefined):
         return f"there is no {self._undefined_name!r}{f'; the names are {names}' if names else ': the value is empty'}"
 
 
-def _environment() -> Sandbox:
-    environment = Sandbox(undefined=_Missing, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)
-    environment.filters["transcript"] = transcript
-    return environment
-
-
-_ENVIRONMENT = _environment()
+_ENVIRONMENT = Sandbox(undefined=_Missing, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)
+_ENVIRONMENT.filters["transcript"] = transcript
 
 
 class Prompt(BaseModel):
@@ -255,10 +250,6 @@ class Prompt(BaseModel):
         """Whether the prompt's own text contains the conversation, which is otherwise in separate chat messages."""
         return self.front.history == "text" or any(_QUOTED.search(section.text) for section in self.sections)
 
-    @cached_property
-    def _own_tag(self) -> re.Pattern[str]:
-        return _any_of(self._tags)
-
     def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
         """Return the conversation from this role's point of view, as its prompt needs it.
 
@@ -276,7 +267,8 @@ class Prompt(BaseModel):
 
     def _message(self, line: Utterance, own_calls: Collection[str]) -> ChatMessage:
         """Return the chat message of an utterance. This role's tool calls and their results keep their types."""
-        content = _without_tags(line["content"], self._own_tag)
+        tag = _any_of(self._tags)
+        content = _without_tags(line["content"], tag)
         if line["speaker"] == self.front.role:
             message: ChatMessage = {"role": "assistant", "content": content}
             if calls := line.get("tool_calls"):
@@ -286,7 +278,7 @@ class Prompt(BaseModel):
             return message
         if (answered := line.get("tool_call_id")) in own_calls and answered is not None:
             return {"role": "tool", "content": content, "tool_call_id": answered}
-        return {"role": "user", "content": _without_tags(_worded(line), self._own_tag)}
+        return {"role": "user", "content": _without_tags(_worded(line), tag)}
 
     def _text(self, section: Section, template: Template, inputs: Mapping[str, Any]) -> str:
         place = f"section '{section.kind}' (line {section.line}) of {self.id!r}"
@@ -303,21 +295,6 @@ class Prompt(BaseModel):
             raise PromptError(self.place, f"{place} cannot be rendered: {error}") from error
         return "".join(rendered).strip()
 
-    def _check_variables(self) -> None:
-        allowed = set(self.front.inputs)
-        for section in self.sections:
-            try:
-                used = _ENVIRONMENT.template_variables(section.text)
-            except TemplateSyntaxError as error:
-                line = section.line + (error.lineno or 1)
-                raise PromptError(f"{self.place}:{line}", f"not a template: {error.message}") from error
-            if unknown := sorted(used - allowed):
-                raise PromptError(
-                    self.place,
-                    f"prompt {self.id!r} uses the variable {unknown[0]!r}, which is not an input; its inputs are "
-                    f"{', '.join(sorted(allowed)) or 'none'}",
-                )
-
 
 @lru_cache(maxsize=256)
 def _parsed(source: str, place: str) -> Prompt:
@@ -329,9 +306,20 @@ def _parsed(source: str, place: str) -> Prompt:
     if match is None:
         raise PromptError(place, "a prompt starts with front matter between two lines of '---'")
     front = _front_matter(match.group(1), place)
-    prompt = Prompt(front=front, sections=_sections(source, match.start(2), place), source=source, place=place)
-    prompt._check_variables()
-    return prompt
+    sections = _sections(source, match.start(2), place)
+    for section in sections:
+        try:
+            used = _ENVIRONMENT.template_variables(section.text)
+        except TemplateSyntaxError as error:
+            line = section.line + (error.lineno or 1)
+            raise PromptError(f"{place}:{line}", f"not a template: {error.message}") from error
+        if unknown := sorted(used.difference(front.inputs)):
+            raise PromptError(
+                place,
+                f"prompt {front.id!r} uses the variable {unknown[0]!r}, which is not an input; its inputs are "
+                f"{', '.join(sorted(set(front.inputs))) or 'none'}",
+            )
+    return Prompt(front=front, sections=sections, source=source, place=place)
 
 
 def _template(text: str) -> Template:
@@ -405,11 +393,11 @@ def _folder(spec: str) -> Path:
     return SHIPPED / spec if spec in SHIPPED_PROMPTS else Path(spec)
 
 
-class PromptLibrary(Mapping[str, Prompt]):
-    """A frozen set of prompts. A run stores the sources of the prompts it uses, so it does not read the files again."""
+class PromptLibrary(dict[str, Prompt]):
+    """Prompts by id. A run stores the sources of the prompts it uses, so it does not read the files again."""
 
     def __init__(self, prompts: Iterable[Prompt]) -> None:
-        self._prompts = {prompt.id: prompt for prompt in prompts}
+        super().__init__((prompt.id, prompt) for prompt in prompts)
 
     @classmethod
     def load(
@@ -438,15 +426,6 @@ class PromptLibrary(Mapping[str, Prompt]):
     def from_sources(cls, sources: Mapping[str, str]) -> PromptLibrary:
         """Return the prompts whose sources a run stores, by id."""
         return cls(Prompt.parse(source, id_) for id_, source in sources.items())
-
-    def __getitem__(self, id_: str) -> Prompt:
-        return self._prompts[id_]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._prompts)
-
-    def __len__(self) -> int:
-        return len(self._prompts)
 
 
 def _read(path: Path) -> Prompt:

@@ -43,7 +43,10 @@ PLACEHOLDER = "offline/placeholder"
 OBJECT = "object:"
 """Prefix of the names of players given as Python objects; only the process that received them can use them."""
 
-_OWN = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
+EMBEDDING = "embed:"
+"""Prefix of the names of embedding models, such as `embed:openai/text-embedding-3-small`."""
+
+_OWN = (OFFLINE, OBJECT, PYTHON, GRAPH, EMBEDDING)
 
 
 def is_providers(model: str) -> bool:
@@ -150,10 +153,9 @@ def bind(
                 f"models: role {role!r} can be played by only one model, got {len(given)}", setting="models"
             )
         chosen = given if isinstance(given, Model) else Model(given)
-        if role in (values["stateful"] or ()):
-            chosen = replace(chosen, stateful=True)
-        if role in (values["takes_tools"] or ()):
-            chosen = replace(chosen, takes_tools=True)
+        stateful = chosen.stateful or role in (values["stateful"] or ())
+        takes = chosen.takes_tools or role in (values["takes_tools"] or ())
+        chosen = replace(chosen, stateful=stateful, takes_tools=takes)
         name = _name(chosen, objects)
         bound[role] = _binding(role, name, chosen, values, usual, (reply_limits or {}).get(role))
     return Bindings(bound, objects)
@@ -163,10 +165,12 @@ def _binding(
     role: str, name: str, chosen: Model, values: PlayerSettings, temperature: float, limit: int | None
 ) -> ModelBinding:
     """Return a role's binding. Settings of the model override those of the role, of all roles and of the recipe."""
-    _check_effect(role, name, chosen)
+    for setting in REQUEST_SETTINGS if is_own(name) else ():  # it is called with messages only
+        if getattr(chosen, setting) is not None:
+            raise BindingError(f"{setting}: {without_effect(role, name)}; leave it out", setting=setting)
     temperatures = {"": temperature, **by_name(values["temperature"])}
     limits = {"": limit, **by_name(values["max_reply"])}
-    forms = {"": "auto", **by_name(values["structured"])}
+    forms, sessions = {"": "auto", **by_name(values["structured"])}, by_name(values["session"])
     own = {
         setting: checked_value(setting, type_, value, role)
         for setting, type_, value in (
@@ -186,19 +190,8 @@ def _binding(
         structured=own.get("structured", forms.get(role, forms[""])),
         takes_tools=_takes_tools(role, name, chosen),
         stateful=chosen.stateful,
-        session=own.get("session", by_name(values["session"]).get(role, by_name(values["session"]).get(""))),
+        session=own.get("session", sessions.get(role, sessions.get(""))),
     )
-
-
-def _check_effect(role: str, name: str, chosen: Model) -> None:
-    """Check that a user's own player, which is called with messages only, has no settings of requests to models.
-
-    Raises:
-        BindingError: If it has one.
-    """
-    for setting in REQUEST_SETTINGS if is_own(name) else ():
-        if getattr(chosen, setting) is not None:
-            raise BindingError(f"{setting}: {without_effect(role, name)}; leave it out", setting=setting)
 
 
 def _takes_tools(role: str, name: str, chosen: Model) -> bool:
@@ -207,15 +200,14 @@ def _takes_tools(role: str, name: str, chosen: Model) -> bool:
     Raises:
         BindingError: If a user's own player or an understudy is declared to accept tools but does not accept them.
     """
-    if does_take_tools(name, chosen.player, chosen.stateful):
-        return True
-    if chosen.takes_tools and not is_providers(name):
+    does = does_take_tools(name, chosen.player, chosen.stateful)
+    if chosen.takes_tools and not does and not is_providers(name):
         raise BindingError(
             f"takes_tools: {role} is played by {name}, which does not accept tools; only LiteLLM models can be "
             "declared to accept them; a function needs a parameter 'tools'",
             setting="takes_tools",
         )
-    return chosen.takes_tools
+    return does or chosen.takes_tools
 
 
 def does_take_tools(name: str, player: Player | None = None, is_stateful: bool = False) -> bool:
@@ -243,10 +235,8 @@ def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] |
     _check_roles("models", given, stored)
     objects: dict[str, OwnPlayer] = {}
     for role, binding in stored.items():
-        is_object = binding.model.startswith(OBJECT)
-        player = given.get(role)
-        if isinstance(player, Model):
-            player = player.player
+        is_object, player = binding.model.startswith(OBJECT), given.get(role)
+        player = player.player if isinstance(player, Model) else player
         if player is None:
             if is_object and binding.model not in objects:
                 raise BindingError(
@@ -339,16 +329,13 @@ def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, A
 
 
 def _address_of(role: str, name: str, chosen: Model, addresses: Mapping[str, str]) -> str | None:
+    """Return the address of a role's model. It must not contain a secret, because it is stored in the run file."""
     has_address = not name.startswith(("offline/", "python:", "graph:", OBJECT))
     own = chosen.api_base or addresses.get(role)
     if own is not None and not has_address:
         raise BindingError(f"api_base of {role}: it is played by {name}, which has no address", setting="api_base")
-    url = own or (addresses.get("") if has_address else None)
-    return None if url is None else _address(url)
-
-
-def _address(url: str) -> str:
-    """Check and return an address. It must not contain a secret, because it is stored in the run file."""
+    if (url := own or (addresses.get("") if has_address else None)) is None:
+        return None
     try:
         parts = urlsplit(url)
         host, is_web = parts.hostname, parts.scheme in ("http", "https")

@@ -18,19 +18,18 @@ class ProviderError(RoleError):
 
     Attributes:
         changes: The differences between the configured and the sent parameters, with reasons; `None` for none.
-    """
-
-    changes: str | None = None
-
-
-class TransientProviderError(ProviderError):
-    """A transient error (rate limit, overload, time-out, lost connection); calls are retried before it is raised.
-
-    Attributes:
         is_overload: Whether the provider is overloaded or its rate limit is exceeded, so that the request rate should
             fall.
         retry_after: Seconds that the provider asks to wait; `None` if it does not specify a time.
     """
+
+    changes: str | None = None
+    is_overload: bool = False
+    retry_after: float | None = None
+
+
+class TransientProviderError(ProviderError):
+    """A transient error (rate limit, overload, time-out, lost connection); calls are retried before it is raised."""
 
     def __init__(self, message: str, is_overload: bool = False, retry_after: float | None = None) -> None:
         super().__init__(message)

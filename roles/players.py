@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, cast, get_args, get_origin
@@ -70,9 +71,10 @@ def session_id(kind: str, *parts: object) -> str:
     return f"{kind}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
 
 
-def people_of(namespace: tuple[str, ...]) -> list[str]:
-    """Return the ids of people that a namespace of a store contains."""
-    return [part for part in namespace if _PERSON.fullmatch(part)]
+@cache
+def is_of_person(namespace: tuple[str, ...]) -> bool:
+    """Return whether a namespace of a store contains the id of a person. The result is cached: there may be many."""
+    return any(map(_PERSON.fullmatch, namespace))
 
 
 _PERSON = re.compile(r"person-[0-9a-f]{20}")
@@ -113,7 +115,12 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
         if isinstance(player, CompiledGraph):
             _check_state(player, is_stateful)
         elif makes_graph(player):
-            _probe(cast(GraphMaker, player), is_stateful)
+            try:
+                made_graph(cast(GraphMaker, player), [], is_stateful)
+            except PlayerError:
+                raise
+            except Exception:
+                return  # the function may need the recipe's tools, so its graph is checked at each call
         elif isinstance(inner := first_of(player), CompiledGraph) and not is_stateful:
             _check_state(inner, is_stateful)
         elif inspect.isclass(player) and not is_stateful:
@@ -121,7 +128,9 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
                 f"is a class: give an object of it, or declare it stateful (Agent({player.__name__}, stateful=True)), "
                 "so that each conversation gets an object of its own"
             )
-        elif not isinstance(player, LangChainModel) and not _is_called_with_messages(player):
+        elif not isinstance(player, LangChainModel) and not (
+            any("__call__" in vars(each) for each in player.__mro__) if inspect.isclass(player) else callable(player)
+        ):
             raise PlayerError(
                 f"cannot play a role: {shown(player):.60} must be a callable that takes `messages`, a compiled graph, "
                 "a function of `tools` that returns a compiled graph, or a LangChain chat model"
@@ -148,15 +157,6 @@ def made_graph(maker: GraphMaker, tools: list[Any], is_stateful: bool = False) -
     return graph
 
 
-def _probe(maker: GraphMaker, is_stateful: bool) -> None:
-    try:
-        made_graph(maker, [], is_stateful)
-    except PlayerError:
-        raise
-    except Exception:
-        return  # the function may need the recipe's tools, so its graph is checked at each call
-
-
 def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
     """Raise `PlayerError` if a graph's checkpointer or store is not declared or cannot be restored."""
     own = [kind for kind in _STATE if getattr(graph, kind, None) not in (None, False)]
@@ -164,12 +164,18 @@ def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
         raise PlayerError(UNDECLARED.text(kind=own[0], type=type(getattr(graph, own[0])).__name__))
     if is_stateful and not own:
         raise PlayerError(WITHOUT_STATE.text())
-    for name, each in _subgraphs(graph):
+    listed: Any = getattr(graph, "get_subgraphs", None)
+    for name, each in () if listed is None else listed(recurse=True):
         for kind in _STATE:
             if getattr(each, kind, None) not in (None, False):
                 raise PlayerError(WITH_SUBGRAPH.text(name=name, kind=kind))
-    if "store" in own:
-        _check_items(getattr(graph, "store", None))
+    from langgraph.store.memory import InMemoryStore  # deferred: slow to import
+
+    # Stores that are not in memory are read at the first call, because they may be asynchronous or need a connection.
+    store = getattr(graph, "store", None)
+    for namespace in store.list_namespaces(limit=_MOST_NAMESPACES) if isinstance(store, InMemoryStore) else ():
+        if not is_of_person(namespace):
+            raise PlayerError(WITHOUT_PERSON.text(namespace=namespace))
     if is_in_memory(getattr(graph, "checkpointer", None)):
         _check_types(graph)
 
@@ -208,26 +214,7 @@ def _classes_in(declared: Any) -> Iterator[type]:
             yield from _classes_in(each)
 
 
-def _check_items(store: object) -> None:
-    """Raise `PlayerError` if a store in memory already has items that belong to no person.
-
-    Other stores are read at the first call, because they may be asynchronous or need a connection.
-    """
-    from langgraph.store.memory import InMemoryStore  # deferred: slow to import
-
-    if isinstance(store, InMemoryStore):
-        for namespace in store.list_namespaces(limit=_MOST_NAMESPACES):
-            if not people_of(namespace):
-                raise PlayerError(WITHOUT_PERSON.text(namespace=namespace))
-
-
 _MOST_NAMESPACES = 1_000_000
-
-
-def _subgraphs(graph: object) -> Iterator[tuple[str, object]]:
-    listed: Any = getattr(graph, "get_subgraphs", None)
-    if listed is not None:
-        yield from listed(recurse=True)
 
 
 def takes_tools(player: OwnPlayer) -> bool:
@@ -268,13 +255,6 @@ def begins(player: object) -> bool:
     return callable(getattr(player, "begin", None))
 
 
-def _is_called_with_messages(player: object) -> bool:
-    """Return whether an object, or the objects of a class, can be called."""
-    if inspect.isclass(player):
-        return any("__call__" in vars(each) for each in player.__mro__)
-    return callable(player)
-
-
 def is_async(player: object) -> bool:
     """Return whether an object is an async function, or is called like one."""
     return inspect.iscoroutinefunction(player) or inspect.iscoroutinefunction(getattr(player, "__call__", None))  # noqa: B004
@@ -282,13 +262,8 @@ def is_async(player: object) -> bool:
 
 def makes_graph(player: object) -> bool:
     """Return whether an object is a function that makes a graph: a plain function whose first parameter is `tools`."""
-    is_plain = (
-        callable(player)
-        and not inspect.isclass(player)
-        and not isinstance(player, LangChainModel)
-        and not is_async(player)
-    )
-    return is_plain and parameters_of(player)[:1] == ["tools"]
+    is_other = inspect.isclass(player) or isinstance(player, LangChainModel) or is_async(player)
+    return callable(player) and not is_other and parameters_of(player)[:1] == ["tools"]
 
 
 def parameters_of(function: object) -> list[str]:

@@ -197,7 +197,5 @@ def _mended_object(text: str, type_: type[BaseModel]) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     meant = found[0] if isinstance(found, list) and found else found
-    if not isinstance(meant, dict):
-        return None
     keys = {name for field, info in type_.model_fields.items() for name in (field, info.alias)}
-    return meant if keys & meant.keys() else None
+    return meant if isinstance(meant, dict) and keys & meant.keys() else None

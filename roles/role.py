@@ -18,7 +18,6 @@ from .binding import ATTENTIVE, OBJECT, OFFLINE, PLACEHOLDER, ModelBinding
 from .errors import BindingError, UnparsedReplyError
 from .gateway import Caller, CallPlace, Completion, Request
 from .gateway.calls import TOOL_CALL, TOOL_ROLE, RunTool, ToolRun
-from .players import Session
 from .replies import parse_reply, reply_type
 
 
@@ -27,11 +26,9 @@ class CallSite(Protocol):
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of the next call, which will send these messages."""
-        ...
 
     def heard(self, completion: Completion) -> None:
         """Record the completion that the role has accepted."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,9 @@ class Role:
         try:
             return self._read(first, at)
         except ValueError as error:
-            again = [*messages, *_asking_again(first.text.strip(), _error_text(error, first))]
+            text, problem = first.text.strip(), _error_text(error, first)
+            answer: list[ChatMessage] = [{"role": "assistant", "content": text}] if text else []
+            again: list[ChatMessage] = [*messages, *answer, {"role": "user", "content": _AGAIN.format(problem=problem)}]
         whole = [*conversation, *range(len(messages), len(again))]
         rendered = tuple(messages[index] for index in conversation)
         second = await self._call(again, whole, place.again(), inputs, rendered=rendered)
@@ -128,14 +127,6 @@ class Role:
             completion.broken_off,
         )
 
-    def _session(
-        self, messages: Sequence[ChatMessage], conversation: Sequence[int], place: CallPlace
-    ) -> Session | None:
-        if place.session is None:
-            return None
-        earlier = sum(messages[index]["role"] == "assistant" for index in conversation)
-        return replace(place.session, turn=earlier + 1)
-
     async def run_tool(self, run: ToolRun, place: CallPlace) -> str:
         """Return the result of calling a tool that acts outside the run. The call is recorded, and executed only once.
 
@@ -145,7 +136,6 @@ class Role:
         request = Request(
             role=TOOL_ROLE,
             prompt_id=self.prompt.id,
-            prompt_hash=self.prompt.hash,
             model=f"{TOOL_CALL}{run.name}",
             temperature=None,
             seed=place.seed,
@@ -177,10 +167,10 @@ class Role:
         run_tool: RunTool | None = None,
         rendered: tuple[ChatMessage, ...] | None = None,
     ) -> Completion:
+        earlier = sum(messages[index]["role"] == "assistant" for index in conversation)
         request = Request(
             role=self.name or self.prompt.front.role,
             prompt_id=self.prompt.id,
-            prompt_hash=self.prompt.hash,
             model=self.binding.model,
             temperature=self.binding.temperature,
             seed=place.seed,
@@ -197,7 +187,7 @@ class Role:
             session_form=self.binding.session,
             conversation=tuple(conversation),
             rendered=rendered,
-            session=self._session(messages, conversation, place),
+            session=place.session and replace(place.session, turn=earlier + 1),
         )
         return await self.gateway.complete(request, place)
 
@@ -209,10 +199,7 @@ def _error_text(error: ValueError, completion: Completion) -> str:
     return str(error)
 
 
-def _asking_again(text: str, problem: str) -> list[ChatMessage]:
-    messages: list[ChatMessage] = [{"role": "assistant", "content": text}] if text else []
-    again = f"That answer could not be used: {problem}. Give the answer again, in exactly the form that was asked for."
-    return [*messages, {"role": "user", "content": again}]
+_AGAIN = "That answer could not be used: {problem}. Give the answer again, in exactly the form that was asked for."
 
 
 class NoUnderstudiesError(BindingError):

@@ -124,7 +124,6 @@ def _request(binding: ModelBinding, messages: tuple[ChatMessage, ...], reply_typ
     return Request(
         role=role,
         prompt_id=f"personalens/{prompt}",
-        prompt_hash="",
         model=binding.model,
         temperature=binding.temperature,
         seed=0,

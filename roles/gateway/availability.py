@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -118,9 +117,7 @@ class Availability:
         self._in_a_row = 0
         self._missed_at = 0.0  # time of the first of the consecutive failures
         self._last_reply_at = -1.0
-        self._is_asking = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        pauses.when_drained(self._wake_all)
+        self._probing = asyncio.Lock()
 
     @property
     def is_away(self) -> bool:
@@ -139,16 +136,19 @@ class Availability:
             DrainedError: If the request would have to wait and the run is stopping.
         """
         while True:
-            finds_out = await self._admitted()
-            try:
+            if self._away is None:
                 async with limit.slot(tokens) as slot:
-                    if finds_out or not self.is_away:
-                        yield Turn(slot, finds_out)
+                    if not self.is_away:
+                        yield Turn(slot, finds_out=False)
                         return
                     limit.unsent(slot)  # the provider became unavailable while the request waited for a slot
-            finally:
-                if finds_out:
-                    self._hand_over()
+            self._pauses.ensure_open()
+            async with self._probing:
+                if self._away is not None:
+                    await self._pauses.sleep(max(0.0, self._away.next_at - self._pauses.now()))
+                    async with limit.slot(tokens) as slot:
+                        yield Turn(slot, finds_out=True)
+                        return
 
     def answered(self, turn: Turn) -> None:
         """Record that the provider answered, whatever the status."""
@@ -159,7 +159,6 @@ class Availability:
         if self._away is not None:
             self._tell(ProviderReachable(self._provider, self._last_reply_at - self._away.since))
             self._away = None
-            self._wake_all()
 
     def failed(self, turn: Turn, error: ProviderError, begun_at: float, is_last: bool) -> bool:
         """Record a failed attempt; return whether it counts towards the maximum number of attempts.
@@ -175,13 +174,11 @@ class Availability:
         elif self._away is not None:
             if turn.finds_out:
                 self._is_still_away(self._away, error)
-        elif self._patience > 0:
+        elif self._patience > 0 and error.absence is not Absence.UNKNOWN:
             self._missed(error, begun_at, is_last)
         return self._away is None
 
     def _missed(self, error: UnansweredError, begun_at: float, is_last: bool) -> None:
-        if error.absence is Absence.UNKNOWN:
-            return
         now = self._pauses.now()
         if error.absence is Absence.CERTAIN:
             self._missed_at = self._missed_at if self._in_a_row else now
@@ -206,49 +203,6 @@ class Availability:
         self._tell(ProviderLost(self._provider, error.reason, now - away.since))
         if not self._pauses.is_drained:  # the run was not stopped: let the calls fail
             self._patience, self._away = 0.0, None
-            self._wake_all()
-
-    async def _admitted(self) -> bool:
-        """Wait until a request may be sent; return whether that request is a probe."""
-        while self._away is not None:
-            self._pauses.ensure_open()
-            if self._is_asking:
-                await self._handed_over()
-                continue
-            self._is_asking = True
-            try:
-                await self._pauses.sleep(max(0.0, self._away.next_at - self._pauses.now()))
-            except BaseException:
-                self._hand_over()
-                raise
-            return True
-        return False
-
-    async def _handed_over(self) -> None:
-        """Wait until this call may probe the provider, or until no probe is needed."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        try:
-            await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
-                self._wake_one()  # it was this call's turn: pass it on
-            raise
-
-    def _hand_over(self) -> None:
-        self._is_asking = False
-        self._wake_one()
-
-    def _wake_one(self) -> None:
-        """Wake the next waiting call, so that it checks again whether it may be sent."""
-        while self._waiting:
-            if not (future := self._waiting.popleft()).done():
-                future.set_result(None)
-                return
-
-    def _wake_all(self) -> None:
-        while self._waiting:
-            self._wake_one()
 
 
 @dataclass(frozen=True, slots=True)

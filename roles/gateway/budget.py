@@ -133,19 +133,15 @@ class Sharing(Protocol):
 
     def account(self, budget: Budget) -> Account:
         """Return this gateway's share of the budget."""
-        ...
 
     def rate(self, place: Place, kind: str, units: int, pauses: Pauses) -> Rate:
         """Return a model's rate per minute, of requests or of tokens."""
-        ...
 
     def overloaded(self, place: Place, age: float, retry_after: float | None) -> None:
         """Notify the other processes that the provider has rejected a call."""
-        ...
 
     def listen(self, hear: HearOverload) -> None:
         """Register a function that is called when the provider rejects a call of another process."""
-        ...
 
     async def is_made(self, key: str) -> bool:
         """Return whether a common call's reply is in this gateway's ledger; otherwise, this gateway must make the call.
@@ -155,12 +151,9 @@ class Sharing(Protocol):
         Raises:
             ProviderError: If the other process's call has failed; all processes share that failure.
         """
-        ...
 
     async def made(self, key: str) -> None:
         """Announce that a common call's reply is in this gateway's ledger."""
-        ...
 
     async def failed(self, key: str, error: Exception | None) -> None:
         """Announce that a common call has failed. If no error is given, another process may make it."""
-        ...

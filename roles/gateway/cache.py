@@ -26,7 +26,7 @@ from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
 from .completions import kept_text, read_reply
-from .wire import is_nothing, is_of_tools, wire_messages
+from .wire import is_of_tools, wire_messages
 
 _APPLICATION_ID = 0x64694361  # "diCa"
 _VERSION = 2
@@ -41,11 +41,9 @@ class Replies(Protocol):
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
         """Return the reply to a request that this or another run has cached; `None` if there is none."""
-        ...
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
         """Store a reply."""
-        ...
 
 
 class ResponseCache:
@@ -99,7 +97,8 @@ class ResponseCache:
         Raises:
             CacheError: If the file cannot be read.
         """
-        return await self._carry_out(lambda: _find(self._connection, key))
+        row = await self._carry_out(lambda: self._connection.execute(_FIND, (key,)).fetchone())
+        return None if row is None else replace(read_reply(Completion(*row[:-1])), changes=row[-1])
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
         """Store a reply, unless another process has already stored one, so that all later runs read the same reply.
@@ -116,7 +115,20 @@ class ResponseCache:
         Raises:
             CacheError: If the file cannot be written.
         """
-        await self._carry_out(lambda: _insert(self._connection, key, model, completion))
+        row = (
+            key,
+            model,
+            kept_text(completion),
+            completion.input_tokens,
+            completion.output_tokens,
+            completion.cached_tokens,
+            completion.cost,
+            completion.finish_reason,
+            completion.reasoning,
+            int(time.time()),
+            completion.changes,
+        )
+        await self._carry_out(lambda: self._connection.execute(_INSERT, row))
 
     async def _carry_out(self, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
@@ -191,8 +203,8 @@ def _check_folder(path: Path) -> None:
 
 def _make(connection: sqlite3.Connection, path: Path) -> None:
     """Create the table in an empty file, exactly once even if several processes try."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application == version == connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
@@ -205,36 +217,10 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
             )
         elif version != _VERSION:
             raise CacheError(f"the cache {path} was created by another version of dialoom; give another file")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")
     # After a power failure, the last entries may be missing, so that their calls are made again; the file stays
     # consistent.
     connection.execute("PRAGMA synchronous = NORMAL")
-
-
-def _find(connection: sqlite3.Connection, key: bytes) -> Completion | None:
-    row = connection.execute(_FIND, (key,)).fetchone()
-    return None if row is None else replace(read_reply(Completion(*row[:-1])), changes=row[-1])
-
-
-def _insert(connection: sqlite3.Connection, key: bytes, model: str, completion: Completion) -> None:
-    row = (
-        key,
-        model,
-        kept_text(completion),
-        completion.input_tokens,
-        completion.output_tokens,
-        completion.cached_tokens,
-        completion.cost,
-        completion.finish_reason,
-        completion.reasoning,
-        int(time.time()),
-        completion.changes,
-    )
-    connection.execute(_INSERT, row)
 
 
 _TABLE = """
@@ -279,19 +265,4 @@ def marked(messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool 
     system = max((index for index, message in enumerate(messages) if message["role"] == "system"), default=-1)
     whole = messages if is_growing else messages[:-1]
     last = max((index for index, message in enumerate(whole) if not is_of_tools(message)), default=-1)
-    ends = {index for index in (system, last) if index >= 0}
-    joined: list[dict[str, Any]] = []
-    for index, message in enumerate(messages):
-        if is_of_tools(message):
-            joined += wire_messages([message], model)
-            continue
-        if is_nothing(message):
-            continue
-        part: dict[str, Any] = {"type": "text", "text": message["content"]}
-        if index in ends and message["content"].strip():  # providers reject a marker on an empty part
-            part["cache_control"] = {"type": "ephemeral"}
-        if joined and joined[-1]["role"] == message["role"] and "tool_calls" not in joined[-1]:
-            joined[-1]["content"].append({**part, "text": "\n\n" + part["text"]})
-        else:
-            joined.append({"role": message["role"], "content": [part]})
-    return joined
+    return wire_messages(messages, model, {system, last})

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import string
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel
@@ -42,15 +41,12 @@ class StatefulTools(Protocol):
 
     async def __call__(self, call: FunctionCall) -> str:
         """Run a call and return the tool's output."""
-        ...
 
     def state(self) -> Any:
         """Return the state after the calls, as JSON values; `None` if there is none."""
-        ...
 
     def restart(self) -> None:
         """Return to the state before the calls, because the attempt that made them is repeated."""
-        ...
 
 
 _LETTERS = string.ascii_letters + string.digits
@@ -161,7 +157,6 @@ class Request:
 
     role: str
     prompt_id: str
-    prompt_hash: str
     model: str
     temperature: float | None
     seed: int
@@ -205,11 +200,15 @@ class Request:
         return [*shaped, {"tools": list(self.tools)}] if self.tools else shaped
 
     @property
+    def texts(self) -> list[str]:
+        """All texts of the request, including tools and tool calls."""
+        rest = [*self.tools, *filter(None, map(beyond_words, self.messages))]
+        return [*(each["content"] for each in self.messages), *(json.dumps(each, ensure_ascii=False) for each in rest)]
+
+    @property
     def letters(self) -> int:
         """Length of the request in characters, including tools and tool calls."""
-        rest = [*self.tools, *filter(None, map(beyond_words, self.messages))]
-        words = sum(len(message["content"]) for message in self.messages)
-        return words + sum(len(json.dumps(each, ensure_ascii=False)) for each in rest)
+        return sum(map(len, self.texts))
 
     @property
     def expected_tokens(self) -> int:
@@ -229,7 +228,7 @@ class Request:
         It does not contain:
 
         * of the place: `seed` and `session`;
-        * of the request: `role`, `prompt_id` (except in a common call), `prompt_hash`, `reply_type`, `api_base`,
+        * of the request: `role`, `prompt_id` (except in a common call), `reply_type`, `api_base`,
           `timeout`, `run_tool`, `inputs`, `is_stateful`, `conversation`, `rendered`, `session`, `session_form`,
           `earlier` and `tool_run`;
         * anything else, such as limits, budget, prices and cache.
@@ -311,7 +310,8 @@ class Completion:
         for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
             if not is_count(getattr(self, name)):
                 object.__setattr__(self, name, None)
-        if not _is_cost(self.cost):
+        cost: Any = self.cost
+        if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost <= _MOST_DOLLARS:
             object.__setattr__(self, "cost", None)
 
     def with_ids(self, key: str) -> Completion:
@@ -345,12 +345,6 @@ def is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
 
 
-def _is_cost(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and 0 <= value <= _MOST_DOLLARS
-
-
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """The result of a call: a reply or an error, never both.
@@ -377,7 +371,6 @@ class Caller(Protocol):
         Raises:
             ProviderError: If the model cannot be reached or refuses the request.
         """
-        ...
 
 
 class Ledger(Protocol):
@@ -388,11 +381,9 @@ class Ledger(Protocol):
 
         If an earlier call with this identity got a reply, return that reply instead, so that nothing is sent.
         """
-        ...
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
         """Return the reply to an earlier call with this identity, and count a replay; `None` if there is none."""
-        ...
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
         """Return a player's state at the latest of these marks for which a state is stored.
@@ -400,66 +391,51 @@ class Ledger(Protocol):
         If none is stored, return the last state of the person's earlier conversation, or `None` if there is no such
         conversation.
         """
-        ...
 
     async def is_open(self, key: str, place: CallPlace) -> bool:
         """Return whether a call with this identity was begun and has no reply, so that its outcome is unknown."""
-        ...
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
         """Record a failed attempt at a call in flight."""
-        ...
 
     async def record(self, id_: int, record: CallRecord) -> None:
         """Record a call's result; return once the record is durable."""
-        ...
 
 
-@dataclass
 class MemoryLedger:
-    """A ledger in memory, for calls that are not stored in a run.
+    """A ledger in memory, for calls that are not stored in a run."""
 
-    Attributes:
-        begun: The calls that were begun, by number.
-        records: The results of the calls.
-        attempts: The failed attempts, each with its call's number.
-        replays: Number of times that a recorded reply was reused.
-    """
+    def __init__(self) -> None:
+        self._replies: dict[str, Completion] = {}
+        self._open: dict[int, str] = {}
+        self._numbers = count()
 
-    begun: list[tuple[str, CallPlace, Request]] = field(default_factory=list)
-    records: dict[int, CallRecord] = field(default_factory=dict)
-    attempts: list[tuple[int, Attempt]] = field(default_factory=list)
-    replays: int = 0
-
-    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
-        """Record that a call is about to be sent; return its number, or the reply if one is recorded."""
+    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
+        """Return the recorded reply of a call with this key or, if there is none, the number of a new call."""
         if (known := await self.find(key, place)) is not None:
             return known
-        self.begun.append((key, place, request))
-        return len(self.begun) - 1
+        self._open[number := next(self._numbers)] = key
+        return number
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
-        """Return the reply to an earlier call with this identity, and count a replay."""
-        for number, (begun, _, _) in enumerate(self.begun):
-            if begun == key and number in self.records and (completion := self.records[number].completion):
-                self.replays += 1
-                return completion
-        return None
+        """Return the recorded reply of a call with this key; `None` if there is none."""
+        return self._replies.get(key)
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:  # noqa: ARG002
         """Return a player's state at the latest of these marks for which a state is stored."""
-        states = [record.completion.state for record in self.records.values() if record.completion is not None]
-        known = {state.mark: state for state in states if state is not None and state.player == player}
+        states = [each.state for each in self._replies.values() if each.state and each.state.player == player]
+        known = {state.mark: state for state in states}
         return next((known[mark] for mark in marks if mark in known), None)
 
-    async def is_open(self, key: str, place: CallPlace) -> bool:
-        """Return whether a call with this identity was begun and has no reply."""
-        return any(begun == key for begun, _, _ in self.begun) and await self.find(key, place) is None
+    async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
+        """Return whether a call with this key was begun and has no reply."""
+        return key in self._open.values()
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Record a failed attempt."""
-        self.attempts.append((id_, attempt))
+        """Ignore a failed attempt; the error of the call reports the last one."""
 
     async def record(self, id_: int, record: CallRecord) -> None:
-        """Record a call's result."""
-        self.records[id_] = record
+        """Record the reply, if there is one."""
+        key = self._open.pop(id_)
+        if record.completion is not None:
+            self._replies[key] = record.completion

@@ -14,7 +14,7 @@ from dialoom.prompts import FunctionCall
 from dialoom.roles.errors import PermanentProviderError, PolicyError, TransientProviderError
 
 from .calls import Completion, is_count
-from .wire import carried_of, read_calls
+from .wire import carried_of, part_of, read_calls
 
 _TAG = "(?:think|thinking|thought|reasoning)"
 _BLOCK = re.compile(rf"<({_TAG})>(.*?)(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -65,15 +65,28 @@ def completion_of(response: Any, model: str, cost: Any) -> Completion:
     choice = response.choices[0]
     message = choice.message
     details = getattr(message, "provider_specific_fields", None) or {}
-    completion = _completion(
-        message.content,
-        getattr(message, "reasoning_content", None),
-        details.get("refusal"),
-        choice.finish_reason,
-        model,
+    reasoning = getattr(message, "reasoning_content", None)
+    completion = _completion(message, model, message.content, reasoning, details.get("refusal"), choice.finish_reason)
+    # LiteLLM's 0 for missing figures counts as unknown.
+    usage = getattr(response, "usage", None)
+    read, written = _count(usage, "prompt_tokens") or None, _count(usage, "completion_tokens")
+    if written == 0 and (read is None or completion.text or completion.reasoning or completion.tool_calls):
+        written = None
+    in_prompt = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
+    possible = (in_prompt, getattr(usage, "cache_read_input_tokens", None))  # LiteLLM uses either field
+    cached = next((value for value in possible if isinstance(value, int)), None)
+    is_consistent = cached is None or 0 <= cached <= (read or 0)
+    is_priced = (
+        isinstance(cost, int | float) and cost >= 0 and read is not None and written is not None and is_consistent
     )
-    completion = _calling(completion, message, model)
-    return _booked(completion, getattr(response, "usage", None), cost)
+    return replace(
+        completion,
+        input_tokens=read,
+        output_tokens=written,
+        cached_tokens=cached if is_consistent else None,
+        reasoning_tokens=_count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"),
+        cost=float(cost) if is_priced else None,
+    )
 
 
 def salvaged(answer: str | None, model: str) -> Completion | None:
@@ -91,14 +104,12 @@ def salvaged(answer: str | None, model: str) -> Completion | None:
         content, reasoning, refusal = (message.get(key) for key in ("content", "reasoning_content", "refusal"))
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    completion = _completion(
-        _text(content), _text(reasoning), _text(refusal), _text(choice.get("finish_reason")), model
-    )
-    return _calling(completion, message, model)
+    said = (_text(each) for each in (content, reasoning, refusal, choice.get("finish_reason")))
+    return _completion(message, model, *said)
 
 
 def _completion(
-    content: str | None, reasoning: str | None, refusal: str | None, finish_reason: str | None, model: str
+    message: Any, model: str, content: str | None, reasoning: str | None, refusal: str | None, finish_reason: str | None
 ) -> Completion:
     ensure_short(model, content, reasoning, refusal)
     text, thoughts = without_thinking(content or "")
@@ -109,52 +120,15 @@ def _completion(
             f"{model}: the provider's content filter removed the reply (finish reason content_filter) - its policy "
             "rules out this scenario with this model"
         )
-    known = [part for part in (reasoning, thoughts) if part]
-    return Completion(text=text, finish_reason=finish_reason, reasoning="\n\n".join(known) or None)
-
-
-def _calling(completion: Completion, message: Any, model: str) -> Completion:
-    """Return the completion with the message's tool calls, and the provider data that must be sent back with them."""
-    given = message.get("tool_calls") if isinstance(message, dict) else getattr(message, "tool_calls", None)
-    if not (calls := read_calls(given)):
-        return completion
-    carried = carried_of(message, model)
-    thoughts = "" if carried is None else json.dumps(carried)
-    ensure_short(
-        model, completion.text, thoughts, *(text for call in calls for text in (call["name"], call["arguments"]))
+    known = "\n\n".join(part for part in (reasoning, thoughts) if part)
+    calls = read_calls(part_of(message, "tool_calls"))
+    carried = carried_of(message, model) if calls else None  # what must be sent back with the calls
+    if calls:
+        in_calls = (each for call in calls for each in (call["name"], call["arguments"]))
+        ensure_short(model, text, json.dumps(carried) if carried else "", *in_calls)
+    return Completion(
+        text=text, finish_reason=finish_reason, reasoning=known or None, tool_calls=calls, carried=carried
     )
-    return replace(completion, tool_calls=calls, carried=carried)
-
-
-def _booked(completion: Completion, usage: Any, cost: Any) -> Completion:
-    """Return the completion with plausible token counts and cost. LiteLLM's 0 for missing figures counts as unknown."""
-    read, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    if read == 0:
-        read = None
-    if written == 0 and (read is None or completion.text or completion.reasoning or completion.tool_calls):
-        written = None
-    cached = _cached(usage)
-    is_consistent = cached is None or 0 <= cached <= (read or 0)
-    is_priced = (
-        isinstance(cost, int | float) and cost >= 0 and read is not None and written is not None and is_consistent
-    )
-    return replace(
-        completion,
-        input_tokens=read,
-        output_tokens=written,
-        cached_tokens=cached if is_consistent else None,
-        reasoning_tokens=_count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"),
-        cost=float(cost) if is_priced else None,
-    )
-
-
-def _cached(usage: Any) -> int | None:
-    """Return the reported number of tokens read from a prompt cache, which LiteLLM stores in either of two fields."""
-    details = getattr(usage, "prompt_tokens_details", None)
-    for value in (getattr(details, "cached_tokens", None), getattr(usage, "cache_read_input_tokens", None)):
-        if isinstance(value, int):
-            return value
-    return None
 
 
 def _count(holder: Any, name: str) -> int | None:
@@ -185,7 +159,8 @@ _STORED_REPLY = TypeAdapter(_StoredReply)
 def kept_text(completion: Completion) -> str:
     """Serialize a reply to the text that is stored."""
     rest = {"outputs": completion.outputs, "carried": completion.carried}
-    return _json_text({"content": completion.text, "tool_calls": completion.tool_calls, **_known(rest)})
+    known = {name: value for name, value in rest.items() if value}
+    return _json_text({"content": completion.text, "tool_calls": completion.tool_calls, **known})
 
 
 def read_reply(completion: Completion) -> Completion:
@@ -221,7 +196,3 @@ def _json_text(stored: dict[str, Any]) -> str:
     if not stored["tool_calls"] and _read(content) is None:
         return content
     return json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
-
-
-def _known(parts: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in parts.items() if value}

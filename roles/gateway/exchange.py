@@ -37,6 +37,8 @@ class Exchange:
         most: Maximum size of an accepted response body in bytes.
         refused: The reason why the request was not sent or the response was rejected; `None` if neither happened.
         compare: Called once with the body of the request; it returns a reason not to send it, or `None`.
+        body: The body of the response as far as it has arrived.
+        is_whole: Whether the body has arrived completely.
     """
 
     most: int = field(default_factory=lambda: MOST_BYTES)
@@ -44,14 +46,14 @@ class Exchange:
     compare: Callable[[dict[str, Any]], str | None] | None = None
     _redirects: int = 0
     _status: int | None = None
-    _body: bytearray = field(default_factory=bytearray)
-    _is_whole: bool = False
+    body: bytearray = field(default_factory=bytearray)
+    is_whole: bool = False
 
     @property
     def answer(self) -> str | None:
         """The text of a successful response that arrived completely; `None` if there is none."""
-        is_answer = self._is_whole and self._status is not None and 200 <= self._status < 300
-        return self._body.decode(errors="replace") if is_answer else None
+        is_answer = self.is_whole and self._status is not None and 200 <= self._status < 300
+        return self.body.decode(errors="replace") if is_answer else None
 
     def ensure_accepted(self, model: str) -> None:
         """Raise an error if the response was rejected, because LiteLLM treats a rejection as a lost connection.
@@ -65,32 +67,23 @@ class Exchange:
     async def perform(self, send: _Send, transport: Any, request: httpx.Request) -> httpx.Response:
         """Send a request and check the headers of the response. The body is checked while it is read."""
         if self.refused is not None:  # an SDK retries on its own
-            raise self._refuse(self.refused)
+            raise self.refuse(self.refused)
         if self.compare is not None and (body := _object(request)) is not None:
             refused, self.compare = self.compare(body), None
             if refused is not None:
-                raise self._refuse(refused)
+                raise self.refuse(refused)
         request.headers["accept-encoding"] = "identity"
         response = await send(transport, request)
-        self._status, self._body, self._is_whole = response.status_code, bytearray(), False
+        self._status, self.body, self.is_whole = response.status_code, bytearray(), False
         if (refused := self._refusal(request, response)) is not None:
             await response.aclose()
-            raise self._refuse(refused)
+            raise self.refuse(refused)
         if response.status_code >= 400 and (compression := _compression(response)):
             await response.aclose()
             message = f"the error's text is compressed ({compression}), which was not requested, so it was not read"
             return httpx.Response(response.status_code, json={"error": {"message": message}}, request=request)
         response.stream = _Checked(response.stream, self)
         return response
-
-    async def checked(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield a body up to the size limit."""
-        async for chunk in stream:
-            if len(self._body) + len(chunk) > self.most:
-                raise self._refuse(f"the response is larger than {self.most:,} bytes, so it was rejected")
-            self._body += chunk
-            yield chunk
-        self._is_whole = True
 
     def _refusal(self, request: httpx.Request, response: httpx.Response) -> str | None:
         """Return the reason why a response is rejected because of its headers; `None` if it is accepted."""
@@ -115,7 +108,8 @@ class Exchange:
             return f"{_shown(here)} redirects too often, the last time to {_shown(there)}: check the address (api_base)"
         return None
 
-    def _refuse(self, why: str) -> httpx.ReadError:
+    def refuse(self, why: str) -> httpx.ReadError:
+        """Note why the request or the response is refused, and return the error to raise."""
         self.refused = why
         return httpx.ReadError(why)
 
@@ -137,9 +131,14 @@ class _Checked(httpx.AsyncByteStream):
         self._exchange = exchange
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        exchange = self._exchange
         try:
-            async for chunk in self._exchange.checked(self._stream):
+            async for chunk in self._stream:
+                if len(exchange.body) + len(chunk) > exchange.most:
+                    raise exchange.refuse(f"the response is larger than {exchange.most:,} bytes, so it was rejected")
+                exchange.body += chunk
                 yield chunk
+            exchange.is_whole = True
         finally:
             await self.aclose()
 

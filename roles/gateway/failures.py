@@ -7,9 +7,8 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dialoom.roles.errors import (
     Absence,
@@ -22,7 +21,7 @@ from dialoom.roles.errors import (
 )
 
 from .calls import Request
-from .retries import capped, retry_after
+from .retries import LONGEST, retry_after
 from .secrets import redacted
 
 _TOO_LONG = re.compile(
@@ -49,18 +48,6 @@ _READS = (
     rf"tokens > {_NUMBER}",
     rf"maximum number of tokens allowed \(?{_NUMBER}",
 )
-
-
-def is_too_long(status: int | None, text: str) -> bool:
-    """Return whether a provider's error says that the request exceeds the model's context window.
-
-    Args:
-        status: The HTTP status.
-        text: The whole error message, including its code.
-    """
-    if status == 413:
-        return True
-    return bool((_TOO_LONG if status in (400, 422) else _CERTAIN).search(text))
 
 
 def window_advice(text: str, request: Request | None) -> str:
@@ -200,44 +187,47 @@ def classified(
         request: The request, for advice.
         answer: The body of a successful response that LiteLLM could not parse, if there was one.
     """
-    error_text = str(error)
-    status = status_of(error)
-    kind = f"{type(error).__name__}{f' ({status})' if status else ''}"
-    message = ": ".join(filter(None, (model, kind, _shown(error_text))))
+    error_text, status, name = str(error), status_of(error), type(error).__name__
+    bodies = (body for each in _chain(error) if isinstance(body := getattr(each, "body", None), dict))
+    code = next((body.get("code") or body.get("type") for body in bodies), None)
+    text = f"{error_text} {code}"
+    message = ": ".join(filter(None, (model, f"{name} ({status})" if status else name, _shown(error_text))))
     if answer is not None:
         message = f"{model}: the response contains no reply: {_shown(answer) or 'it is empty'}"
         if not _ERROR.search(answer):
             return TransientProviderError(message)
     if _NO_KEY.search(error_text):
         return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
-    if _is_out_of_money(error, status, error_text):
+    if status == 402 or (status == 429 and "insufficient_quota" in text):
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
-    if (text := _too_long(error, status)) is not None:
+    too_long_text = _TOO_LONG if status in (400, 422) else _CERTAIN
+    if name == "ContextWindowExceededError" or status == 413 or too_long_text.search(text):
         return ContextError(f"{message} - {window_advice(text, request)}")
-    if _is_policy(error, status):
+    if name == "ContentPolicyViolationError" or (status in (400, 403) and _POLICY.search(text)):
         return PolicyError(
             f"{message} - the provider's content policy rejects the request: it rules out this scenario with this model"
         )
     if status is not None and 400 <= status < 500 and status not in _TRANSIENT:
-        advice = _advice(error, status, model, request)
+        advice = _advice(text, status, model, request)
         return PermanentProviderError(f"{message} - {advice}" if advice else message)
     if status is None and not isinstance(error, (OSError, TimeoutError)):
         return PermanentProviderError(message)
     is_overload = status in _OVERLOAD or "overloaded" in error_text.lower()
-    pause = capped(retry_after(_headers(error), error_text))
+    # LiteLLM attaches the headers to the exception; the exception's own response has none.
+    headers = getattr(error, "litellm_response_headers", None)
+    headers = headers if headers is not None else getattr(getattr(error, "response", None), "headers", None)
+    asked = retry_after(headers or {}, error_text)
+    pause = None if asked is None else min(asked, LONGEST)
     if (found := unanswered(error, status)) is None:
         return TransientProviderError(message, is_overload, pause)
-    plain = _plain(found, model, request) or message
+    at = (request.api_base if request else None) or found.host or model.partition("/")[0]
+    plain = f"{model}: {at}: {found.reason}"
+    if found.absence is Absence.CERTAIN:  # there are no names of library objects in these messages
+        plain = f"{model}: cannot connect to {at}: {found.reason}"
+    elif found.reason.startswith("status"):
+        plain = message
     raw = message if error_text else plain
     return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=raw)
-
-
-def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
-    """Describe a connection failure without names of library objects; return `None` if it has an HTTP status."""
-    at = (request.api_base if request else None) or found.host or model.partition("/")[0]
-    if found.absence is Absence.CERTAIN:
-        return f"{model}: cannot connect to {at}: {found.reason}"
-    return None if found.reason.startswith("status") else f"{model}: {at}: {found.reason}"
 
 
 def status_of(error: Exception) -> int | None:
@@ -255,50 +245,8 @@ def _shown(message: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
-def _headers(error: Exception) -> Mapping[str, str]:
-    """Return the response's headers, which LiteLLM attaches to the exception; the exception's own response has none."""
-    headers = getattr(error, "litellm_response_headers", None)
-    return headers if headers is not None else getattr(getattr(error, "response", None), "headers", None) or {}
-
-
-def _is_out_of_money(error: Exception, status: int | None, text: str) -> bool:
-    """Return whether the account has no credit.
-
-    OpenAI reports this with status 429 and a code in the exception's cause.
-    """
-    if status == 402:
-        return True
-    return status == 429 and ("insufficient_quota" in text or _body_code(error) == "insufficient_quota")
-
-
-def _body_code(error: BaseException | None) -> Any:
-    while error is not None:
-        if isinstance(body := getattr(error, "body", None), dict):
-            return body.get("code") or body.get("type")
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def _too_long(error: Exception, status: int | None) -> str | None:
-    """Return the whole message if the request is too long, else `None`.
-
-    LiteLLM detects this only for some providers.
-    """
-    text = f"{error} {_body_code(error)}"
-    is_so = type(error).__name__ == "ContextWindowExceededError" or is_too_long(status, text)
-    return text if is_so else None
-
-
-def _is_policy(error: Exception, status: int | None) -> bool:
-    """Return whether a content policy rejects the request. LiteLLM detects this for some providers only."""
-    if type(error).__name__ == "ContentPolicyViolationError":
-        return True
-    return status in (400, 403) and bool(_POLICY.search(f"{error} {_body_code(error)}"))
-
-
-def _advice(error: Exception, status: int, model: str, request: Request | None) -> str:
+def _advice(text: str, status: int, model: str, request: Request | None) -> str:
     role = f"the role {request.role}" if request else "its role"
-    text = f"{error} {_body_code(error)}"
     if request and request.tools and _NO_TOOLS.search(text):
         return (
             f"the model, as served, accepts no tools: give {role} a model that does, or use calls written as text if "

@@ -70,18 +70,6 @@ class Change(NamedTuple):
 Changes: TypeAlias = tuple[Change, ...]
 
 
-class Fitted(NamedTuple):
-    """The parameters of a request as a model accepts them.
-
-    Attributes:
-        sent: The values to send, by name.
-        changes: The differences from the configured values.
-    """
-
-    sent: Mapping[str, Any]
-    changes: Changes
-
-
 @functools.cache
 def families() -> tuple[Family, ...]:
     """Return the families of models in the table."""
@@ -103,7 +91,7 @@ def own_name(model: str) -> str:
     return model.rpartition("/")[2].removeprefix("ft:")
 
 
-def fitted(model: str, values: Mapping[str, Any]) -> Fitted:
+def fitted(model: str, values: Mapping[str, Any]) -> tuple[Mapping[str, Any], Changes]:
     """Return the parameters to send to a model, with the differences from the configured ones.
 
     Args:
@@ -112,7 +100,7 @@ def fitted(model: str, values: Mapping[str, Any]) -> Fitted:
     """
     family = family_of(model)
     if family is None:
-        return Fitted(values, ())
+        return values, ()
     sent, changes = dict(values), []
     for name, value in values.items():
         accepted, why = _accepted(family, name, value, values)
@@ -126,7 +114,7 @@ def fitted(model: str, values: Mapping[str, Any]) -> Fitted:
             sent[name] = accepted
     if family.limit != LIMIT and LIMIT in sent:
         sent[family.limit] = sent.pop(LIMIT)
-    return Fitted(sent, tuple(changes))
+    return sent, tuple(changes)
 
 
 def _accepted(family: Family, name: str, value: Any, values: Mapping[str, Any]) -> tuple[Any, str]:

@@ -6,10 +6,12 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from dialoom.inputs import Record
-from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, is_providers
+from dialoom.roles.binding import EMBEDDING, OBJECT, OFFLINE, ModelBinding, is_providers
 from dialoom.roles.errors import (
     BindingError,
     BudgetError,
@@ -27,23 +29,25 @@ from .availability import Availability, CallInFlight, ProviderEvent
 from .budget import Account, Place, Sharing, Spend, tokens_spent
 from .cache import Replies
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request, ToolRun
-from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState, Pauses
 from .litellm_backend import (
     TIMEOUT,
+    EmbeddingBackend,
     LiteLLMBackend,
     check_offline,
     check_support,
     ensure_known,
     expected_changes,
 )
-from .model_facts import Prices, Windows, provider_of
+from .model_facts import Prices, check_window, provider_of
 from .players import player_backend
 from .retries import MAX_ATTEMPTS, Attempts, Backend
 from .sent import described_changes
 from .stateful import StatefulModel, marks, player_key
 from .tracing import Tracing
 from .wire import Shapes
+
+Value = TypeVar("Value")
 
 __all__ = ["MAX_ATTEMPTS", "CallLimits", "Gateway", "GatewaySettings", "check_model", "check_parameters"]
 
@@ -130,9 +134,8 @@ class Gateway:
         self._backends: dict[tuple[str, bool], Backend] = {}
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
-        self._availabilities: dict[tuple[str, str | None], Availability] = {}
+        self._availabilities: dict[str, Availability] = {}
         self._pauses = Pauses()
-        self._windows = Windows(self._settings.context)
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._refused: dict[str, PermanentProviderError] = {}
         self._listener: Callable[[ProviderEvent], None] = lambda _tidings: None
@@ -214,9 +217,8 @@ class Gateway:
         """
         if self._settings.replay_only:
             return await self._replayed(key, request, place)
-        if (known := await self._ledger.find(key, place)) is not None:
-            return known
-        if not run.is_repeatable and await self._ledger.is_open(key, place):
+        is_open = not run.is_repeatable and await self._ledger.is_open(key, place)
+        if is_open and await self._ledger.find(key, place) is None:
             raise PermanentProviderError(
                 f"the tool call {run.text} was started before an interruption, and its result is unknown; its server "
                 "does not mark the tool as read-only or idempotent, so the call is not repeated; play the scenario "
@@ -225,27 +227,28 @@ class Gateway:
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, Completion):
             return begun
-        started, seconds = time.monotonic(), self._timeout_of(request) or TIMEOUT
+        started, seconds = time.monotonic(), _of(request.role, self._settings.timeouts) or TIMEOUT
+        outcome: Completion | ProviderError
         try:
             async with asyncio.timeout(seconds) as bound:
-                text = await run.execute()
-            completion = Completion(text, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0)
+                outcome = Completion(await run.execute(), input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0)
         except ProviderError as error:
-            failure = error
+            outcome = error
         except TimeoutError:
             if not bound.expired():
                 raise
-            failure = PermanentProviderError(f"the tool call {run.text} has no result after {seconds:g} s (timeout)")
-        else:
-            await self._ledger.record(begun, CallRecord(completion, None, 1, time.monotonic() - started))
-            return completion
-        await self._ledger.record(begun, CallRecord(None, str(failure), 1, time.monotonic() - started))
-        raise failure
+            outcome = PermanentProviderError(f"the tool call {run.text} has no result after {seconds:g} s (timeout)")
+        return await self._recorded(begun, outcome, 1, time.monotonic() - started)
 
-    def _timeout_of(self, request: Request) -> float | None:
-        """Return the timeout of an attempt at a request in seconds; `None` if none is set."""
-        timeouts = self._settings.timeouts
-        return timeouts.get(request.role, timeouts.get(""))
+    async def _recorded(
+        self, id_: int, outcome: Completion | ProviderError, attempts: int, latency: float
+    ) -> Completion:
+        """Record the result of a call; return the completion or raise the error."""
+        if isinstance(outcome, Completion):
+            await self._ledger.record(id_, CallRecord(outcome, None, attempts, latency))
+            return outcome
+        await self._ledger.record(id_, CallRecord(None, str(outcome), attempts, latency, outcome.changes))
+        raise outcome
 
     async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
         """Make a common call: all its callers share its reply or its failure.
@@ -304,10 +307,13 @@ class Gateway:
             return await self._booked(shared, key, request, place)
         if self._settings.replay_only:
             return await self._replayed(key, request, place)
-        backend = await self._backend_for_call(request)  # first, as it loads LiteLLM's table of windows
+        kind = request.model, request.is_stateful
+        if (backend := self._backends.get(kind)) is None:  # first, as it loads LiteLLM's table of windows
+            async with self._importing:  # in a thread, because imports would block the event loop
+                backend = await asyncio.to_thread(self._backend, *kind)
         expected = self._expected(request)
         try:
-            self._windows.check(request)
+            check_window(request, self._settings.context)
             self._account.reserve(expected)
         except (ContextError, BudgetError) as refusal:
             if (known := await self._ledger.find(key, place)) is not None:
@@ -331,19 +337,19 @@ class Gateway:
         Returns:
             The reply and its consumption; no consumption if the reply was replayed.
         """
-        request = replace(request, timeout=self._timeout_of(request))
+        request = replace(request, timeout=_of(request.role, self._settings.timeouts))
         limit, availability = self._limit(request), self._availability(request)
         if availability.is_away and (known := await self._ledger.find(key, place)) is not None:
             return known, Spend()
         if request.is_stateful:
-            earlier = await self._ledger.player_state(place, player_key(request), marks(request))
+            earlier = await self._ledger.player_state(place, player_key(request), list(marks(request)))
             request = replace(request, earlier=earlier)
         attempts = Attempts(limit, availability, self._settings.longest_wait, self._pauses)
         begun: Completion | int | None = None
         started = time.monotonic()
         outcome: Completion | ProviderError
         try:
-            async for attempt in attempts.loop():
+            async for attempt in attempts:
                 with attempt:
                     async with availability.turn(limit, request.expected_tokens) as turn:
                         if begun is None:
@@ -358,26 +364,21 @@ class Gateway:
         except ProviderError as failure:
             outcome = failure
         except DrainedError:
-            if (last := attempts.last_error) is not None:  # it was waiting for another attempt
+            if attempts.last_error is not None:  # it was waiting for another attempt
                 assert isinstance(begun, int)
-                latency = time.monotonic() - started
-                await self._ledger.record(begun, CallRecord(None, str(last), attempts.made, latency, last.changes))
+                with suppress(ProviderError):
+                    await self._recorded(begun, attempts.last_error, attempts.made, time.monotonic() - started)
             raise
         assert isinstance(begun, int)
         latency = time.monotonic() - started
         if isinstance(outcome, Completion):
             outcome = self._settings.stated_prices.applied(outcome, request.model).with_ids(key)
-            record = CallRecord(outcome, None, attempts.made, latency)
-        else:
-            record = CallRecord(None, str(outcome), attempts.made, latency, outcome.changes)
-        await self._ledger.record(begun, record)
         if self._tracing is not None:
             self._tracing.called(request, place, outcome, attempts.made, latency)
-        if isinstance(outcome, ProviderError):
-            raise outcome
+        completion = await self._recorded(begun, outcome, attempts.made, latency)
         if self._cache is not None and not request.is_stateful:
-            await self._cache.keep(request, place, outcome)
-        return outcome, self._taken(outcome, request)
+            await self._cache.keep(request, place, completion)
+        return completion, self._taken(completion, request)
 
     async def _booked(self, shared: Completion, key: str, request: Request, place: CallPlace) -> Completion:
         """Record a cached reply as a call of this run without attempts, tokens or cost.
@@ -388,8 +389,7 @@ class Gateway:
         if isinstance(begun, Completion):
             return begun
         free = replace(shared, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0).with_ids(key)
-        await self._ledger.record(begun, CallRecord(free, None, 0, 0.0))
-        return free
+        return await self._recorded(begun, free, 0, 0.0)
 
     async def _replayed(self, key: str, request: Request, place: CallPlace) -> Completion:
         known = await self._ledger.find(key, place)
@@ -414,12 +414,12 @@ class Gateway:
 
     def _limit(self, request: Request) -> AdaptiveLimit:
         place = (request.model, request.api_base)
-        if place not in self._adaptive:
-            self._adaptive[place] = self._new_limit(place)
-        return self._adaptive[place]
+        if (limit := self._adaptive.get(place)) is None:
+            limit = self._adaptive[place] = self._new_limit(place)
+        return limit
 
     def _new_limit(self, place: Place) -> AdaptiveLimit:
-        rpm, tpm = (rates.get(place[0], rates.get("")) for rates in (self._settings.rpm, self._settings.tpm))
+        rpm, tpm = _of(place[0], self._settings.rpm), _of(place[0], self._settings.tpm)
         most, sharing = self._settings.concurrency, self._sharing
         if sharing is None:
             return AdaptiveLimit(most, rpm, tpm, pauses=self._pauses)
@@ -439,21 +439,12 @@ class Gateway:
 
     def _availability(self, request: Request) -> Availability:
         provider = provider_of(request.model)
-        place = (provider, request.api_base)
-        if place not in self._availabilities:
-            name = provider if request.api_base is None else f"{provider} at {request.api_base}"
-            self._availabilities[place] = Availability(
+        name = provider if request.api_base is None else f"{provider} at {request.api_base}"
+        if (known := self._availabilities.get(name)) is None:
+            known = self._availabilities[name] = Availability(
                 name, self._settings.patience, self._pauses, lambda tidings: self._listener(tidings)
             )
-        return self._availabilities[place]
-
-    async def _backend_for_call(self, request: Request) -> Backend:
-        """Return the model's backend, loaded in a thread because imports would block the event loop."""
-        key = request.model, request.is_stateful
-        if key not in self._backends:
-            async with self._importing:
-                await asyncio.to_thread(self._backend, *key)
-        return self._backends[key]
+        return known
 
     def _backend(self, model: str, is_stateful: bool = False) -> Backend:
         """Return a model's backend; an object with several names has a single backend."""
@@ -474,10 +465,15 @@ class Gateway:
             return player_backend(model.removeprefix(OBJECT), self._objects[model], is_stateful)
         if (player := named_player(model, is_stateful)) is not None:
             return player_backend(model, player, is_stateful)
-        if model.startswith(_EMBEDDING):
-            return embedding_backend(model.removeprefix(_EMBEDDING))
+        if model.startswith(EMBEDDING):
+            return EmbeddingBackend(model.removeprefix(EMBEDDING))
         backend = LiteLLMBackend(shapes=self._shapes, is_strict=self._settings.strict_params)
         return StatefulModel(backend) if is_stateful else backend
+
+
+def _of(name: str, values: Mapping[str, Value]) -> Value | None:
+    """Return the value for a role or model; the empty name stands for all others."""
+    return values.get(name, values.get(""))
 
 
 def check_model(model: str, is_stateful: bool = False) -> None:
@@ -490,12 +486,12 @@ def check_model(model: str, is_stateful: bool = False) -> None:
     Raises:
         BindingError: If its provider, module, file or name is unknown. (A key may still be missing.)
     """
-    if is_stateful and model.startswith((OFFLINE, _EMBEDDING)):
+    if is_stateful and model.startswith((OFFLINE, EMBEDDING)):
         raise BindingError(OFFLINE_MODEL.text(model=model), setting="stateful")
     if model.startswith(OBJECT) or named_player(model, is_stateful) is not None:
         return  # objects are checked when they are given
-    if model.startswith(_EMBEDDING):
-        embedding_backend(model.removeprefix(_EMBEDDING))
+    if model.startswith(EMBEDDING):
+        EmbeddingBackend(model.removeprefix(EMBEDDING))
     elif model.startswith(OFFLINE):
         check_offline(model)
     else:
@@ -534,6 +530,3 @@ def check_parameters(models: Mapping[str, ModelBinding]) -> None:
     for role, binding in models.items():
         if binding.params and is_providers(binding.model):
             check_support(role, binding.model, binding.params)
-
-
-_EMBEDDING = "embed:"

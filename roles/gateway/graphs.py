@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from dialoom.prompts import FunctionCall
-from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, is_in_memory, made_graph, people_of
+from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, is_in_memory, is_of_person, made_graph
 from dialoom.roles.restoring import WITH_ITEMS, WITH_VALUES, WITHOUT_PERSON
 from dialoom.settings import CompiledGraph, GraphMaker
 
@@ -103,9 +102,18 @@ def reply_of_graph(
     Raises:
         PlayerError: If the graph has added no message.
     """
-    final = _messages(state)
-    _ensure_new(final, given)
-    reply = _as_reply(final[-1])
+    from langchain_core.messages import AIMessage, convert_to_messages
+
+    messages = state.get("messages") if isinstance(state, Mapping) else None
+    if not isinstance(messages, list | tuple) or not messages:
+        raise PlayerError("returned no new message: its final state has none under 'messages'")
+    final = convert_to_messages(messages)
+    (before,), last = convert_to_messages([dict(given[-1])]), final[-1]
+    # A comparison of lengths or ids is not sufficient: a graph may shorten the conversation, or add its input twice.
+    is_same = (last.type, text_of(last.content)) == (before.type, text_of(before.content))
+    if is_same and not (last.type == "ai" and len(final) > len(given)):
+        raise PlayerError("returned no new message: its final state ends with the last message that it was given")
+    reply = ai_message(last) if isinstance(last, AIMessage) else {"content": text_of(last.content)}
     if not tools:
         return reply
     called = _shown_calls(final[len(given) :])
@@ -125,61 +133,34 @@ def _as_tool(definition: Mapping[str, Any], run_tool: RunTool, run: Called) -> B
     name = function["name"]
 
     async def answer(**given: Any) -> str:
-        call = FunctionCall(id="", name=name, arguments=json.dumps(given, ensure_ascii=False, default=str))
+        call = _as_call(name, given)
         output = await run_tool(call)
         run.append((call, output))
         return output
 
-    def answer_at_once(**given: Any) -> str:
-        return asyncio.run(answer(**given))  # LangGraph runs synchronous nodes in separate threads
-
     made: Callable[..., BaseTool] = StructuredTool.from_function
     schema = function.get("parameters", {"type": "object", "properties": {}})
     says = function.get("description", name)
-    return made(answer_at_once, coroutine=answer, name=name, description=says, args_schema=schema, infer_schema=False)
-
-
-def _messages(state: object) -> list[BaseMessage]:
-    from langchain_core.messages import convert_to_messages
-
-    messages = state.get("messages") if isinstance(state, Mapping) else None
-    if not isinstance(messages, list | tuple) or not messages:
-        raise PlayerError("returned no new message: its final state has none under 'messages'")
-    return convert_to_messages(messages)
-
-
-def _ensure_new(final: Sequence[BaseMessage], given: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `PlayerError` if a graph's last message is the last message of its input.
-
-    A comparison of lengths or ids is not sufficient: a graph may shorten the conversation, or add its input twice.
-    """
-    from langchain_core.messages import convert_to_messages
-
-    (before,), last = convert_to_messages([dict(given[-1])]), final[-1]
-    is_same = (last.type, text_of(last.content)) == (before.type, text_of(before.content))
-    if is_same and not (last.type == "ai" and len(final) > len(given)):
-        raise PlayerError("returned no new message: its final state ends with the last message that it was given")
-
-
-def _as_reply(message: BaseMessage) -> dict[str, Any]:
-    from langchain_core.messages import AIMessage
-
-    return ai_message(message) if isinstance(message, AIMessage) else {"content": text_of(message.content)}
+    # LangGraph runs synchronous nodes in separate threads.
+    return made(
+        lambda **given: asyncio.run(answer(**given)),
+        coroutine=answer,
+        name=name,
+        description=says,
+        args_schema=schema,
+        infer_schema=False,
+    )
 
 
 def _shown_calls(added: Sequence[BaseMessage]) -> Called:
     """Return the tool calls in the messages that a graph has added, with their outputs, which are empty if missing."""
-    called: Called = []
-    outputs: dict[str, str] = {}
-    for message in added:
-        if (answered := getattr(message, "tool_call_id", None)) is not None:
-            outputs[answered] = text_of(message.content)
-    for message in added:
-        for call in getattr(message, "tool_calls", ()):
-            arguments = json.dumps(call["args"], ensure_ascii=False, default=str)
-            made = FunctionCall(id="", name=call["name"], arguments=arguments)
-            called.append((made, outputs.get(call["id"], "")))
-    return called
+    outputs = {getattr(message, "tool_call_id", None): text_of(message.content) for message in added}
+    calls = [call for message in added for call in getattr(message, "tool_calls", ())]
+    return [(_as_call(call["name"], call["args"]), outputs.get(call["id"] or "", "")) for call in calls]
+
+
+def _as_call(name: str, arguments: Any) -> FunctionCall:
+    return FunctionCall(id="", name=name, arguments=json.dumps(arguments, ensure_ascii=False, default=str))
 
 
 _LOCKS: WeakKeyDictionary[BaseStore, Locks] = WeakKeyDictionary()
@@ -201,7 +182,6 @@ class GraphPlayer:
     def __init__(self, player: CompiledGraph | GraphMaker) -> None:
         self._player = player
         self._threads = Latest[None](MOST_NOTED)
-        self._spaces = Namespaces()
 
     async def reply(self, request: Request) -> ReplyWithState:
         """Restore the thread and the person's items; return the graph's reply, with its state after the reply."""
@@ -209,9 +189,10 @@ class GraphPlayer:
         tools = offered_tools(request, run)
         is_graph = isinstance(self._player, CompiledGraph)
         graph: Any = self._player if is_graph else made_graph(cast(GraphMaker, self._player), tools, is_stateful=True)
-        memory = None if graph.store is None else Memory(graph.store, session.person, self._spaces)
+        memory = None if graph.store is None else Memory(graph.store, session.person)
         lead, state = ("", {}) if earlier is None else unpack(earlier.content)
-        async with nullcontext() if memory is None else _LOCKS.setdefault(graph.store, Locks()).of(session.person):
+        locks = Locks() if memory is None else _LOCKS.setdefault(graph.store, Locks())
+        async with locks.setdefault(session.person, asyncio.Lock()):
             if memory is not None:
                 await memory.restore(state.get("items", []))
             threads = Threads(graph.checkpointer) if graph.checkpointer else None
@@ -251,7 +232,7 @@ class GraphPlayer:
     async def _new_thread(self, threads: Threads, session: Session) -> dict[str, str]:
         """Return the id of a new thread: the conversation's id, with a number if an earlier attempt used that id."""
         number, thread = 1, session.conversation
-        while thread in self._threads or await threads.has(thread):
+        while thread in self._threads or await threads.tuple({"thread_id": thread, "checkpoint_ns": ""}) is not None:
             number += 1
             thread = f"{session.conversation}-{number}"
         self._threads[thread] = None
@@ -264,26 +245,12 @@ async def _run(graph: Any, given: dict[str, Any], configuration: Any, *, is_asyn
     The id is empty if the graph has no checkpointer.
     """
     modes = ["values", "checkpoints"] if graph.checkpointer else ["values"]
-    final: Any = None
-    checkpoint = ""
-
-    def take(mode: str, value: Any) -> None:
-        nonlocal final, checkpoint
-        if mode == "values":
-            final = value
-        else:
-            checkpoint = value["config"]["configurable"]["checkpoint_id"]
-
-    def run_in_thread() -> None:
-        for mode, value in graph.stream(given, configuration, stream_mode=modes):
-            take(mode, value)
-
     if is_async:
-        async for mode, value in graph.astream(given, configuration, stream_mode=modes):
-            take(mode, value)
+        latest = {mode: value async for mode, value in graph.astream(given, configuration, stream_mode=modes)}
     else:
-        await asyncio.to_thread(run_in_thread)
-    return final, checkpoint
+        latest = await asyncio.to_thread(lambda: dict(graph.stream(given, configuration, stream_mode=modes)))
+    checkpoint = latest.get("checkpoints")
+    return latest.get("values"), checkpoint["config"]["configurable"]["checkpoint_id"] if checkpoint else ""
 
 
 class Threads:
@@ -300,10 +267,6 @@ class Threads:
         self.is_async = True
         self._saver = saver
         self._is_in_memory = is_in_memory(saver)
-
-    async def has(self, thread: str) -> bool:
-        """Return whether a thread has checkpoints."""
-        return await self.tuple({"thread_id": thread, "checkpoint_ns": ""}) is not None
 
     async def restored(self, state: Mapping[str, Any]) -> dict[str, str]:
         """Return the ids of a stored state's thread and checkpoint. A missing checkpoint is restored first.
@@ -398,29 +361,6 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-class Namespaces:
-    """The namespaces seen in a store; each is examined once, because there may be many: some for each person."""
-
-    def __init__(self) -> None:
-        self._of_people: dict[str, list[tuple[str, ...]]] = {}
-        self._seen: set[tuple[str, ...]] = set()
-
-    def of(self, person: str, listed: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        """Return a person's namespaces among those seen so far and those in `listed`.
-
-        Raises:
-            RefusedPlayerError: If a listed namespace contains no person's id.
-        """
-        for namespace in listed:
-            if namespace not in self._seen:
-                if not (people := people_of(namespace)):
-                    raise RefusedPlayerError(WITHOUT_PERSON.text(namespace=namespace))
-                for each in people:
-                    self._of_people.setdefault(each, []).append(namespace)
-                self._seen.add(namespace)
-        return self._of_people.get(person, [])
-
-
 def _as_json(value: Any) -> str:
     """Return a store's value as JSON, so that a tuple equals the list that replaces it when it is restored."""
     return json.dumps(value, ensure_ascii=False, default=str)
@@ -432,13 +372,11 @@ class Memory:
     Args:
         store: The store.
         person: The person's id.
-        spaces: The namespaces seen in the store so far.
     """
 
-    def __init__(self, store: Any, person: str, spaces: Namespaces) -> None:
+    def __init__(self, store: Any, person: str) -> None:
         self._store = store
         self._person = person
-        self._spaces = spaces
 
     async def items(self) -> list[list[Any]]:
         """Return the items, each as its namespace, key and value, in the order in which the store returns them.
@@ -446,8 +384,10 @@ class Memory:
         Raises:
             RefusedPlayerError: If the store has items that belong to no person, because these could not be restored.
         """
-        namespaces = self._spaces.of(self._person, [each async for each in self._pages("list_namespaces")])
-        prefixes = {namespace[: namespace.index(self._person) + 1] for namespace in namespaces}
+        namespaces = [each async for each in self._pages("list_namespaces")]
+        if (foreign := next((each for each in namespaces if not is_of_person(each)), None)) is not None:
+            raise RefusedPlayerError(WITHOUT_PERSON.text(namespace=foreign))
+        prefixes = {each[: each.index(self._person) + 1] for each in namespaces if self._person in each}
         found = [item for prefix in sorted(prefixes) async for item in self._pages("search", prefix)]
         return [[list(item.namespace), item.key, item.value] for item in found]
 

@@ -163,14 +163,13 @@ class AdaptiveLimit:
         self._paused_until = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._pauses = pauses or Pauses()
-        self._pauses.when_drained(self._wake_all)
-        self._requests: Rate | None
-        self._tokens: Rate | None
-        own = [None if rate is None else PerMinute(rate, clock, self._pauses) for rate in (rpm, tpm)]
-        self._requests, self._tokens = own if rates is None else rates
+        self._pauses.when_drained(self._wake)
+        own = (None if rate is None else PerMinute(rate, clock, self._pauses) for rate in (rpm, tpm))
+        requests, tokens = own if rates is None else rates
+        self._requests: Rate | None = requests
+        self._tokens: Rate | None = tokens
         self._on_overload = on_overload
         self._truth = 1.0  # moving average of the ratio of actual to estimated tokens
-        self._alarm: asyncio.TimerHandle | None = None
 
     @property
     def state(self) -> LimitState:
@@ -208,11 +207,9 @@ class AdaptiveLimit:
         self._round -= 1
         if self._in_flight >= int(self._limit) and self._limit < self._most:
             self._limit = min(self._most, self._limit + self._growth())
-        if took is None:
-            return
-        if self._tokens is not None:
+        if took is not None and self._tokens is not None:
             self._tokens.give(slot.reserved - took)
-        if slot.guess:
+        if took is not None and slot.guess:
             self._truth += _LESSON * (took / slot.guess - self._truth)
 
     def unsent(self, slot: Slot) -> None:
@@ -236,11 +233,15 @@ class AdaptiveLimit:
     def hear_overload(self, sent_at: float, retry_after: float | None) -> None:
         """Cut the limit because of a rejected call of this or another process, sent at the given time."""
         if sent_at >= self._cut_at:
-            self._cut()
+            is_edge = self._round <= 0
+            if is_edge:
+                self._edge = self._limit
+            self._limit = max(1.0, self._limit * (_NEAR if is_edge else _FAR))
+            self._round = int(self._limit)
+            self._cut_at = self._clock()
         if retry_after:
             self._paused_until = max(self._paused_until, self._clock() + retry_after)
-            if self._pauses.is_drained:
-                self._wake_all()
+            self._wake()
 
     def _growth(self) -> float:
         """Return the increase of the limit after one successful call."""
@@ -249,21 +250,12 @@ class AdaptiveLimit:
         is_close = self._edge * _NEAR - 1 <= self._limit < self._edge
         return (_CREEP if is_close else 1.0) / self._limit
 
-    def _cut(self) -> None:
-        is_edge = self._round <= 0
-        if is_edge:
-            self._edge = self._limit
-        self._limit = max(1.0, self._limit * (_NEAR if is_edge else _FAR))
-        self._round = int(self._limit)
-        self._cut_at = self._clock()
-
     async def _enter(self) -> None:
-        while not self._has_room():
-            if self._clock() < self._paused_until:
+        while (is_paused := self._clock() < self._paused_until) or self._in_flight >= int(self._limit):
+            if is_paused:
                 self._pauses.ensure_open()
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
-            self._set_alarm()
             try:
                 await future
             except asyncio.CancelledError:
@@ -272,38 +264,21 @@ class AdaptiveLimit:
                 raise
         self._in_flight += 1
 
-    def _has_room(self) -> bool:
-        return self._in_flight < int(self._limit) and self._clock() >= self._paused_until
-
     def _wake(self) -> None:
-        """Wake as many waiting calls as there are free slots; each checks again whether it may be sent."""
-        if self._clock() < self._paused_until:
-            self._set_alarm()
-            return
+        """Wake as many waiting calls as there are free slots, or all if they may not wait; each checks again.
+
+        During a pause that the provider asks for, this is done when the pause ends.
+        """
         room = int(self._limit) - self._in_flight
+        if (pause := self._paused_until - self._clock()) > 0:
+            room = len(self._waiting) if self._pauses.is_drained else 0
+            if not self._pauses.is_drained:
+                asyncio.get_running_loop().call_later(pause, self._wake)
         while self._waiting and room > 0:
             future = self._waiting.popleft()
             if not future.done():
                 future.set_result(None)
                 room -= 1
-
-    def _wake_all(self) -> None:
-        """Wake all waiting calls, so that each checks whether it may continue to wait."""
-        while self._waiting:
-            if not (future := self._waiting.popleft()).done():
-                future.set_result(None)
-
-    def _set_alarm(self) -> None:
-        """Schedule a wake-up for the end of the pause."""
-        pause = self._paused_until - self._clock()
-        if pause <= 0 or self._alarm is not None:
-            return
-
-        def ring() -> None:
-            self._alarm = None
-            self._wake()
-
-        self._alarm = asyncio.get_running_loop().call_later(pause, ring)
 
     async def _keep_to_rates(self, tokens: int) -> int:
         """Wait until the rates and the provider allow a call; return the number of tokens reserved for it."""
@@ -328,11 +303,9 @@ class Rate(Protocol):
 
     async def take(self, units: int) -> None:
         """Wait until the units are available. A cancelled wait takes nothing."""
-        ...
 
     def give(self, units: int) -> None:
         """Return units that were taken and not spent; a negative number takes more."""
-        ...
 
 
 class PerMinute:

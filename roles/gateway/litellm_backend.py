@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import inspect
+import json
 import os
 import threading
 import warnings
@@ -79,7 +80,10 @@ class LiteLLMBackend:
     """
 
     def __init__(self, timeout: float = TIMEOUT, shapes: Shapes | None = None, is_strict: bool = False) -> None:
-        _prepare_calls()  # here, so that it neither adds to a call's latency nor blocks the event loop
+        # Here, so that it neither adds to a call's latency nor blocks the event loop.
+        main = load_litellm().main
+        if "encoding" not in vars(main):  # else it has been read already
+            main.encoding = _LateEncoding()
         self._timeout = timeout
         self._shapes = shapes or Shapes()
         self._is_strict = is_strict
@@ -250,6 +254,70 @@ class LiteLLMBackend:
         return TransientProviderError(f"{reason} - from now on, replies are not requested as {form} (response_format)")
 
 
+class EmbeddingBackend:
+    """A backend for an embedding model; like `LiteLLMBackend`, it sends one HTTP request per attempt.
+
+    The messages of a request are the texts to embed. The reply's text is `{"vectors": [...]}`; each vector is the
+    base64 of its little-endian float32 values. As with other calls, a run that is killed and resumed does not pay twice
+    for an embedding.
+
+    Args:
+        model: The model, as LiteLLM names it.
+
+    Raises:
+        BindingError: If LiteLLM does not know the provider.
+    """
+
+    def __init__(self, model: str) -> None:
+        if model.startswith(OFFLINE):
+            raise BindingError(
+                f"'embed:{model}': offline models make no embeddings; use 'lexical', which needs no model"
+            )
+        ensure_known(model)
+        self.model = model
+
+    async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
+        """Request embeddings once.
+
+        Raises:
+            TransientProviderError: For a rate limit, overload, time-out, or lost connection.
+            PermanentProviderError: For any other rejection by the provider, or a response without embeddings.
+        """
+        from dialoom.personas.similarity import packed  # imported here, as few runs use embeddings
+
+        texts = [message["content"] for message in request.messages]
+        exchange = Exchange()
+        try:
+            with exchanging(exchange):
+                response = await load_litellm().aembedding(
+                    model=self.model,
+                    input=texts,
+                    encoding_format="float",
+                    api_base=request.api_base,
+                    timeout=request.timeout or TIMEOUT,
+                    drop_params=True,
+                    max_retries=0,
+                    num_retries=0,
+                )
+        except Exception as error:
+            exchange.ensure_accepted(self.model)
+            raise classified(error, self.model, request, exchange.answer) from None
+        try:
+            vectors = [packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
+        except (TypeError, KeyError, ValueError) as error:
+            raise PermanentProviderError(f"{self.model}: the response contains no embeddings ({error})") from error
+        if len(vectors) != len(texts):
+            raise PermanentProviderError(
+                f"{self.model}: {len(vectors)} embeddings were returned for {len(texts)} texts"
+            )
+        return Completion(
+            text=json.dumps({"vectors": vectors}),
+            input_tokens=getattr(getattr(response, "usage", None), "prompt_tokens", None),
+            output_tokens=0,
+            cost=(response._hidden_params or {}).get("response_cost"),
+        )
+
+
 def name_session(options: dict[str, Any], session: Session, form: SessionForm) -> None:
     """Add a session to a request's options, keeping the values that the user has set.
 
@@ -310,12 +378,8 @@ def routed(litellm: ModuleType, request: Request | ModelBinding, has_tools: bool
     model = request.model
     if RESPONSES in model or family_of(model) is None or provider_name(litellm, model) not in ("azure", "openai"):
         return model
-    base = request.api_base or litellm.api_base or _first_set("OPENAI_BASE_URL", "OPENAI_API_BASE")
-    return _route(litellm, model, has_tools, request.params.get(EFFORT), base)
-
-
-def _first_set(*names: str) -> str | None:
-    return next((value for name in names if (value := os.environ.get(name))), None)
+    given = (request.api_base, litellm.api_base, *map(os.environ.get, _ADDRESSES))
+    return _route(litellm, model, has_tools, request.params.get(EFFORT), next(filter(None, given), None))
 
 
 @functools.lru_cache(256)
@@ -333,6 +397,7 @@ def _route(litellm: ModuleType, model: str, has_tools: bool, effort: str | None,
 
 
 _OPENAIS_HOST = ".api.openai.com"
+_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _UNSTORED = {"store": False, "include": ["reasoning.encrypted_content"]}
 """Options of the Responses API: the provider stores nothing, and returns the reasoning in encrypted form."""
 
@@ -426,13 +491,6 @@ class _LateEncoding:
         return getattr(encoding, name)
 
 
-def _prepare_calls() -> None:
-    """Import LiteLLM, and let it read its token table only when it is used."""
-    main = load_litellm().main
-    if "encoding" not in vars(main):  # else it has been read already
-        main.encoding = _LateEncoding()
-
-
 _TUNED = threading.Event()
 
 
@@ -481,11 +539,10 @@ def _ensure_key(litellm: ModuleType, request: Request) -> None:
     Raises:
         PermanentProviderError: If the key is missing; the message names the environment variable.
     """
-    if request.api_base or os.environ.get("OPENAI_API_KEY") or provider_name(litellm, request.model) != "openai":
-        return
-    if any(os.environ.get(name) for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL")) or litellm.api_base:
-        return  # a user's own server may need no key
-    if not (litellm.api_key or litellm.openai_key):
+    # A user's own server may need no key.
+    given = (request.api_base, litellm.api_base, *map(os.environ.get, ("OPENAI_API_KEY", *_ADDRESSES)))
+    is_set = any(given) or litellm.api_key or litellm.openai_key
+    if not is_set and provider_name(litellm, request.model) == "openai":
         raise PermanentProviderError(f"{request.model}: no API key - set OPENAI_API_KEY")
 
 
@@ -504,7 +561,6 @@ def is_guessed(litellm: ModuleType, model: str) -> bool:
     ):  # costs nothing, and LiteLLM would send a request to its server
         return False
     try:
-        known = litellm.get_model_info(model)
+        return litellm.get_model_info(model)["key"] not in litellm.model_cost
     except Exception:  # of various types: LiteLLM does not know the model
         return False
-    return known["key"] not in litellm.model_cost

@@ -10,19 +10,18 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 from urllib.parse import quote, urlsplit
 
-from dotenv.parser import Binding, parse_stream
+from dotenv.parser import parse_stream
 
 from dialoom.errors import Advice
 from dialoom.inputs import MOST_YAML_BYTES, read_text
-from dialoom.prompts.messages import beyond_words
-from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, is_providers
+from dialoom.roles.binding import EMBEDDING, OBJECT, OFFLINE, ModelBinding, is_providers
 from dialoom.roles.errors import BindingError, ContextError
 from dialoom.roles.parameters import COUNTER, DEPLOYMENT, tokens
 from dialoom.settings import Price
@@ -57,41 +56,27 @@ def load_env_file(path: Path) -> list[str]:
     text = read_text(path, MOST_YAML_BYTES, streams=True)
     given: dict[str, str] = {}
     for binding in parse_stream(io.StringIO(text)):
-        if not _is_blank(binding):
-            name, value = _checked(binding, path, given)
-            given[name] = value
+        if binding.key is None and not binding.error:
+            continue  # a blank line or a comment
+        # The parser includes preceding blank lines in a statement; here it begins at its first character.
+        statement = binding.original.string
+        line = binding.original.line + statement[: len(statement) - len(statement.lstrip())].count("\n")
+        place = f"the key file {str(path)!r}, line {line}"
+        if binding.error or not binding.key:
+            raise BindingError(f"{place}: not of the form NAME=VALUE")
+        if not binding.key.isidentifier():
+            # The text may be a key pasted without a name, so only its position is reported.
+            raise BindingError(f"{place}: the text before '=' is not a valid name of an environment variable")
+        if not binding.value:
+            problem = f"{binding.key} has no value; write NAME=VALUE"
+            raise BindingError(f"{place}: {problem if '=' in statement else 'not of the form NAME=VALUE'}")
+        if binding.key in given:
+            raise BindingError(f"{place}: {binding.key} is given twice; leave one out")
+        given[binding.key] = binding.value
     for name, value in given.items():
         guard(name, value)
         os.environ.setdefault(name, value)
     return list(given)
-
-
-def _is_blank(binding: Binding) -> bool:
-    return binding.key is None and not binding.error
-
-
-def _checked(binding: Binding, path: Path, before: Collection[str]) -> tuple[str, str]:
-    # The parser includes preceding blank lines in a statement; here it begins at its first character.
-    statement = binding.original.string
-    line = binding.original.line + statement[: len(statement) - len(statement.lstrip())].count("\n")
-    place = f"the key file {str(path)!r}, line {line}"
-    if binding.error or not binding.key:
-        raise BindingError(f"{place}: not of the form NAME=VALUE")
-    if not binding.key.isidentifier():
-        # The text may be a key pasted without a name, so only its position is reported.
-        raise BindingError(f"{place}: the text before '=' is not a valid name of an environment variable")
-    if not binding.value:
-        raise BindingError(
-            f"{place}: {binding.key} has no value; write NAME=VALUE"
-            if "=" in statement
-            else f"{place}: not of the form NAME=VALUE"
-        )
-    if binding.key in before:
-        raise BindingError(f"{place}: {binding.key} is given twice; leave one out")
-    return binding.key, binding.value
-
-
-_EMBED = "embed"
 
 
 @functools.cache
@@ -99,7 +84,7 @@ def provider_of(model: str) -> str:
     """Return LiteLLM's name for a model's provider; for a user's own player, return `python`, `graph` or `object`."""
     kind, colon, rest = model.partition(":")
     if colon and "/" not in kind:
-        return provider_of(rest) if kind == _EMBED else kind
+        return provider_of(rest) if kind == EMBEDDING[:-1] else kind
     try:
         return str(load_litellm().get_llm_provider(model)[1])
     except Exception:
@@ -160,34 +145,22 @@ def check_keys(*casts: Mapping[str, ModelBinding]) -> None:
 
 
 def missing_keys(casts: Iterable[Mapping[str, ModelBinding]]) -> dict[tuple[str, str], list[str]]:
-    """Return the roles of the models whose key or address is missing, by the model and the missing item.
-
-    Models whose provider only LiteLLM can name are checked last, and only if no other key is missing, because importing
-    LiteLLM takes seconds.
-    """
+    """Return the roles of the models whose key or address is missing, by the model and the missing item."""
     roles: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for is_quick in (True, False):
-        for role, binding in (item for models in casts for item in models.items()):
-            what = missing_key(binding, is_quick=is_quick)
-            if what is not None and role not in roles[binding.model, what]:
-                roles[binding.model, what].append(role)
-        if roles:
-            break
+    for role, binding in (item for models in casts for item in models.items()):
+        what = missing_key(binding)
+        if what is not None and role not in roles[binding.model, what]:
+            roles[binding.model, what].append(role)
     return roles
 
 
-def missing_key(binding: ModelBinding, *, is_quick: bool = False) -> str | None:
-    """Return which key or address of a model is missing, and its environment variable; `None` if none is missing.
-
-    With `is_quick`, also return `None` if LiteLLM must be imported to know the model's provider.
-    """
+def missing_key(binding: ModelBinding) -> str | None:
+    """Return which key or address of a model is missing, and its environment variable; `None` if none is missing."""
     model, address = binding.model, binding.api_base
-    prefix, slash, _ = model.removeprefix(f"{_EMBED}:").partition("/")
+    prefix, slash, _ = model.removeprefix(EMBEDDING).partition("/")
     if (address is not None and prefix not in _ADDRESSES) or model.startswith(_OWN_CODE):
         return None
     found = prefix if slash else _listed_provider(prefix)  # first, as importing LiteLLM takes seconds
-    if is_quick and found not in _KEYS:
-        return None
     provider = found if found in _KEYS else provider_of(model)
     lacking = [
         f"{kind} in {names[0]}"
@@ -221,54 +194,37 @@ PER_MESSAGE = 4
 _TOLERANCE = 1.1
 """Tolerance for windows from LiteLLM's table: token counts are approximate, so slightly longer requests are sent."""
 
-_UNLISTED = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
 _REPEATED = 10_000
 """Length in characters up to which a text's token count is cached, because every request repeats earlier messages."""
 
 
-class Windows:
-    """The context windows of models.
+def check_window(request: Request, stated: Mapping[str, int]) -> None:
+    """Reject a request that cannot fit into its model's context window.
 
     Args:
+        request: The request.
         stated: Tokens of request and reply together, by model, as stated by the user.
+
+    Raises:
+        ContextError: If the request is too long; the message states its length, the tokenizer and the window.
     """
-
-    def __init__(self, stated: Mapping[str, int]) -> None:
-        self._stated = stated
-        self._listed = lru_cache(maxsize=None)(_listed)
-
-    def check(self, request: Request) -> None:
-        """Reject a request that cannot fit.
-
-        Raises:
-            ContextError: If the request is too long; the message states its length, the tokenizer and the window.
-        """
-        if (stated := self._stated.get(request.model)) is not None:
-            self._check(request, stated, stated - (request.max_reply or 0), request.max_reply)
-        elif request.api_base is None and (listed := self._listed(request.model)) is not None:
-            self._check(request, listed, int(listed * _TOLERANCE), None)
-
-    def _check(self, request: Request, window: int, room: int, reply: int | None) -> None:
-        if _most(request) > room and (length := counted(request)) > room:
-            needed = f"{length:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
-            raise ContextError(f"{request.model}: not sent, because {too_long(needed, f'{window:,}', request)}")
+    window, reply = stated.get(request.model), request.max_reply
+    if window is None and request.api_base is None and (listed := _listed(request.model)) is not None:
+        window, room, reply = listed, int(listed * _TOLERANCE), None
+    elif window is not None:
+        room = window - (reply or 0)
+    else:
+        return
+    # An upper bound, because a token has at least one byte, and a character at most four.
+    most = sum(len(text) * (1 if text.isascii() else 4) for text in request.texts)
+    if PER_MESSAGE * len(request.messages) + most > room and (length := counted(request)) > room:
+        needed = f"{length:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
+        raise ContextError(f"{request.model}: not sent, because {too_long(needed, f'{window:,}', request)}")
 
 
 def counted(request: Request) -> int:
     """Return the approximate number of a request's tokens."""
-    return PER_MESSAGE * len(request.messages) + sum(map(_tokens, _texts(request)))
-
-
-def _most(request: Request) -> int:
-    """Return an upper bound of a request's tokens: a token has at least one byte, and a character at most four."""
-    most = sum(len(text) * (1 if text.isascii() else 4) for text in _texts(request))
-    return PER_MESSAGE * len(request.messages) + most
-
-
-def _texts(request: Request) -> list[str]:
-    """Return all texts of a request, including tools and tool calls."""
-    rest = [*request.tools, *filter(None, map(beyond_words, request.messages))]
-    return [*(message["content"] for message in request.messages), *map(json.dumps, rest)]
+    return PER_MESSAGE * len(request.messages) + sum(map(_tokens, request.texts))
 
 
 def _tokens(text: str) -> int:
@@ -278,9 +234,10 @@ def _tokens(text: str) -> int:
 _repeated = lru_cache(maxsize=8192)(tokens)
 
 
+@functools.cache
 def _listed(model: str) -> int | None:
     """Return a model's window in LiteLLM's table; `None` if the model is not listed."""
-    if model.startswith(_UNLISTED):
+    if not is_providers(model):
         return None
     try:
         found = load_litellm().get_model_info(model).get("max_input_tokens")
@@ -415,18 +372,14 @@ class Prices:
 
 def _listed_price(model: str) -> Price | None:
     """Return a model's price from the table in LiteLLM's package; `None` if it is unknown."""
+    litellm, name = load_litellm(), model.removeprefix(EMBEDDING)
     try:
-        known = load_litellm().get_model_info(model.removeprefix("embed:"))
+        known = litellm.get_model_info(name)
     except Exception:
         return None
-    if is_guessed(load_litellm(), model.removeprefix("embed:")):
-        return None
-    figures = [known.get(key) for key in ("input_cost_per_token", "output_cost_per_token")]
-    if any(figure is None for figure in figures):
-        return None
-    cached = known.get("cache_read_input_token_cost")
-    prices = [float(figure) * _MILLION for figure in figures if figure is not None]
-    return Price(prices[0], prices[1], None if cached is None else float(cached) * _MILLION)
+    keys = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
+    read, written, cached = (None if (each := known.get(key)) is None else float(each) * _MILLION for key in keys)
+    return None if read is None or written is None or is_guessed(litellm, name) else Price(read, written, cached)
 
 
 @functools.cache

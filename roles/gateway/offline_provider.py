@@ -59,7 +59,8 @@ class OfflineProvider(CustomLLM):
         message.content = turn.words
         written = _tokens(turn.words)
         if turn.calls:
-            message.tool_calls = [_call(*each) for each in turn.calls]
+            made = [Function(name=name, arguments=arguments) for name, arguments in turn.calls]
+            message.tool_calls = [ChatCompletionMessageToolCall(id="", type="function", function=each) for each in made]
             written += sum(_tokens(name + arguments) for name, arguments in turn.calls)
         read = sum(_tokens(_shown(each)) for each in messages)
         read += _tokens(json.dumps(tools, ensure_ascii=False)) if tools else 0
@@ -76,10 +77,6 @@ def _not_from_dialoom(model: str) -> BadRequestError:
         model,
         "offline",
     )
-
-
-def _call(name: str, arguments: str) -> ChatCompletionMessageToolCall:
-    return ChatCompletionMessageToolCall(id="", type="function", function=Function(name=name, arguments=arguments))
 
 
 def _shown(message: Mapping[str, Any]) -> str:

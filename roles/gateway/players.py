@@ -10,7 +10,7 @@ import sysconfig
 import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -286,25 +286,19 @@ def _joined(pieces: Sequence[Any]) -> object:
 
 async def _in_thread(function: Callable[[], object]) -> object:
     """Call a function in a daemon thread of its own, so that a hanging function blocks neither other calls nor exit."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
+    done: Future[tuple[object, BaseException | None]] = Future()
     context = contextvars.copy_context()
 
-    def settle(value: object, error: BaseException | None) -> None:
-        if not done.done():
-            done.set_result((value, error))
-
     def call() -> None:
-        value, raised = None, None
+        done.set_running_or_notify_cancel()
         try:
-            value = context.run(function)
+            result: tuple[object, BaseException | None] = (context.run(function), None)
         except BaseException as error:
-            raised = error
-        with suppress(RuntimeError):  # the loop is closed, so no caller waits
-            loop.call_soon_threadsafe(settle, value, raised)
+            result = (None, error)
+        done.set_result(result)  # not `set_exception`, which takes no `StopIteration`
 
     threading.Thread(target=call, daemon=True).start()
-    result, error = await done
+    value, error = await asyncio.wrap_future(done)
     if error is not None:
         raise error
-    return result
+    return value

@@ -7,7 +7,7 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol, Self
 
 from tenacity import AttemptManager, DoAttempt, DoSleep, RetryCallState, Retrying, retry_if_exception_type
 from tenacity.wait import wait_random_exponential
@@ -31,11 +31,17 @@ class Backend(Protocol):
         Raises:
             ProviderError: If it fails.
         """
-        ...
 
 
-class Attempts:
+class Attempts(Retrying):
     """The attempts at one call, until it is answered, is permanently rejected, or has failed too often.
+
+    `async for` makes the attempts, with pauses between them. It raises the last attempt's error, or a `DrainedError` if
+    the run is stopping and another attempt would have to wait.
+
+    This is tenacity's loop with an asynchronous pause. Tenacity's own `AsyncRetrying` also accepts conditions that are
+    coroutines, and inspects and wraps each of them in every call. This takes a twentieth of a call's processing time;
+    the conditions here are plain functions.
 
     Args:
         limit: The model's limit.
@@ -50,29 +56,41 @@ class Attempts:
     """
 
     def __init__(self, limit: AdaptiveLimit, availability: Availability, longest_wait: float, pauses: Pauses) -> None:
+        backoff = wait_random_exponential(multiplier=0.5, max=longest_wait)
+
+        def pause(state: RetryCallState) -> float:
+            """Return the provider's Retry-After plus a random backoff, which spreads the calls, in seconds."""
+            asked = self.last_error.retry_after if self.last_error is not None else None
+            return 0.0 if availability.is_away else (asked or 0.0) + float(backoff(state))
+
+        super().__init__(
+            retry=retry_if_exception_type(TransientProviderError),
+            stop=lambda _state: self._counted >= MAX_ATTEMPTS,
+            wait=pause,
+            reraise=True,
+        )
         self._limit = limit
         self._availability = availability
-        self._longest_wait = longest_wait
         self._pauses = pauses
+        self._state = RetryCallState(self, fn=None, args=(), kwargs={})
         self._begun_at = 0.0
         self._counted = 0
         self.made = 0
         self.last_error: ProviderError | None = None
 
-    def loop(self) -> AttemptLoop:
-        """Return a loop that makes the attempts, with pauses between them.
+    def __aiter__(self) -> Self:
+        self.begin()
+        return self
 
-        The loop raises the last attempt's error, or a `DrainedError` if the run is stopping and another attempt would
-        have to wait.
-        """
-        backoff = wait_random_exponential(multiplier=0.5, max=self._longest_wait)
-        return AttemptLoop(
-            self._pauses.sleep,
-            retry=retry_if_exception_type(TransientProviderError),
-            stop=lambda _state: self._counted >= MAX_ATTEMPTS,
-            wait=lambda state: 0.0 if self._availability.is_away else _pause(state, float(backoff(state))),
-            reraise=True,
-        )
+    async def __anext__(self) -> AttemptManager:
+        step = self.iter(self._state)
+        while isinstance(step, DoSleep):
+            self._state.prepare_for_next_attempt()
+            await self._pauses.sleep(step)
+            step = self.iter(self._state)
+        if isinstance(step, DoAttempt):
+            return AttemptManager(self._state)
+        raise StopAsyncIteration
 
     async def make(
         self, turn: Turn, send: Awaitable[Completion], failed: Callable[[Attempt], Awaitable[None]]
@@ -95,55 +113,16 @@ class Attempts:
             completion = await send
         except ProviderError as error:
             self.last_error = error
-            pause = error.retry_after if isinstance(error, TransientProviderError) else None
-            if isinstance(error, TransientProviderError) and error.is_overload:
-                self._limit.overloaded(turn.slot, pause)
+            if error.is_overload:
+                self._limit.overloaded(turn.slot, error.retry_after)
             message = error.raw if isinstance(error, UnansweredError) else str(error)
-            await failed(Attempt(self.made, time.monotonic() - started, message, pause))
+            await failed(Attempt(self.made, time.monotonic() - started, message, error.retry_after))
             is_last = self._counted + 1 >= MAX_ATTEMPTS
             self._counted += self._availability.failed(turn, error, self._begun_at, is_last)
             raise
         self._limit.succeeded(turn.slot, tokens_spent(completion))
         self._availability.answered(turn)
         return completion
-
-
-class AttemptLoop(Retrying):
-    """Tenacity's loop with an asynchronous pause between attempts.
-
-    Tenacity's own `AsyncRetrying` also accepts conditions that are coroutines, and inspects and wraps each of them in
-    every call. This takes a twentieth of a call's processing time; the conditions here are plain functions.
-
-    Args:
-        pause: Waits for a number of seconds.
-        options: See `tenacity.Retrying`.
-    """
-
-    def __init__(self, pause: Callable[[float], Awaitable[None]], **options: Any) -> None:
-        super().__init__(**options)
-        self._pause = pause
-        self._state = RetryCallState(self, fn=None, args=(), kwargs={})
-
-    def __aiter__(self) -> AttemptLoop:
-        self.begin()
-        return self
-
-    async def __anext__(self) -> AttemptManager:
-        while True:
-            step = self.iter(self._state)
-            if isinstance(step, DoAttempt):
-                return AttemptManager(self._state)
-            if not isinstance(step, DoSleep):
-                raise StopAsyncIteration
-            self._state.prepare_for_next_attempt()
-            await self._pause(step)
-
-
-def _pause(state: RetryCallState, backoff: float) -> float:
-    """Return the seconds to wait: the provider's Retry-After plus a random backoff, which spreads the calls."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, TransientProviderError) else None
-    return backoff if asked is None else asked + backoff
 
 
 LONGEST = 600.0
@@ -172,11 +151,6 @@ def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
         return max(0.0, moment - (time.time() if now is None else now))
     found = _IN_BODY.search(body)
     return float(found[1]) if found else None
-
-
-def capped(seconds: float | None) -> float | None:
-    """Return the wait capped at `LONGEST`."""
-    return None if seconds is None else min(seconds, LONGEST)
 
 
 def _number(text: str) -> float | None:

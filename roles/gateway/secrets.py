@@ -22,7 +22,7 @@ _SHAPES = (
     (re.compile(r"://[^/\s@]+@"), "://[login]@"),
 )
 # Escapes and separators that may occur within a written key but are not part of the key.
-_WRITTEN = re.compile(r"\\u([0-9a-fA-F]{4})|[%](?P<percent>[0-9a-fA-F]{2})|\\[nrt]|\\|[\s\"'\u200b]+")
+_WRITTEN = re.compile(r"\\u([0-9a-fA-F]{4})|[%]([0-9a-fA-F]{2})|\\[nrt]|\\|[\s\"'\u200b]+|(.)")
 _OF_A_WORD = f"{string.ascii_letters}{string.digits}_+=*-"
 _RUN = 8
 _LONGEST = 200_000
@@ -108,20 +108,7 @@ def _encoded(value: bytes) -> Iterator[str]:
 
 def _letters(text: str) -> tuple[str, list[tuple[int, int]]]:
     """Return a text in lower case without escapes and separators, and the characters' positions in the original."""
-    letters: list[str] = []
-    places: list[tuple[int, int]] = []
-
-    def take(part: str, begin: int, end: int) -> None:
-        letters.append(part.lower()[:1])
-        places.append((begin, end))
-
-    last = 0
-    for found in _WRITTEN.finditer(text):
-        for place in range(last, found.start()):
-            take(text[place], place, place + 1)
-        if code := found[1] or found["percent"]:
-            take(chr(int(code, 16)), found.start(), found.end())
-        last = found.end()
-    for place in range(last, len(text)):
-        take(text[place], place, place + 1)
-    return "".join(letters), places
+    found = [
+        (each[3] or chr(int(each[1] or each[2], 16)), each.span()) for each in _WRITTEN.finditer(text) if each.lastindex
+    ]
+    return "".join(letter.lower()[:1] for letter, _ in found), [place for _, place in found]

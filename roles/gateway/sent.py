@@ -99,7 +99,10 @@ def _is_open(litellm: ModuleType, model: str, name: str) -> bool:
     """Return whether a parameter that LiteLLM does not list for a model is sent anyway."""
     if name == THINKING and provider_name(litellm, model) == "azure":
         return False  # called by OpenAI's client, which has no such parameter
-    return takes_openai_names(litellm, model) if family_of(model) is not None else _is_unlisted(litellm, model)
+    if family_of(model) is not None:
+        return takes_openai_names(litellm, model)
+    is_named = any(each in litellm.model_cost for each in (model, own_name(model)))
+    return provider_name(litellm, model) in OF_ANY_NAME and not is_named
 
 
 @functools.lru_cache(256)
@@ -183,12 +186,6 @@ def takes_openai_names(litellm: ModuleType, model: str) -> bool:
     return provider in ("azure", "openai", "openrouter") or provider in litellm.openai_compatible_providers
 
 
-def _is_unlisted(litellm: ModuleType, model: str) -> bool:
-    """Return whether a model is called in OpenAI's format and LiteLLM does not know its parameters."""
-    is_named = any(name in litellm.model_cost for name in (model, own_name(model)))
-    return provider_name(litellm, model) in OF_ANY_NAME and not is_named
-
-
 def served_name(litellm: ModuleType, model: str, params: Mapping[str, Any]) -> str:
     """Return the name by which a model is called; it contains the deployment's name if the parameters give one."""
     if (deployment := params.get(DEPLOYMENT)) is None:
@@ -198,8 +195,7 @@ def served_name(litellm: ModuleType, model: str, params: Mapping[str, Any]) -> s
 
 def deployed(litellm: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
     """Return options that call a model's deployment, and state to LiteLLM which model it serves."""
-    served = served_name(litellm, options["model"], options)
-    if served == options["model"]:
+    if (served := served_name(litellm, options["model"], options)) == options["model"]:
         return options
     rest = {name: value for name, value in options.items() if name != DEPLOYMENT}
     return {**rest, "model": served, "base_model": options["model"].replace(RESPONSES, "")}

@@ -16,6 +16,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -51,43 +52,32 @@ def player_key(request: Request) -> bytes:
     return hashlib.sha256(f"{request.role}\0{request.model}".encode()).digest()[:8]
 
 
-def marks(request: Request) -> list[bytes]:
-    """Return the marks of a request's conversation after each message that may have ended a reply, latest first."""
-    return [mark for mark, _ in _ends(request)]
+def marks(request: Request) -> dict[bytes, int]:
+    """Return the marks of a request's conversation after each message that may have ended a reply, latest first.
 
-
-def _ends(request: Request) -> list[tuple[bytes, int]]:
-    """Return the marks, each with the index of its last message: one of the player's, or a tool's output.
-
-    A tool's output may end a reply, because a player that runs its tools itself may add no text after it.
+    Each has the index of that message: one of the player's, or a tool's output, because a player that runs its tools
+    itself may add no text after it.
     """
-    mark, found = b"", list[tuple[bytes, int]]()
+    mark, found = b"", dict[bytes, int]()
     for index in request.conversation:
         message = request.messages[index]
         mark = _next(mark, message)
         if message["role"] in ("assistant", "tool"):
-            found.append((mark, index))
-    return found[::-1]
+            found[mark] = index
+    return dict(reversed(found.items()))
 
 
 def state_after(request: Request, completion: Completion, content: bytes) -> PlayerState:
     """Return the state of a player after its reply to a request, with the mark."""
-    mark = b""
     present = [request.messages[index] for index in request.conversation]
-    for message in present if request.rendered is None else request.rendered:
-        mark = _next(mark, message)
-    own: ChatMessage = {"role": "assistant", "content": completion.text}
-    if completion.tool_calls:
-        calling: ChatMessage = {"role": "assistant", "content": "", "tool_calls": completion.tool_calls}
-        if completion.outputs:  # the player has run the tools itself, and then replied
-            mark = _next(mark, calling)
-            for output in completion.outputs:
-                mark = _next(mark, {"role": "tool", "content": output})
-            if not completion.text.strip():
-                return PlayerState(player_key(request), mark, content)
-        else:
-            own = {**calling, "content": completion.text}
-    return PlayerState(player_key(request), _next(mark, own), content)
+    said: list[ChatMessage] = [*(present if request.rendered is None else request.rendered)]
+    if completion.outputs:  # the player has run the tools itself, and then replied
+        said.append({"role": "assistant", "content": "", "tool_calls": completion.tool_calls})
+        said += ({"role": "tool", "content": output} for output in completion.outputs)
+    if completion.text.strip() or not completion.outputs:
+        calls = () if completion.outputs else completion.tool_calls
+        said.append({"role": "assistant", "content": completion.text, "tool_calls": calls})
+    return PlayerState(player_key(request), reduce(_next, said, b""), content)
 
 
 def _next(mark: bytes, message: ChatMessage) -> bytes:
@@ -112,7 +102,7 @@ def split(request: Request, lead: str) -> tuple[list[ChatMessage], list[ChatMess
     messages, earlier = request.messages, request.earlier
     if earlier is None or earlier.mark is None:
         return [], list(messages)
-    last = next(index for mark, index in _ends(request) if mark == earlier.mark)
+    last = marks(request)[earlier.mark]
     had = {index for index in request.conversation if index <= last}
     had |= set(range(request.conversation[0])) if lead == lead_of(request) else set()
     return [messages[index] for index in sorted(had)], [each for index, each in enumerate(messages) if index not in had]
@@ -203,6 +193,9 @@ def unpack(content: bytes) -> tuple[str, Any]:
         raise ValueError(f"not a player's state: {error}") from error
 
 
+Locks = WeakValueDictionary[str, asyncio.Lock]
+"""Locks by name. Each exists as long as it is used."""
+
 Value = TypeVar("Value")
 
 
@@ -275,7 +268,7 @@ class SnapshotPlayer:
     async def reply(self, request: Request, call: Call) -> ReplyWithState:
         """Restore the player, and return its reply and its snapshot."""
         part, earlier, is_shared = _part_of(request), request.earlier, self._objects.is_shared
-        async with self._locks.of("" if is_shared else part):
+        async with self._locks.setdefault("" if is_shared else part, asyncio.Lock()):
             player = self._objects.of(part, is_new=earlier is None)
             initial = unpack(pack(request, await _awaited(player.snapshot())))[1] if is_shared else None
             lead = ""
@@ -316,7 +309,7 @@ class LivePlayer:
         """
         part, earlier = _part_of(request), request.earlier
         mark = None if earlier is None else earlier.mark
-        async with self._locks.of("" if self._is_switched else part):
+        async with self._locks.setdefault("" if self._is_switched else part, asyncio.Lock()):
             before = self._live.get(part, b"")
             is_live = mark is not None and before == mark and self._objects.has(part)
             is_live = is_live and (not self._is_switched or self._last == part)
@@ -375,17 +368,6 @@ class StatefulModel:
             raise StateLostError(f"{request.model} {error}") from error
         assert isinstance(result.reply, Completion)
         return result.after(request, result.reply)
-
-
-class Locks:
-    """Locks by name. Each lock exists as long as it is used."""
-
-    def __init__(self) -> None:
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def of(self, name: str) -> asyncio.Lock:
-        """Return the lock with a given name."""
-        return self._locks.setdefault(name, asyncio.Lock())
 
 
 async def _awaited(value: Any) -> Any:

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
+from dialoom.roles.binding import EMBEDDING
 from dialoom.roles.errors import BindingError, ProviderError
 from dialoom.version import __version__
 
@@ -18,12 +19,10 @@ from .model_facts import provider_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.util.types import AttributeValue
 
 _MISSING = "otel needs OpenTelemetry, which is not installed: pip install 'dialoom[otel]'"
 _NEEDED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 _NANO = 1_000_000_000
-_EMBED = "embed"
 
 
 class Tracing:
@@ -44,17 +43,13 @@ class Tracing:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Send the remaining spans."""
-        self._provider.shutdown()
+        self._provider.shutdown()  # sends the remaining spans
 
     def called(
         self,
         request: Request,
         place: CallPlace,
-        result: Completion | ProviderError | None,
+        result: Completion | ProviderError,
         attempts: int,
         latency: float,
     ) -> None:
@@ -70,14 +65,48 @@ class Tracing:
         from opentelemetry.trace import Status, StatusCode
 
         ended = time.time_ns()
-        attributes = {**_of_request(request), **_of_place(request, place), "dialoom.attempts": attempts}
+        operation = "embeddings" if request.model.startswith(EMBEDDING) else "chat"
+        sampled = {
+            f"gen_ai.request.{name}": request.params.get(name)
+            for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty")
+        }
+        address = urlsplit(request.api_base or "")
+        attributes = {
+            "gen_ai.operation.name": operation,
+            "gen_ai.provider.name": provider_of(request.model),
+            "gen_ai.request.model": request.model,
+            "gen_ai.request.seed": request.seed,
+            "gen_ai.output.type": "text" if request.reply_type is None else "json",
+            "gen_ai.request.temperature": request.temperature,
+            "gen_ai.request.max_tokens": request.max_reply,
+            **sampled,
+            "server.address": address.hostname or None,
+            "server.port": address.port or None,
+            "gen_ai.conversation.id": place.scenario,
+            "dialoom.scenario": place.scenario,
+            "dialoom.node": place.node,
+            "dialoom.step": place.step,
+            "dialoom.role": request.role,
+            "dialoom.prompt": request.prompt_id,
+            "dialoom.ask": place.ask,
+            "dialoom.attempts": attempts,
+        }
         if isinstance(result, Completion):
-            attributes |= _of_reply(result)
+            reason = result.finish_reason
+            attributes |= {
+                "gen_ai.usage.input_tokens": result.input_tokens,
+                "gen_ai.usage.output_tokens": result.output_tokens,
+                "gen_ai.usage.cache_read.input_tokens": result.cached_tokens,
+                "dialoom.cost": result.cost,
+                "gen_ai.response.finish_reasons": None if reason is None else (reason,),
+            }
         else:
             attributes["error.type"] = type(result).__name__
-        name = f"{attributes['gen_ai.operation.name']} {request.model}"
+        known = {name: value for name, value in attributes.items() if value is not None}
         started = ended - int(latency * _NANO)
-        span = self._tracer.start_span(name, kind=self._kind, attributes=attributes, start_time=started)
+        span = self._tracer.start_span(
+            f"{operation} {request.model}", kind=self._kind, attributes=known, start_time=started
+        )
         if not isinstance(result, Completion):
             # A provider's error message may quote the request.
             span.set_status(Status(StatusCode.ERROR, type(result).__name__))
@@ -116,51 +145,3 @@ def open_tracing() -> Tracing:
     provider = TracerProvider(resource=resource.merge(OTELResourceDetector().detect()))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return Tracing(provider)
-
-
-def _of_request(request: Request) -> dict[str, AttributeValue]:
-    attributes: dict[str, AttributeValue] = {
-        "gen_ai.operation.name": "embeddings" if request.model.startswith(f"{_EMBED}:") else "chat",
-        "gen_ai.provider.name": provider_of(request.model),
-        "gen_ai.request.model": request.model,
-        "gen_ai.request.seed": request.seed,
-        "gen_ai.output.type": "text" if request.reply_type is None else "json",
-    }
-    if request.temperature is not None:
-        attributes["gen_ai.request.temperature"] = request.temperature
-    if request.max_reply is not None:
-        attributes["gen_ai.request.max_tokens"] = request.max_reply
-    for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty"):
-        if name in request.params:
-            attributes[f"gen_ai.request.{name}"] = request.params[name]
-    address = urlsplit(request.api_base or "")
-    if address.hostname:
-        attributes["server.address"] = address.hostname
-    if address.port:
-        attributes["server.port"] = address.port
-    return attributes
-
-
-def _of_place(request: Request, place: CallPlace) -> dict[str, AttributeValue]:
-    return {
-        "gen_ai.conversation.id": place.scenario,
-        "dialoom.scenario": place.scenario,
-        "dialoom.node": place.node,
-        "dialoom.step": place.step,
-        "dialoom.role": request.role,
-        "dialoom.prompt": request.prompt_id,
-        "dialoom.ask": place.ask,
-    }
-
-
-def _of_reply(completion: Completion) -> dict[str, AttributeValue]:
-    figures = {
-        "gen_ai.usage.input_tokens": completion.input_tokens,
-        "gen_ai.usage.output_tokens": completion.output_tokens,
-        "gen_ai.usage.cache_read.input_tokens": completion.cached_tokens,
-        "dialoom.cost": completion.cost,
-    }
-    known: dict[str, AttributeValue] = {name: figure for name, figure in figures.items() if figure is not None}
-    if completion.finish_reason is not None:
-        known["gen_ai.response.finish_reasons"] = (completion.finish_reason,)
-    return known

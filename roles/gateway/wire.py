@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import ModuleType
 from typing import Any
@@ -58,15 +58,18 @@ def tool_options(litellm: ModuleType, model: str, tools: Sequence[ToolDefinition
     if not tools:
         return {}
     options: dict[str, Any] = {"tools": [dict(tool) for tool in tools], "tool_choice": "auto", **_NO_GATEWAY}
-    return options | ({"parallel_tool_calls": False} if _takes_one_at_a_time(litellm, model) else {})
+    is_known = "parallel_tool_calls" in _parameters(litellm, model)
+    return options | ({"parallel_tool_calls": False} if is_known else {})
 
 
 @functools.cache
-def _takes_one_at_a_time(litellm: ModuleType, model: str) -> bool:
-    return "parallel_tool_calls" in (litellm.get_supported_openai_params(model) or ())
+def _parameters(litellm: ModuleType, model: str) -> frozenset[str]:
+    return frozenset(litellm.get_supported_openai_params(model) or ())
 
 
-def wire_messages(messages: Iterable[ChatMessage], model: str = "") -> list[dict[str, Any]]:
+def wire_messages(
+    messages: Iterable[ChatMessage], model: str = "", ends: Collection[int] | None = None
+) -> list[dict[str, Any]]:
     """Return the messages with adjacent messages of the same role joined, as some providers require.
 
     Tool calls and tool outputs are not joined. A message of an agent that has neither text nor tool calls is omitted,
@@ -75,17 +78,23 @@ def wire_messages(messages: Iterable[ChatMessage], model: str = "") -> list[dict
     Args:
         messages: The messages.
         model: The model that is called. Reasoning is sent back only to models of the provider that it came from.
+        ends: The indices of the messages that get a cache marker. If they are given, contents are lists of parts.
     """
     joined: list[dict[str, Any]] = []
-    for message in messages:
+    for index, message in enumerate(messages):
         if is_of_tools(message):
             joined.append(_of_tools(message, model))
-        elif is_nothing(message):
-            continue
-        elif joined and joined[-1]["role"] == message["role"] and "tool_calls" not in joined[-1]:
-            joined[-1]["content"] += "\n\n" + message["content"]
-        else:
-            joined.append(as_sent(message))
+        elif not is_nothing(message):
+            is_joined = joined and joined[-1]["role"] == message["role"] and "tool_calls" not in joined[-1]
+            content: Any = "\n\n" + message["content"] if is_joined else message["content"]
+            if ends is not None:
+                is_end = index in ends and message["content"].strip()  # providers reject a marker on an empty part
+                marker = {"cache_control": {"type": "ephemeral"}} if is_end else {}
+                content = [{"type": "text", "text": content, **marker}]
+            if is_joined:
+                joined[-1]["content"] += content
+            else:
+                joined.append({"role": message["role"], "content": content})
     return joined
 
 
@@ -136,8 +145,8 @@ def read_calls(given: object) -> tuple[FunctionCall, ...]:
 
 
 def _call(given: object) -> FunctionCall:
-    function = _part(given, "function") or given
-    name, arguments = _part(function, "name"), _part(function, "arguments")
+    function = part_of(given, "function") or given
+    name, arguments = part_of(function, "name"), part_of(function, "arguments")
     if arguments is not None and not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False, default=str)
     return FunctionCall(id="", name=name if isinstance(name, str) else "", arguments=arguments or "")
@@ -147,23 +156,23 @@ def carried_of(message: object, model: str) -> dict[str, Any] | None:
     """Return the provider data that must be sent back with a reply's tool calls: reasoning, or its signature."""
     form, is_known = returned_form(model), family_of(model) is not None
     found: dict[str, Any] = {}
-    if isinstance(blocks := _part(message, "thinking_blocks"), list):
+    if isinstance(blocks := part_of(message, "thinking_blocks"), list):
         found["thinking_blocks"] = [
-            {name: text for name in _OF_A_THOUGHT if isinstance(text := _part(block, name), str)} for block in blocks
+            {name: text for name in _OF_A_THOUGHT if isinstance(text := part_of(block, name), str)} for block in blocks
         ]
     # An item without encrypted content is dropped: the provider could only find it by its id, but stores nothing.
-    if isinstance(items := _part(message, _ITEMS), list):
+    if isinstance(items := part_of(message, _ITEMS), list):
         found[_ITEMS] = [item for item in map(_item, items) if item is not None]
-    if isinstance(details := _part(_part(message, "provider_specific_fields"), _DETAILS), list):
+    if isinstance(details := part_of(part_of(message, "provider_specific_fields"), _DETAILS), list):
         found[_DETAILS] = [dict(each) for each in details if isinstance(each, Mapping)]
     signatures = [
-        _part(_part(call, "provider_specific_fields"), "thought_signature")
-        for call in _part(message, "tool_calls") or ()
+        part_of(part_of(call, "provider_specific_fields"), "thought_signature")
+        for call in part_of(message, "tool_calls") or ()
     ]
     if any(isinstance(each, str) for each in signatures):  # only the first of several parallel calls is signed
         found["signatures"] = signatures
     carried = {name: part for name, part in found.items() if part and (name == form or not is_known)}
-    if form == _CONTENT and isinstance(reasoning := _part(message, _CONTENT), str):
+    if form == _CONTENT and isinstance(reasoning := part_of(message, _CONTENT), str):
         carried[_CONTENT] = reasoning  # even if it is empty: DeepSeek requires the field
     if carried and not is_known and form is None:
         carried["model"] = model
@@ -172,13 +181,14 @@ def carried_of(message: object, model: str) -> dict[str, Any] | None:
 
 def _item(given: object) -> dict[str, Any] | None:
     """Return an encrypted reasoning item of OpenAI's; `None` if the item has no encrypted content."""
-    encrypted, id_ = _part(given, "encrypted_content"), _part(given, "id")
+    encrypted, id_ = part_of(given, "encrypted_content"), part_of(given, "id")
     if not isinstance(encrypted, str) or not isinstance(id_, str):
         return None
     return {"id": id_, "type": "reasoning", "encrypted_content": encrypted, "summary": []}
 
 
-def _part(of: object, name: str) -> Any:
+def part_of(of: object, name: str) -> Any:
+    """Return a part of an object or a mapping; `None` if it has none of this name."""
     return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
 
 
@@ -232,7 +242,9 @@ class Shapes:
         refused = self._refused.get(_place(request), set())
         for form in _ladder(litellm, request):
             # Providers reject JSON mode in a request that does not mention JSON.
-            if form not in refused and (form is not Form.JSON or _speaks_of_json(request)):
+            if form not in refused and (
+                form is not Form.JSON or any("json" in each["content"].lower() for each in request.messages)
+            ):
                 return form
         if request.structured == "json" and Form.JSON not in refused:
             return Form.NONE
@@ -286,8 +298,8 @@ def _in_prompt_order(schema: dict[str, Any], type_: type[BaseModel], request: Re
 
 def is_refused(status: int | None, message: str) -> bool:
     """Return whether a provider's error rejects the response format; llama-cpp-python reports this with status 500."""
-    named = re.search(r"response_?format|json_schema|json_object|output_(?:config|format)|guided_json", message, re.I)
-    return status in (400, 404, 422, 500) and named is not None
+    named = r"response_?format|json_schema|json_object|output_(?:config|format)|guided_json"
+    return status in (400, 404, 422, 500) and re.search(named, message, re.IGNORECASE) is not None
 
 
 def _ladder(litellm: ModuleType, request: Request) -> tuple[Form, ...]:
@@ -296,16 +308,12 @@ def _ladder(litellm: ModuleType, request: Request) -> tuple[Form, ...]:
         return _LADDERS[request.structured]
     if (family := family_of(request.model)) is not None and family.schema_ is not None:
         return (Form.SCHEMA, Form.JSON, Form.NONE) if family.schema_ else (Form.JSON, Form.NONE)
-    knows_schemas, knows_json = _abilities(litellm, request.model)
-    if knows_schemas:
+    knows_json = "response_format" in _parameters(litellm, request.model)
+    if _knows_schemas(litellm, request.model):
         return (Form.SCHEMA, Form.JSON, Form.NONE) if knows_json else (Form.SCHEMA, Form.NONE)
     if not knows_json:
         return (Form.NONE,)
     return _OWN_SERVER if request.api_base is not None else (Form.JSON, Form.NONE)
-
-
-def _speaks_of_json(request: Request) -> bool:
-    return any("json" in message["content"].lower() for message in request.messages)
 
 
 def _place(request: Request) -> str:
@@ -313,14 +321,10 @@ def _place(request: Request) -> str:
 
 
 @functools.cache
-def _abilities(litellm: ModuleType, model: str) -> tuple[bool, bool]:
-    """Return whether a model supports JSON schemas, and whether it supports JSON mode.
-
-    The result is cached, because the lookup is slow.
-    """
-    knows_json = "response_format" in (litellm.get_supported_openai_params(model) or ())
+def _knows_schemas(litellm: ModuleType, model: str) -> bool:
+    """Return whether a model supports JSON schemas. The result is cached, because the lookup is slow."""
     names = (model, own_name(model)) if family_of(model) is not None else (model,)
-    return any(litellm.supports_response_schema(name) for name in names), knows_json
+    return any(litellm.supports_response_schema(name) for name in names)
 
 
 @functools.cache

@@ -63,7 +63,7 @@ __all__ = [
 
 def play(
     model: str,
-    messages: Sequence[Mapping[str, object]],
+    messages: Sequence[Mapping[str, Any]],
     prompt: str,
     role: str,
     *,
@@ -94,14 +94,16 @@ def play(
         raise ValueError(f"unknown offline model {model!r}; the offline models are {', '.join(sorted(MODELS))}")
     request = read_request(messages, prompt, role, model=model, seed=seed, inputs=inputs, tools=tools)
     if model == "placeholder":
-        if reply_type is not None:
-            return ToolTurn(placeholder_instance(reply_type, request, request.draws()))
-        return ToolTurn(placeholder_text(request, request.draws()))
+        draws = request.draws()
+        return ToolTurn(
+            placeholder_instance(reply_type, request, draws) if reply_type else placeholder_text(request, draws)
+        )
     with noting_the_unsaid() as unsaid:
         reply = cast(request)(request, request.draws())
     turn = ToolTurn(reply) if isinstance(reply, str) else reply
     if not turn.words.strip() and not turn.calls:
-        raise SilentUnderstudyError(request.role, unsaid)
+        found = "; ".join(dict.fromkeys(unsaid)) or "it returned an empty text"
+        raise SilentUnderstudyError(f"the understudy of the role {request.role!r} found no text: {found}")
     return turn
 
 
@@ -141,8 +143,7 @@ def placeholder_text(request: MarkedRequest, draws: Draws) -> str:
     if not own:
         return _WORDS.say("user.opening", draws, {"about": about or "a question"})
     if own >= _LAST_TURN and (found := list(dict.fromkeys(_MARKER.findall(request.system)))):
-        marker = found[0] if len(found) == 1 else draws.pick(found)
-        return _WORDS.say("user.last", draws, {"marker": marker})
+        return _WORDS.say("user.last", draws, {"marker": found[0] if len(found) == 1 else draws.pick(found)})
     return _WORDS.say("user.next" if about else f"user.more.{own % 4}", draws, slots)
 
 
@@ -215,9 +216,8 @@ def _texts(request: MarkedRequest, tag: str | None = None) -> list[str]:
     shown = sorted(request.shown, key=lambda part: part.tag != "task")
     parts = [part.body for part in shown if part.tag not in ("conversation", "instruction") and tag in (None, part.tag)]
     lines = [_FIELD.sub("", line) for body in parts for line in body.splitlines()]
-    return list(dict.fromkeys(_short(line) for line in lines if re.search(r"\w", line)))
-
-
-def _short(text: str) -> str:
-    plain = " ".join(re.sub(r"[{}\[\]<>|]", " ", text).split()).rstrip(".")
-    return plain if len(plain) <= _LONGEST else plain[:_LONGEST].rsplit(" ", 1)[0] + " ..."
+    plain = (
+        " ".join(re.sub(r"[{}\[\]<>|]", " ", line).split()).rstrip(".") for line in lines if re.search(r"\w", line)
+    )
+    short = (each if len(each) <= _LONGEST else each[:_LONGEST].rsplit(" ", 1)[0] + " ..." for each in plain)
+    return list(dict.fromkeys(short))

@@ -60,13 +60,12 @@ def induce(request: MarkedRequest, _draws: Draws) -> str:
     facts, traits = facts_of(request.part("profile")), facts_of(request.part("personality"))
     shown = {name for line in lines for name in shown_in(line)}
     showing = {at for at, trait in enumerate(traits) if shown & {*manners_of(trait.source)}}
-    profile, personality = given_away(facts, lines), given_away(traits, lines) | showing
     pronoun = pronoun_known(request.part("profile"), lines)
     found: dict[str, str | None] = {}
-    for tag, each, known in (("profile", facts, profile), ("personality", traits, personality)):
-        whole = request.part(tag)
+    for tag, each, more in (("profile", facts, set()), ("personality", traits, showing)):
+        whole, known = request.part(tag), sorted(given_away(each, lines) | more)
         joint = "\n" if "\n" in whole else " "
-        found[tag] = joint.join(called(each[at].source, whole, pronoun) for at in sorted(known)) or None
+        found[tag] = joint.join(called(each[at].source, whole, pronoun) for at in known) or None
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -116,10 +115,6 @@ def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-_Found = tuple[int, float, str]
-"""An answer's score from 1 to 5, the amount of personal information that it uses, and the reason."""
-
-
 @understudy("aloe", "judge", marks=("profile", "message", "answer"))
 def judge_alignment(request: MarkedRequest, _draws: Draws) -> str:
     """Judge one answer: a JSON object with `score` and `explanation`."""
@@ -142,7 +137,8 @@ def stock_phrase(text: str) -> str:
     return found[0] if found else ""
 
 
-def _assessed(request: MarkedRequest, answer: str) -> _Found:
+def _assessed(request: MarkedRequest, answer: str) -> tuple[int, float, str]:
+    """Return an answer's score from 1 to 5, the amount of personal information that it uses, and the reason."""
     message, stock = request.part("message"), stock_phrase(answer)
     echoed = content_stems(message) & content_stems(answer)
     if request.model == "generic":
@@ -185,9 +181,9 @@ def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
     personal = [part for part in sentences(answer) if pattern("your").search(part) or pattern("name").search(part)]
     owned = " ".join(run for part in personal for run in re.findall(r"\byour ((?:[\w-]+ ?){1,3})", plain(part)))
     anchors = {stem(word) for word in plain(f"{owned} {' '.join(pattern('name').findall(' '.join(personal)))}").split()}
-    found = []
+    found, said = [], content_stems(" ".join(personal)) - known
     for at, fact in enumerate(facts):
-        hits = (fact.words & content_stems(" ".join(personal))) - known
+        hits = fact.words & said
         half = len(hits) > 1 and weight(hits, facts) * 2 >= weight(fact.words, facts)
         if hits and at not in inside and (half or weight(hits, facts) >= 1.5 or hits & anchors or hits == fact.words):
             found.append(fact)
@@ -352,8 +348,7 @@ def _link(known: _Known, own: Sequence[str], voice: Voice, draws: Draws) -> str:
     """Return a reference to an earlier statement, preferably to one that has not been referred to yet."""
 
     def taken_up(pair: tuple[int, Statement]) -> bool:
-        place, statement = pair
-        return len(statement.words & content_stems(" ".join(own[place + 1 :]))) >= 2
+        return len(pair[1].words & content_stems(" ".join(own[pair[0] + 1 :]))) >= 2
 
     other = LINES.get("link.grave" if known.now and known.now.subject in GRAVE else "link.plain")
     ordered = [statement for _, statement in sorted(draws.shuffled(known.earlier), key=taken_up)]

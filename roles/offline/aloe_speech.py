@@ -140,7 +140,7 @@ Speaker = tuple[str, str]
 @lru_cache(maxsize=512)
 def speaker_of(text: str) -> Speaker:
     """Find the pronoun and the name by which a whole description refers to the person."""
-    text = _one_pronoun(text)
+    text = _EITHER.sub(r"\1", text)
     starts = re.findall(r"(?:^|[.!?;]\s+|\n[\s•*-]*)([A-Z]\w*)", text.replace("This person", "They"))
     calls = {"She": "she", "Her": "she", "He": "he", "His": "he", "They": "they", "Their": "they", "I": "i", "My": "i"}
     repeated = [
@@ -152,7 +152,7 @@ def speaker_of(text: str) -> Speaker:
 @lru_cache(maxsize=4096)
 def first_person(sentence: str, speaker: Speaker) -> str:
     """Return a description's sentence in the first person, without its full stop; empty if that is uncertain."""
-    text = re.sub(r"^[\s*•\-–\d.)]+(?=\D)", "", _one_pronoun(sentence).strip()).rstrip(".;! ")
+    text = re.sub(r"^[\s*•\-–\d.)]+(?=\D)", "", _EITHER.sub(r"\1", sentence).strip()).rstrip(".;! ")
     for short, full in (("s(?= been| got| had)", "has"), ("s", "is"), ("re", "are"), ("ve", "have"), ("ll", "will")):
         text = re.sub(rf"\b([Ss]he|[Hh]e|[Tt]hey)['’]{short}\b", rf"\1 {full}", text)
     called_by, name = speaker
@@ -180,11 +180,6 @@ def lowered(text: str) -> str:
     """Lower the first letter of a statement unless its first word may be a name."""
     first = re.split(r"[\s'’,]", text, maxsplit=1)[0].lower()
     return text[:1].lower() + text[1:] if first in listed("openers") or first == "your" else text
-
-
-def _one_pronoun(text: str) -> str:
-    """Replace `he/she` by the first of the two."""
-    return _EITHER.sub(r"\1", text)
 
 
 def _turned(text: str, pronoun: str) -> str:
@@ -262,7 +257,9 @@ _PLAIN_WORD = re.compile(r"[^\W_]+")
 def pronoun_known(profile: str, lines: Iterable[str]) -> str:
     """Return the pronoun that somebody who knows only a person's lines uses for that person."""
     called_by, _ = speaker_of(profile)
-    is_known = any(_self_reference().search(line.replace("’", "'")) for line in lines)
+    # Lines whose writer states that they are a woman or a man.
+    stating = rf"{ENGLISH.get('patterns.about_oneself')}(?:{'|'.join(sorted(listed('gendered')))})\b"
+    is_known = any(re.search(stating, line.replace("’", "'"), re.IGNORECASE) for line in lines)
     return called_by if called_by in ("she", "he") and is_known else "he/she"
 
 
@@ -289,12 +286,6 @@ def called(text: str, whole: str, pronoun: str) -> str:
         return new if found[0].islower() else "/".join(part.capitalize() for part in new.split("/"))
 
     return _PLAIN_WORD.sub(other, text)
-
-
-def _self_reference() -> re.Pattern[str]:
-    """Return the pattern of lines whose writer states that they are a woman or a man."""
-    named = "|".join(sorted(listed("gendered")))
-    return re.compile(ENGLISH.get("patterns.about_oneself") + rf"(?:{named})\b", re.IGNORECASE)
 
 
 SUBJECTS = Words(DATA / "subjects.toml")
@@ -362,9 +353,9 @@ def subject_of(text: str) -> str:
     for name, entry in SUBJECTS.table.items():
         if "patterns" in entry and beginnings(tuple(entry["patterns"])).search(text):
             return name
-    named = {name: len(content_stems(text) & words) for name, words in _subject_words().items()}
-    best = max(named, key=lambda name: named[name])
-    return best if named[best] else "anything"
+    shared = {name: len(content_stems(text) & words) for name, words in _subject_words().items()}
+    best = max(shared, key=shared.__getitem__)
+    return best if shared[best] else "anything"
 
 
 @cache
@@ -374,8 +365,7 @@ def _subject_words() -> dict[str, frozenset[str]]:
 
 
 def _doing(text: str) -> str:
-    found = pattern("doing").match(text)
-    if not found:
+    if (found := pattern("doing").match(text)) is None:
         return ""
     verb, rest = found.groups()
     rest = pattern("clause").split(rest)[0].strip()
@@ -385,8 +375,5 @@ def _doing(text: str) -> str:
 
 
 def _somebody(text: str) -> dict[str, str]:
-    for each in ENGLISH.get("somebody"):
-        found = re.search(each["pattern"], text)
-        if found:
-            return {each["slot"]: each["say"].format(found[1])}
-    return {}
+    tried = ((each, re.search(each["pattern"], text)) for each in ENGLISH.get("somebody"))
+    return next(({each["slot"]: each["say"].format(found[1])} for each, found in tried if found), {})

@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS, Flow, Preference, Resident, follow
@@ -48,14 +48,19 @@ _HARD = ("facts", "tone")
 def act(request: MarkedRequest, _draws: Draws) -> str | ToolTurn:
     """Return the next tool call (as text if no tools are offered), or the end marker."""
     first = request.lines[0].text if request.lines else ""
-    resident, today = resident_of(first)
+    user = dict(line.split(": ", 1) for line in part(first, "user_information").splitlines() if ": " in line)
+    resident, today = Resident(*(user.get(place, "") for place in ("City", "Home", "Work"))), user.get("Today", "")
     asked = asked_flow(part(first, "request"), today)
     if asked is None:
         return FINISH
-    known = None if request.model == "generic" else _known(request, first, asked.flow)
+    name, slots = asked
+    flow = FLOWS[name]
+    known = None if request.model == "generic" else _known(request, first, name)
+    # Without notes: the first value of every facet, in the default order.
+    unknowing = Preference(name, {facet.name: facet.values[0] for facet in flow.facets}, _order(flow))
     answers = replayed(outputs_of(request.lines[1:]))
     try:
-        follow(known or _unknowing(asked.flow), resident, asked.slots, answers, blind=known is None)
+        follow(known or unknowing, resident, slots, answers, blind=known is None)
     except NextCallError as next_:
         if request.tools:
             return ToolTurn(calls=((next_.call["name"], json.dumps(next_.call["arguments"], ensure_ascii=False)),))
@@ -69,7 +74,7 @@ def _known(request: MarkedRequest, first: str, flow: str) -> Preference | None:
     """Return the preference that the agent follows; `None` if it has recognized none."""
     if noted := _noted(request.part("notes").splitlines(), flow):
         return noted
-    sessions = sessions_of(first)
+    sessions = list(map(session_of, _SESSION.findall(first)))
     is_helped = (
         WORDS.get("marks.reminder") in request.system
         or "<failed_attempt>" in first
@@ -77,9 +82,9 @@ def _known(request: MarkedRequest, first: str, flow: str) -> Preference | None:
         or len(sessions) <= _FEW
     )
     understood = (
-        session.preference
-        for session in reversed(sessions[:_READ])
-        if session.preference and session.preference.flow == flow and (is_helped or session.form not in _HARD)
+        preference
+        for form, preference in reversed(sessions[:_READ])
+        if preference and preference.flow == flow and (is_helped or form not in _HARD)
     )
     return next(understood, None)
 
@@ -97,12 +102,6 @@ def _noted(notes: Sequence[str], flow: str) -> Preference | None:
     latest = by_session[list(by_session)[-1]]
     order = tuple(json.loads(latest.pop("lookups", "[]")))
     return Preference(flow, {name: json.loads(value) for name, value in latest.items()}, order or _order(FLOWS[flow]))
-
-
-def _unknowing(flow: str) -> Preference:
-    """Return the preference assumed without notes: the first value of every facet, in the default order."""
-    facets = FLOWS[flow].facets
-    return Preference(flow, {facet.name: facet.values[0] for facet in facets}, _order(FLOWS[flow]))
 
 
 def _order(flow: Flow) -> tuple[str, ...]:
@@ -146,9 +145,8 @@ def _label(request: MarkedRequest) -> tuple[str, str]:
 @understudy("apollo", "memory")
 def note(request: MarkedRequest, draws: Draws) -> str:
     """Answer with a JSON object that holds the notes."""
-    session = session_of(request.part("session"))
-    preference = session.preference
-    if preference is None or (request.model == "generic" and session.form in _HARD):
+    form, preference = session_of(request.part("session"))
+    if preference is None or (request.model == "generic" and form in _HARD):
         return json.dumps({"notes": []})
     values = {**preference.values, "lookups": [*preference.order]}
     notes = [
@@ -171,70 +169,15 @@ _PATTERNS = {
 _PIECE = re.compile(r"\{(\w+)\}|\[([^\[\]]*)\]")
 
 
-class SeenSession(NamedTuple):
-    """A past session, and the preference that it states, if any.
-
-    Attributes:
-        form: The form in which the preference is stated; empty if none is stated.
-        preference: The preference.
-    """
-
-    form: str
-    preference: Preference | None
-
-
-class AskedFlow(NamedTuple):
-    """The request that a query makes: a flow, and the values of its slots."""
-
-    flow: str
-    slots: Mapping[str, Value]
-
-
 def part(text: str, tag: str) -> str:
     """Return the text of a part of the first message; empty if there is none."""
     found = re.search(_PART.format(tag), text, re.DOTALL)
     return found[1] if found else ""
 
 
-def resident_of(first: str) -> tuple[Resident, str]:
-    """Return the user's residence, and today's date."""
-    known = dict(line.split(": ", 1) for line in part(first, "user_information").splitlines() if ": " in line)
-    return Resident(*(known.get(name, "") for name in ("City", "Home", "Work"))), known.get("Today", "")
-
-
-def sessions_of(first: str) -> list[SeenSession]:
-    """Return the sessions of the history, in order."""
-    return [session_of(body) for body in _SESSION.findall(first)]
-
-
 @lru_cache(maxsize=4096)
-def session_of(text: str) -> SeenSession:
-    """Parse a session as it is shown."""
-    turns, calls = _read(text)
-    preference = read_preference(turns)
-    if preference is None:
-        return SeenSession("", None)
-    lookups = [step.tool for step in FLOWS[preference.flow].lookups]
-    order = tuple(dict.fromkeys([*(call for call in calls if call in lookups), *lookups]))
-    return SeenSession(preference.form, Preference(preference.flow, preference.values, order))
-
-
-def outputs_of(lines: Sequence[SpokenLine]) -> list[Any]:
-    """Return the tool outputs so far, in order: from lines of their own, or from tags in the user's lines."""
-    found = ([line.text] if line.speaker == "tool" else _RESPONSE.findall(line.text) for line in lines)
-    return [json.loads(text) for texts in found for text in texts]
-
-
-def asked_flow(query: str, today: str) -> AskedFlow | None:
-    """Return the flow that a query asks for; `None` if no template of the scripted source produces the query."""
-    for flow, pattern in _queries():
-        if found := pattern.fullmatch(query):
-            return AskedFlow(flow, dict(_slots(found.groupdict(), today)))
-    return None
-
-
-def _read(text: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the lines with their speakers, and the names of the called tools."""
+def session_of(text: str) -> tuple[str, Preference | None]:
+    """Return the form in which a session states a preference, and the preference; an empty form if it states none."""
     turns: list[tuple[str, str]] = []
     calls: list[str] = []
     for line in text.splitlines():
@@ -243,7 +186,29 @@ def _read(text: str) -> tuple[list[tuple[str, str]], list[str]]:
         elif not line.startswith('{"output"'):
             speaker, _, content = line.partition(": ")
             turns.append((speaker, content))
-    return turns, calls
+    preference = read_preference(turns)
+    if preference is None:
+        return "", None
+    lookups = [step.tool for step in FLOWS[preference.flow].lookups]
+    order = tuple(dict.fromkeys([*(call for call in calls if call in lookups), *lookups]))
+    return preference.form, Preference(preference.flow, preference.values, order)
+
+
+def outputs_of(lines: Sequence[SpokenLine]) -> list[Any]:
+    """Return the tool outputs so far, in order: from lines of their own, or from tags in the user's lines."""
+    found = ([line.text] if line.speaker == "tool" else _RESPONSE.findall(line.text) for line in lines)
+    return [json.loads(text) for texts in found for text in texts]
+
+
+def asked_flow(query: str, today: str) -> tuple[str, Mapping[str, Value]] | None:
+    """Return the flow that a query asks for, with the values of its slots.
+
+    The result is `None` if no template of the scripted source produces the query.
+    """
+    for flow, pattern in _queries():
+        if found := pattern.fullmatch(query):
+            return flow, dict(_slots(found.groupdict(), today))
+    return None
 
 
 def _slots(found: Mapping[str, str | None], today: str) -> Iterator[tuple[str, Value]]:

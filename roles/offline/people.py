@@ -135,7 +135,12 @@ def _life(draws: Draws) -> tuple[_Person, list[str]]:
     person.marks |= {mark for mark, (low, high) in _LIVES.get("ages").items() if low <= age <= high}
     homes = person.fitting(_facts(_LIVES.get("homes")))
     texts = [f"{{S}} [be] {age} and [live] in {home} in {{town}}." for home in homes]
-    texts += _occupation(person, age)
+    if age <= 23 and draws.chance(0.6):
+        person.marks.add("student")
+        texts += [f"{{S}} [study] {study}." for study in person.fitting(_facts(_LIVES.get("studies")))]
+    else:
+        jobs, frames = _facts(_LIVES.get("jobs")), _facts(_LIVES.get("job_frames"))
+        texts += [frame.replace("{job}", job) for job in person.fitting(jobs) for frame in person.fitting(frames)]
     texts += person.fitting(_facts(_LIVES.get("households")))
     return person, texts + person.one_of_each(_LIVES.get("topics"), draws.number(8, 10) - len(texts))
 
@@ -146,14 +151,6 @@ def _character(draws: Draws) -> tuple[_Person, list[str]]:
     traits = person.one_of_each(_CHARACTERS.table, draws.number(8, 10))
     traits.sort(key=lambda trait: not trait.startswith("{S}"))
     return person, traits[:1] + draws.shuffled(traits[1:])
-
-
-def _occupation(person: _Person, age: int) -> list[str]:
-    if age <= 23 and person.draws.chance(0.6):
-        person.marks.add("student")
-        return [f"{{S}} [study] {study}." for study in person.fitting(_facts(_LIVES.get("studies")))]
-    jobs, frames = _facts(_LIVES.get("jobs")), _facts(_LIVES.get("job_frames"))
-    return [frame.replace("{job}", job) for job in person.fitting(jobs) for frame in person.fitting(frames)]
 
 
 @cache
@@ -176,7 +173,30 @@ def write(request: MarkedRequest, draws: Draws) -> str:
 @understudy("personalens_people", "judge")
 def judge(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with a JSON object that holds the contradictions, or the passages that do not fit the person."""
-    found = {"passages": _foreign(request)} if "summary" in request else {"contradictions": _contradictions(request)}
+    found: dict[str, Any]
+    if "summary" in request:
+        own = {joined(values_of(value)).lower() for value in request.fields("preferences").values()}
+        told = (
+            (each, heard(WORDS.get("summary.told"), each)) for each in dict.fromkeys(sentences(request.part("summary")))
+        )
+        found = {"passages": [each for each, slots in told if slots and slots["value"].lower() not in own]}
+    else:
+        demographics = request.fields("demographics")
+        found = {
+            "contradictions": [
+                {
+                    "domain": part.attributes.get("domain", ""),
+                    "preference": name,
+                    "reason": WORDS.get("judge.rules_out").format(
+                        key=against["key"], value=demographics[against["key"]]
+                    ),
+                }
+                for part in request.parts("preferences")
+                for name, value in part.fields.items()
+                for against in _ruled_out(demographics)
+                if against["words"] in value
+            ]
+        }
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -209,9 +229,9 @@ def _preferences(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 def _free(preference: Part) -> Sequence[str]:
     """Return values for a preference without a list of values, chosen by its name or else by its description."""
-    about = (_name(preference), preference.body)
-    fitting = (bank for text in about for bank in WORDS.get("free") if re.search(bank["cue"], text, re.IGNORECASE))
-    found: Sequence[str] = next(fitting, {"words": WORDS.get("preferences.any")})["words"]
+    about, banks = (_name(preference), preference.body), WORDS.get("free")
+    fitting = (bank["words"] for text in about for bank in banks if re.search(bank["cue"], text, re.IGNORECASE))
+    found: Sequence[str] = next(fitting, WORDS.get("preferences.any"))
     return found
 
 
@@ -260,29 +280,6 @@ def _situation(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     made = {key: draws.pick(words) for key, words in WORDS.get("situation").items()}
     country = request.fields("demographics").get("reside_country")
     return made | ({"location": f"{made['location']}, {country}"} if country else {})
-
-
-def _contradictions(request: MarkedRequest) -> list[dict[str, str]]:
-    demographics = request.fields("demographics")
-    return [
-        {
-            "domain": part.attributes.get("domain", ""),
-            "preference": name,
-            "reason": WORDS.get("judge.rules_out").format(key=against["key"], value=demographics[against["key"]]),
-        }
-        for part in request.parts("preferences")
-        for name, value in part.fields.items()
-        for against in _ruled_out(demographics)
-        if against["words"] in value
-    ]
-
-
-def _foreign(request: MarkedRequest) -> list[str]:
-    own = {joined(values_of(value)).lower() for value in request.fields("preferences").values()}
-    statements = {
-        sentence: heard(WORDS.get("summary.told"), sentence) for sentence in sentences(request.part("summary"))
-    }
-    return [sentence for sentence, slots in statements.items() if slots and slots["value"].lower() not in own]
 
 
 def _fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:

@@ -20,6 +20,7 @@ Neither states a fact that is not in the request: no price, no name of a place, 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -72,22 +73,17 @@ class _Scene:
         if not self.history[-1] and self.notes:
             self.history[-1] = next(iter(self.notes))
         self.lasting = request.lasting_draws(self.user[0])
-
-    @property
-    def closing(self) -> bool:
-        """Return whether the last line takes leave."""
         tail = (sentences(self.last) or [""])[-1]
-        return len(self.user) > 1 and not tail.endswith("?") and bool(signal("closing").search(tail))
+        # Whether the last line takes leave.
+        self.closing = len(self.user) > 1 and not tail.endswith("?") and bool(signal("closing").search(tail))
 
-    def lines_about(self, name: str) -> list[str]:
-        return [line for line, topic in zip(self.user, self.history, strict=True) if topic == name]
-
-    def replies_about(self, name: str) -> list[str]:
-        return [reply for reply, topic in zip(self.own, self.history, strict=False) if topic == name]
+    def about(self, name: str, lines: Sequence[str]) -> list[str]:
+        """Return the user's lines about a matter, or the replies to them."""
+        return [line for line, topic in zip(lines, self.history, strict=False) if topic == name]
 
     def kind(self, domain: DomainWords) -> Kind:
         """Return the kind of task: from the line that raised the matter, unless there are several matters."""
-        first = (self.lines_about(domain.name) or [""])[0]
+        first = (self.about(domain.name, self.user) or [""])[0]
         return domain.kind(first) if len(set(self.history)) == 1 else domain.kinds[-1]
 
 
@@ -105,7 +101,7 @@ class _Turn:
     @cached_property
     def stated(self) -> list[tuple[Facet, str]]:
         """All preferences that the user has stated about the matter."""
-        return preferences_in(self.scene.lines_about(self.domain.name), self.domain)
+        return preferences_in(self.scene.about(self.domain.name, self.scene.user), self.domain)
 
     @cached_property
     def fresh(self) -> str:
@@ -120,20 +116,16 @@ class _Turn:
         wishes = (part for part in sentences(self.scene.last) if signal("wish").search(part))
         return next((part for part in wishes if not (part.endswith("?") or signal("reaction").search(part))), "")
 
-    @property
-    def slots(self) -> dict[str, str]:
-        kind = self.scene.kind(self.domain)
-        return {"plan": kind.plan, "done": kind.done, "thing": self.domain.thing}
-
     def say(self, bank: str, **slots: str) -> str:
-        return _WORDS.say(bank, self.draws, {**self.slots, **slots})
+        kind = self.scene.kind(self.domain)
+        return _WORDS.say(bank, self.draws, {"plan": kind.plan, "done": kind.done, "thing": self.domain.thing, **slots})
 
     def reply(self) -> list[str]:
         if self.scene.closing:
             return self._closing()
         if not self.scene.history[-1]:  # no matter has been named yet
             return [self.say("attentive.clueless")]
-        visits = [concerning(reply, self.domain) for reply in self.scene.replies_about(self.domain.name)]
+        visits = [concerning(reply, self.domain) for reply in self.scene.about(self.domain.name, self.scene.own)]
         if any(acts(reply) or offers(reply) for reply in visits):
             return self._next_reply(visits)
         return self._first_reply(bool(visits))
@@ -221,7 +213,7 @@ class _Turn:
         domain = domain_named(name or "your request")
         slots = {"thing": domain.thing, "done": scene.kind(domain).done}
         helps = scene.lasting.fork("helps", domain.name).chance(0.5)
-        if turn and helps and (len(scene.replies_about(domain.name)) or self.draws.chance(0.4)):
+        if turn and helps and (scene.about(domain.name, scene.own) or self.draws.chance(0.4)):
             return [self.say("generic.again"), self.say("generic.acts", **slots)]
         lead = self.say("generic.again" if turn else "generic.open")
         return [lead, self.say("generic.bland", **slots), self.say("generic.tail")]

@@ -21,9 +21,9 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from .personalens_user import (
-    DomainWords,
     acts,
     affinities,
     domain_named,
@@ -90,23 +90,15 @@ def _stated(reply: str) -> str:
     return " ".join(part for part in sentences(reply) if not part.endswith("?") or re.match("How about|I'd", part))
 
 
-def _evidence(request: MarkedRequest) -> _Evidence:
-    found = _Evidence()
-    shown = affinities(request)
-    talk = "\n".join(line.text for line in request.lines)
-    for domain, fields in shown:
-        listed = wishes(domain, fields, request.part("task"))
-        matter = 4 if len(shown) == 1 else 3
-        for at, (_, values) in enumerate(listed):
-            if at < matter or mentions_any(talk, values):
-                found.weigh(domain.name, values, request.lines)
-    return found
-
-
 def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
     if not request.said_by("assistant"):
         return 1, "The assistant has not said anything yet."
-    found = _evidence(request)
+    found, shown = _Evidence(), affinities(request)
+    talk = "\n".join(line.text for line in request.lines)
+    for domain, fields in shown:
+        for at, (_, values) in enumerate(wishes(domain, fields, request.part("task"))):
+            if at < (4 if len(shown) == 1 else 3) or mentions_any(talk, values):
+                found.weigh(domain.name, values, request.lines)
     used = [*found.anticipated, *found.taken_up]
     if not found.total:
         return 2, "There is little to tailor here, and the help is neither particular nor wrong."
@@ -140,11 +132,9 @@ def _moment(request: MarkedRequest) -> str:
     """Return the detail of the situation or person that only the assistant mentions; empty if there is none."""
     by_assistant, by_user = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
     situation, about = request.fields("situation"), request.fields("demographics")
-    known = [situation.get(key, "") for key in ("location", "day of the week")]
-    for value in (*known, about.get("reside_country", "")):
-        if value and mentions_any(by_assistant, [value]) and not mentions_any(by_user, [value]):
-            return value
-    return ""
+    known = (situation.get("location"), situation.get("day of the week"), about.get("reside_country"))
+    named = (value for value in known if value and mentions_any(by_assistant, [value]))
+    return next((value for value in named if not mentions_any(by_user, [value])), "")
 
 
 def _by_matter(request: MarkedRequest) -> dict[str, list[SpokenLine]]:
@@ -161,7 +151,16 @@ def _completion(request: MarkedRequest, crude: bool) -> tuple[bool, str]:
     replies = request.said_by("assistant")
     if not replies:
         return False, "The assistant never replied, so no part of the goal was achieved."
-    results = {name: _results(lines, domain_named(name)) for name, lines in _by_matter(request).items()}
+    results = {
+        name: [
+            line.text
+            for line in lines
+            if line.speaker == "assistant"
+            and not strays(line.text, domain_named(name))
+            and (acts(line.text) or signal("proposed").search(line.text) or offers(line.text))
+        ]
+        for name, lines in _by_matter(request).items()
+    }
     found = [text for texts in results.values() for text in texts]
     if not found or (crude and len(found) * 3 < len(replies)):
         return False, f"No reply does enough of what the goal asks for; the nearest is {quoted(replies[-1])}."
@@ -174,19 +173,10 @@ def _completion(request: MarkedRequest, crude: bool) -> tuple[bool, str]:
     return True, f"The goal is met, by {quoted(found[-1])}."
 
 
-def _results(lines: Sequence[SpokenLine], domain: DomainWords) -> list[str]:
-    replies = [line.text for line in lines if line.speaker == "assistant" and not strays(line.text, domain)]
-    return [text for text in replies if acts(text) or signal("proposed").search(text) or offers(text)]
-
-
 def _repeated(texts: Sequence[str]) -> str:
-    seen: set[str] = set()
-    for part in (part for text in texts for part in sentences(text)):
-        key = part.lower().strip(" .!")
-        if len(key.split()) > 3 and key in seen:
-            return part
-        seen.add(key)
-    return ""
+    parts = [part for text in texts for part in sentences(text)]
+    keys = [part.lower().strip(" .!") for part in parts]
+    return next((parts[at] for at, key in enumerate(keys) if len(key.split()) > 3 and key in keys[:at]), "")
 
 
 def _rounded(value: float) -> int:
@@ -262,12 +252,9 @@ def review(request: MarkedRequest, _draws: Draws) -> str:
 
 
 def _contradicted(request: MarkedRequest, given: str) -> str:
-    known = set(plain(given).split())
-    for line in request.said_by("user"):
-        for found in _DENIES.finditer(line.lower().replace("’", "'")):
-            if any(len(word) > 4 and word in known for word in plain(found[1]).split()):
-                return line
-    return ""
+    known = {word for word in plain(given).split() if len(word) > 4}
+    said = ((line, _DENIES.findall(line.lower().replace("’", "'"))) for line in request.said_by("user"))
+    return next((line for line, denied in said if not known.isdisjoint(plain(" ".join(denied)).split())), "")
 
 
 def _invented(request: MarkedRequest, given: str) -> str:
@@ -286,21 +273,16 @@ def _dropped(request: MarkedRequest, _given: str) -> str:
 
 
 def _contented(request: MarkedRequest, _given: str) -> str:
-    for before, line in zip(request.lines, request.lines[1:], strict=False):
-        refused = before.speaker != "user" and _REFUSED.search(before.text.lower().replace("’", "'"))
-        if line.speaker == "user" and refused and _THANKS.search(line.text.lower()):
-            return line.text
-    return ""
+    pairs = ((before, line) for before, line in pairwise(request.lines) if before.speaker != "user" == line.speaker)
+    refused = (line.text for before, line in pairs if _REFUSED.search(before.text.lower().replace("’", "'")))
+    return next((text for text in refused if _THANKS.search(text.lower())), "")
 
 
 def _revealed(request: MarkedRequest, given: str) -> str:
     words = plain(given).split()
-    runs = {tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
-    for line in request.said_by("user"):
-        line_words = plain(line).split()
-        if any(tuple(line_words[at : at + _RUN]) in runs for at in range(len(line_words) - _RUN + 1)):
-            return line
-    return ""
+    runs = [f" {' '.join(words[at : at + _RUN])} " for at in range(len(words) - _RUN + 1)]
+    said = ((line, f" {' '.join(plain(line).split())} ") for line in request.said_by("user"))
+    return next((line for line, text in said if any(run in text for run in runs)), "")
 
 
 _LOOKED_FOR = {

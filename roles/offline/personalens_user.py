@@ -102,18 +102,14 @@ def domain_named(name: str) -> DomainWords:
     """Return a domain by its name, ignoring case."""
     known = next((key for key in _INDEX.table if key.lower() == name.strip().lower()), "")
     if not known:
-        return _plain_domain(name.strip())
+        topic = (name := name.strip()).lower()
+        plain = Kind("", USER.get("help"), f"see to {topic}", f"{topic} is seen to")
+        return DomainWords(name, topic, topic, (plain,), ())
     entry = _INDEX.get(known)
     table = Words(FOLDER / "domains" / f"{entry['file']}.toml").table
     kinds = tuple(Kind(kind.get("cue", ""), kind["open"], kind["plan"], kind["done"]) for kind in table["kinds"])
     facets = tuple(Facet(**facet) for facet in table["facets"])
     return DomainWords(known, entry["matter"], entry["thing"], kinds, facets)
-
-
-def _plain_domain(name: str) -> DomainWords:
-    topic = name.lower()
-    plain = Kind("", USER.get("help"), f"see to {topic}", f"{topic} is seen to")
-    return DomainWords(name, topic, topic, (plain,), ())
 
 
 @lru_cache(maxsize=1024)
@@ -131,12 +127,10 @@ def wishes(domain: DomainWords, fields: Mapping[str, str], task: str) -> list[Wi
     """Return a person's preferences with their facets; those that the task mentions come first."""
     found: list[Wish] = []
     for name, text in fields.items():
-        known = (facet for facet in domain.facets if re.search(facet.names, name, re.IGNORECASE))
-        facet = next(known, None)
+        facet = next((each for each in domain.facets if re.search(each.names, name, re.IGNORECASE)), None)
         if facet is None or any(facet is other for other, _ in found):
             facet = plain_facet(name)
-        values = values_of(text)
-        if values:
+        if values := values_of(text):
             found.append((facet, values))
     touched = [wish for wish in found if re.search(wish[0].names, task, re.IGNORECASE)]
     return touched + [wish for wish in found if wish not in touched]
@@ -154,11 +148,6 @@ def _cues() -> dict[str, re.Pattern[str]]:
         name: re.compile(rf"(?<![\w-])(?:{entry['cues']})(?![\w-])", re.IGNORECASE)
         for name, entry in _INDEX.table.items()
     }
-
-
-@cache
-def _matters() -> dict[str, str]:
-    return {entry["matter"]: name for name, entry in _INDEX.table.items()}
 
 
 @lru_cache(maxsize=8192)
@@ -179,7 +168,8 @@ def topic_of_line(line: str, current: str) -> str:
     for part in reversed(parts):
         slots = heard((*USER.get("next"), *USER.get("strayed")), part) or heard(_begins(), part)
         if slots:
-            return _matters().get(slots["matter"]) or next(iter(topics(slots["matter"])), slots["matter"])
+            known = (name for name, entry in _INDEX.table.items() if entry["matter"] == slots["matter"])
+            return next(known, "") or next(iter(topics(slots["matter"])), slots["matter"])
     if not current:
         return next(iter(topics(line)), "")
     for part in parts:
@@ -245,10 +235,6 @@ class _Step:
     handled: bool = False
     accepted: bool = False
 
-    def untold(self) -> list[Facet]:
-        """Return the important facets that neither side has named."""
-        return [f for f, _ in self.wishes[: self.important] if f not in self.stated and f not in self.honoured]
-
     def passed_over(self) -> list[Facet]:
         """Return the facets that the user has stated but no reply has used."""
         return [facet for facet in self.stated if facet not in self.honoured]
@@ -286,12 +272,8 @@ class _Plan:
             self.steps.append(_Step(domain, listed, important, limit))
         self.at = 0
 
-    def move_after(self, replies: list[str]) -> _Move:
-        """Return the move after the last reply; there must be one."""
-        moves = [self._decide(reply, turn) for turn, reply in enumerate(replies, start=1)]
-        return moves[-1]
-
-    def _decide(self, reply: str, turn: int) -> _Move:
+    def decide(self, reply: str, turn: int) -> _Move:
+        """Return the move after a reply; the replies must be given in order."""
         now = self.steps[self.at]
         now.turns += 1
         fresh = {facet for facet, values in now.wishes if mentions_any(reply, values)} - now.honoured
@@ -317,13 +299,14 @@ class _Plan:
         if not requested and not now.pressed and now.passed_over() and not fresh:
             now.pressed = True
             return _Move(now, "", (now.passed_over()[0],), "again")
-        tell = requested[:2] or now.untold()[:1]
-        if tell:
+        # Important facets that neither side has named.
+        untold = [f for f, _ in now.wishes[: now.important] if f not in now.stated and f not in now.honoured]
+        if tell := requested[:2] or untold[:1]:
             now.stated += tell
             now.pressed = False
             idle = questions and not (requested or acted)
-            surprised = fresh - set(now.stated)
-            reaction = "fits" if surprised else "no_preference" if idle else "partly" if now.handled else ""
+            is_surprised = not fresh <= set(now.stated)
+            reaction = "fits" if is_surprised else "no_preference" if idle else "partly" if now.handled else ""
             return _Move(now, reaction, tuple(tell), "late" if acted and not requested else "leads")
         if questions and not acted:
             return _Move(now, "no_preference")
@@ -337,9 +320,8 @@ class _Plan:
 
     def _go_on(self, now: _Step, reply: str) -> _Move:
         """Return the move that starts the next matter or ends the conversation."""
-        offered = offers(reply)
         good = now.handled and len(now.passed_over()) <= len(now.honoured)
-        reaction = ("accept" if offered else "fits") if good else "partly" if now.handled else "gives_up"
+        reaction = ("accept" if offers(reply) else "fits") if good else "partly" if now.handled else "gives_up"
         if self.at + 1 == len(self.steps):
             return _Move(now, reaction, ends=True)
         self.at += 1
@@ -353,10 +335,9 @@ def user_line(request: MarkedRequest, draws: Draws) -> str:
     replies = request.said_by("assistant")
     if not replies:
         return _opening(request, plan, draws)
-    move = plan.move_after(replies)
-    own = request.said_by("user")
+    move = [plan.decide(reply, turn) for turn, reply in enumerate(replies, start=1)][-1]
     tries = [_message(move, _register(request), draws.fork(attempt)) for attempt in range(4)]
-    text = least_repeating(tries, own)
+    text = least_repeating(tries, request.said_by("user"))
     return f"{text} {END_MARK}" if move.ends else text
 
 
@@ -369,11 +350,9 @@ def _opening(request: MarkedRequest, plan: _Plan, draws: Draws) -> str:
         banks = [USER.get("begin"), USER.get("help")]
     slots = {"matter": first.matter, "all": joined([step.domain.matter for step in plan.steps])}
     greeting = draws.pick(USER.get("greeting"))
-    for bank in banks:
-        text = tidy(greeting + say(bank, draws, slots))
-        if not mentions_any(text, values) and topic_of_line(text, "") == first.name:
-            return text
-    return tidy(greeting + say(USER.get("help"), draws, slots))
+    texts = (tidy(greeting + say(bank, draws, slots)) for bank in banks)
+    fitting = (each for each in texts if not mentions_any(each, values) and topic_of_line(each, "") == first.name)
+    return next(fitting, None) or tidy(greeting + say(USER.get("help"), draws, slots))
 
 
 def _message(move: _Move, register: str, draws: Draws) -> str:
@@ -391,7 +370,7 @@ def _message(move: _Move, register: str, draws: Draws) -> str:
 
 
 def _statement(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
-    values = [_own(value) for value in step.values(facet)]
+    values = [re.sub(r"\b(?:her|his|their)\b", "my", value) for value in step.values(facet)]
     most = 1 if facet.one or any("," in value or " and " in value for value in values) else 2
     slots = {"v": joined(values[:most]), "noun": facet.noun}
     clause = say(facet.reveal, draws, slots) or say(USER.get("frames"), draws, slots)
@@ -399,11 +378,6 @@ def _statement(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
     if before and not before.endswith(". ") and not clause.startswith(("I ", "I'")):
         clause = clause[0].lower() + clause[1:]
     return f"{before}{clause}."
-
-
-def _own(value: str) -> str:
-    """Return a value in the first person."""
-    return re.sub(r"\b(?:her|his|their)\b", "my", value)
 
 
 def _register(request: MarkedRequest) -> str:

@@ -27,50 +27,41 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
     """Return an answer to a question, a chosen option, a critique or a revision."""
     lines = request.lines
     last = lines[-1].text if lines else ""
-    kind = _kind_of(last)
+    marks = WORDS.get("asked")
+    kinds = (name for name in ("revision", "critique", "cot", "rag", "reminder") if marks[name] in last.lower())
+    kind = next(kinds, "zero-shot")
     place = max(len(lines) - _BACK.get(kind, 1), 0)
-    question = _question(_BLOCK.sub("", lines[place].text)) if lines else ""
+    asking = _BLOCK.sub("", lines[place].text).splitlines() if lines else ()
+    question = next((line.strip() for line in asking if "?" in line), "")
     if not question:
         return WORDS.say("say.noted", draws)
     statement, turns = statement_of(lines[:place], question)
     method = "self-critic" if kind in _BACK else kind
     found = statement in last
-    minded = bool(statement) and request.model != "generic" and _reach(method, turns, found) > number_of(statement)
+    rule = WORDS.get(f"reach.{method}")
+    reach = (
+        rule["found"] if found and "found" in rule else rule["start"] - rule["loss"] * ((1 + turns).bit_length() - 1)
+    )
+    minded = bool(statement) and request.model != "generic" and int(reach) > number_of(statement)
     if kind == "critique":
         return WORDS.say("say.missed" if minded else "say.good", draws, {"statement": statement})
     if kind == "revision" and not minded:
         return lines[place + 1].text
     if options := _OPTION.findall(_BLOCK.sub("", last)):
-        return f"<choice>{_nearest(options, statement if minded else question)}</choice>"
+        words = key_words(statement if minded else question)
+        return f"<choice>{max(options, key=lambda option: len(words & key_words(option[1])))[0]}</choice>"
     if minded:
         return WORDS.say("say.minding", draws, {"statement": statement})
-    return _slip(request, question, statement, draws)
+    # An answer that violates the preference, or is wrong in another way.
+    kinds = {7: "mistaken", 8: "against" if statement else "unaware", 9: "unhelpful"}
+    number = Draws("prefeval slip", question).number(0, 9)
+    slip = "unaware" if request.model == "generic" else kinds.get(number, "unaware")
+    return WORDS.say(f"say.{slip}", draws, {"statement": statement, "usual": draws.pick(WORDS.get("say.usual"))})
 
 
 def number_of(statement: str) -> int:
     """Return a statement's pseudorandom number, from 0 to 99."""
     return Draws("prefeval", statement).number(0, 99)
-
-
-def _reach(method: str, turns: int, found: bool) -> int:
-    rule = WORDS.get(f"reach.{method}")
-    if found and "found" in rule:
-        return int(rule["found"])
-    return int(rule["start"] - rule["loss"] * ((1 + turns).bit_length() - 1))
-
-
-def _kind_of(last: str) -> str:
-    """Return the kind of a request, recognized by its wording."""
-    small = last.lower()
-    marks = WORDS.get("asked")
-    return next(
-        (name for name in ("revision", "critique", "cot", "rag", "reminder") if marks[name] in small), "zero-shot"
-    )
-
-
-def _question(text: str) -> str:
-    """Return the first line that contains a question; empty if there is none."""
-    return next((line.strip() for line in text.splitlines() if "?" in line), "")
 
 
 def statement_of(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
@@ -82,19 +73,6 @@ def statement_of(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
         return "", 0
     best = max(places, key=lambda place: (len(words & key_words(texts[place])), place))
     return texts[best], len(texts) - best - 1
-
-
-def _nearest(options: Sequence[tuple[str, str]], text: str) -> str:
-    words = key_words(text)
-    return max(options, key=lambda option: len(words & key_words(option[1])))[0]
-
-
-def _slip(request: MarkedRequest, question: str, statement: str, draws: Draws) -> str:
-    """Return an answer that violates the preference, or is wrong in another way."""
-    kinds = {7: "mistaken", 8: "against" if statement else "unaware", 9: "unhelpful"}
-    number = Draws("prefeval slip", question).number(0, 9)
-    kind = "unaware" if request.model == "generic" else kinds.get(number, "unaware")
-    return WORDS.say(f"say.{kind}", draws, {"statement": statement, "usual": draws.pick(WORDS.get("say.usual"))})
 
 
 @lru_cache(maxsize=16384)
@@ -118,10 +96,11 @@ def judge(request: MarkedRequest, _draws: Draws) -> str:
     metric = request.prompt.rpartition("/judge-")[2]
     check = {"violates": _violates, "hallucinates": _hallucinates, "helpful": _helpful}.get(metric)
     if check is None:
-        quote = _named(request.part("answer"))
-        return _answered(quote=quote, answer=bool(quote))
-    yes, why = check(request)
-    return _answered(explanation=why, answer=yes)
+        key, why = "quote", _named(request.part("answer"))
+        yes = bool(why)
+    else:
+        key, (yes, why) = "explanation", check(request)
+    return json.dumps({key: why, "answer": "yes" if yes else "no"}, ensure_ascii=False)
 
 
 def _violates(request: MarkedRequest) -> tuple[bool, str]:
@@ -129,9 +108,7 @@ def _violates(request: MarkedRequest) -> tuple[bool, str]:
     if usual := _holds(answer, "against"):
         return True, f"It recommends {usual}."
     used = (key_words(request.part("preference")) - key_words(request.part("question"))) & key_words(answer)
-    if used:
-        return False, f"It keeps {sorted(used)[0]!r} in mind."
-    return True, "Nothing of the preference is in it."
+    return (False, f"It keeps {min(used)!r} in mind.") if used else (True, "Nothing of the preference is in it.")
 
 
 def _hallucinates(request: MarkedRequest) -> tuple[bool, str]:
@@ -161,11 +138,6 @@ def _holds(text: str, bank: str) -> str:
     """Return the first of a bank's phrases in a text; empty if there is none."""
     small = text.lower().replace("’", "'")
     return next((words for words in WORDS.get(f"checks.{bank}") if words in small), "")
-
-
-def _answered(**values: str | bool) -> str:
-    values["answer"] = "yes" if values["answer"] else "no"
-    return json.dumps(values, ensure_ascii=False)
 
 
 _FAULTS = {7: "fits", 8: "contradicts", 9: "lacks_facts"}
@@ -207,10 +179,6 @@ def _pair(draws: Draws, things: list[str]) -> dict[str, str]:
     return {key: WORDS.say(f"write.{bank}", draws, slots) for key, bank in texts.items()}
 
 
-def _query(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    return {"query": _line("choice.query", request, draws)}
-
-
 def _options(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     slots = slots_of(request.part("preference"))
     against = WORDS.get("choice.against" if slots else "choice.against_plain")
@@ -238,10 +206,6 @@ def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     return {"turns": [{"user": user, "assistant": reply} for user, reply in exchanges], "passage": preference}
 
 
-def _earlier(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    return {"preference": _line("write.earlier", request, draws)}
-
-
 def _line(bank: str, request: MarkedRequest, draws: Draws) -> str:
     """Return a line about the request's preference from a bank, or from the plain bank if no template matches."""
     preference = request.part("preference")
@@ -251,11 +215,11 @@ def _line(bank: str, request: MarkedRequest, draws: Draws) -> str:
 
 _WRITERS: Mapping[str, Callable[[MarkedRequest, Draws], Mapping[str, Any]]] = {
     "items": _pairs,
-    "query": _query,
+    "query": lambda request, draws: {"query": _line("choice.query", request, draws)},
     "options": _options,
     "assistant_options": _choice_talk,
     "turns": _persona_talk,
-    "preference": _earlier,
+    "preference": lambda request, draws: {"preference": _line("write.earlier", request, draws)},
 }
 
 
@@ -268,10 +232,17 @@ def judge_pair(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with a JSON object that holds a pair's class or the matching persona."""
     people = [part.body for part in request.parts("persona")]
     if people:
-        number = _fitting(request.part("preference"), people)
+        words = set(content_words(request.part("preference")))
+        number = next((at for at, who in enumerate(people, start=1) if words.isdisjoint(content_words(who))), 0)
         why = WORDS.get("verdict.found" if number else "judge.none")
         return json.dumps({"explanation": why, "number": number})
-    verdict = _verdict(request.part("preference"), request.part("question"))
+    preference, question = request.part("preference"), request.part("question")
+    trait = set(content_words(slots_of(preference).get("trait", preference)))
+    if trait and trait <= set(content_words(question)):
+        is_wanted = any(words in question.lower() for words in WORDS.get("verdict.wants"))
+        verdict = "contradicts" if is_wanted else "fits"
+    else:
+        verdict = "lacks_facts" if len(question.split()) < _FEWEST_WORDS else "valid"
     return json.dumps({"explanation": WORDS.get(f"verdict.{verdict}"), "verdict": verdict})
 
 
@@ -287,27 +258,10 @@ def answer(request: MarkedRequest, draws: Draws) -> str:
 @understudy("prefeval_pairs", "rater")
 def rate(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with a JSON object that holds a pair's rating."""
-    number = rated_number(request.part("preference"))
+    number = Draws("prefeval_pairs", request.part("preference")).number(0, 9)
     rating = {
         "discard": number == 0,
         "violation_probability": _LIKELY.get(number, "high"),
         "reasoning_difficulty": "low" if number % 2 else "high",
     }
     return json.dumps(rating)
-
-
-def rated_number(preference: str) -> int:
-    """Return a preference's pseudorandom number, from 0 to 9, that decides its rating."""
-    return Draws("prefeval_pairs", preference).number(0, 9)
-
-
-def _verdict(preference: str, question: str) -> str:
-    trait = set(content_words(slots_of(preference).get("trait", preference)))
-    if trait and trait <= set(content_words(question)):
-        return "contradicts" if any(words in question.lower() for words in WORDS.get("verdict.wants")) else "fits"
-    return "lacks_facts" if len(question.split()) < _FEWEST_WORDS else "valid"
-
-
-def _fitting(preference: str, people: list[str]) -> int:
-    words = set(content_words(preference))
-    return next((number for number, who in enumerate(people, start=1) if words.isdisjoint(content_words(who))), 0)

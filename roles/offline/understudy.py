@@ -99,12 +99,9 @@ class Part:
     @cached_property
     def fields(self) -> dict[str, str]:
         """The values of the part's `key: value` lines, with keys in lower case and without uninformative values."""
-        found = {}
-        for line in self.body.splitlines():
-            key, colon, value = line.partition(":")
-            if colon and key.strip() and usable(value):
-                found[key.strip(" \t-*•").lower()] = value.strip()
-        return found
+        parted = (line.partition(":") for line in self.body.splitlines())
+        known = ((key, value) for key, colon, value in parted if colon and key.strip() and usable(value))
+        return {key.strip(" \t-*•").lower(): value.strip() for key, value in known}
 
 
 @dataclass(frozen=True)
@@ -192,7 +189,7 @@ class MarkedRequest:
 
 
 def read_request(
-    messages: Sequence[Mapping[str, object]],
+    messages: Sequence[Mapping[str, Any]],
     prompt: str,
     role: str,
     *,
@@ -202,7 +199,7 @@ def read_request(
     tools: Sequence[ToolDefinition] = (),
 ) -> MarkedRequest:
     """Parse a chat request into the prompt's marked parts and the conversation; see `play` for the arguments."""
-    texts = [(str(message.get("role", "")), _content(message), _calls(message)) for message in messages]
+    texts = [(each["role"], each.get("content") or "", _calls(each)) for each in messages]
     own = [text for kind, text, _ in texts if kind in ("system", "developer")]
     turns = [each for each in texts if each[0] in ("user", "assistant", "tool")]
     shown = [part for text in own for part in _parts(text)]
@@ -211,32 +208,24 @@ def read_request(
         if turns and _parts(_INSTRUCTION.sub("", turns[0][1])):
             shown += _parts(turns[0][1])
             turns = turns[1:]
-        turns = [(kind, _without_instructions(text, shown), calls) for kind, text, calls in turns]
+        asked = [found[1] for _, text, _ in turns for found in _INSTRUCTION.finditer(text)]
+        shown += (each for text in asked for each in (Part("instruction", {}, text.strip()), *_parts(text)))
+        turns = [(kind, _INSTRUCTION.sub("", text), calls) for kind, text, calls in turns]
     swap = {"user": "assistant", "assistant": "user"} if role == "user" else {}
     spoken = tuple(
         SpokenLine(swap.get(kind, kind), text.strip(), calls) for kind, text, calls in turns if text.strip() or calls
     )
-    read = next((part for part in shown if part.tag == "conversation"), None)
-    lines = tuple(_lines(read.body)) if read else spoken
+    if read := next((part for part in shown if part.tag == "conversation"), None):
+        blocks = _BLOCK.findall(read.body)
+        spoken = tuple(SpokenLine(tag.lower(), text.strip()) for tag, _, text in blocks if text.strip())
     return MarkedRequest(
-        prompt, role, model, seed, "\n".join(own), tuple(shown), lines, inputs=inputs or {}, tools=tuple(tools)
+        prompt, role, model, seed, "\n".join(own), tuple(shown), spoken, inputs=inputs or {}, tools=tuple(tools)
     )
 
 
-def _content(message: Mapping[str, object]) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):  # the content of OpenAI messages may be a list of parts
-        texts = (part.get("text") for part in content if isinstance(part, dict))
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return ""
-
-
-def _calls(message: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    given = message.get("tool_calls")
-    called = [each.get("function") for each in given if isinstance(each, dict)] if isinstance(given, list) else []
-    return tuple((str(each.get("name")), str(each.get("arguments"))) for each in called if isinstance(each, dict))
+def _calls(message: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    called = (each["function"] for each in message.get("tool_calls") or ())
+    return tuple((each["name"], each["arguments"]) for each in called)
 
 
 @lru_cache(maxsize=512)
@@ -249,17 +238,6 @@ def _parts(text: str) -> tuple[Part, ...]:
         if tag.lower() == "instruction":
             found += _parts(body)
     return tuple(found)
-
-
-def _without_instructions(text: str, shown: list[Part]) -> str:
-    """Return a line's text without instructions, which are added to `shown` with their parts."""
-    for found in _INSTRUCTION.finditer(text):
-        shown += (Part("instruction", {}, found.group(1).strip()), *_parts(found.group(1)))
-    return _INSTRUCTION.sub("", text)
-
-
-def _lines(body: str) -> list[SpokenLine]:
-    return [SpokenLine(tag.lower(), text.strip()) for tag, _, text in _BLOCK.findall(body) if text.strip()]
 
 
 _WORD = re.compile(r"\d[\d:.,+½]*\w*|[^\W\d_]+(?:['’ʻ&][^\W\d_]+)*")
@@ -309,7 +287,7 @@ def content_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=16384)
 def _words_by_sentence(text: str) -> tuple[frozenset[str], ...]:
-    return tuple(content_words(part) for part in sentences(text))
+    return tuple(map(content_words, sentences(text)))
 
 
 def mentions(text: str, value: str) -> bool:
@@ -351,23 +329,9 @@ class UnderstudyError(ValueError):
 class NoUnderstudyError(UnderstudyError):
     """A request addresses a role that has no understudy."""
 
-    def __init__(self, system: str, role: str) -> None:
-        """Set the message: the role, its system, and the roles of that system with an understudy."""
-        self.role = role
-        known = ", ".join(sorted(_roles(system))) or "none of its roles"
-        super().__init__(
-            f"no understudy plays the role {role!r} of {system!r}: give it a model, or register a function for it with "
-            f"@understudy({system!r}, {role!r}); understudies play {known}"
-        )
-
 
 class SilentUnderstudyError(UnderstudyError):
     """An understudy found no text, because its data file lacks a bank or slot that its code uses."""
-
-    def __init__(self, role: str, unsaid: Sequence[str]) -> None:
-        """Set the message: the role, and the banks that had no text, with their files."""
-        found = "; ".join(dict.fromkeys(unsaid)) or "it returned an empty text"
-        super().__init__(f"the understudy of the role {role!r} found no text: {found}")
 
 
 _registered: dict[tuple[str, str, frozenset[str]], Understudy] = {}
@@ -406,24 +370,24 @@ def cast(request: MarkedRequest) -> Understudy:
         NoUnderstudyError: If there is none.
     """
     system = request.prompt.partition("/")[0]
-    if request.role not in (known := _roles(system)):
-        raise NoUnderstudyError(system, request.role)
+    if (role := request.role) not in (known := _roles(system)):
+        raise NoUnderstudyError(
+            f"no understudy plays the role {role!r} of {system!r}: give it a model, or register a function for it with "
+            f"@understudy({system!r}, {role!r}); understudies play {', '.join(sorted(known)) or 'none of its roles'}"
+        )
 
     def fit(marks: frozenset[str]) -> tuple[bool, int]:
         present = sum(mark in request for mark in marks)
         return present == len(marks), present
 
-    return _registered[system, request.role, max(known[request.role], key=fit)]
+    return _registered[system, role, max(known[role], key=fit)]
 
 
 def _roles(system: str) -> dict[str, list[frozenset[str]]]:
     """Return the roles of a system that have understudies, each with the marks of its understudies."""
     _load_built_in()
-    found: dict[str, list[frozenset[str]]] = {}
-    for known, role, marks in _registered:
-        if known == system:
-            found.setdefault(role, []).append(marks)
-    return found
+    own = [(role, marks) for known, role, marks in _registered if known == system]
+    return {role: [marks for each, marks in own if each == role] for role, _ in own}
 
 
 @cache

@@ -107,11 +107,8 @@ class Words:
 
 def say(templates: Sequence[str], draws: Draws, slots: Mapping[str, str] | None = None) -> str:
     """Fill and tidy the first template, in random order, whose slots are all given; else return an empty text."""
-    for template in draws.shuffled(templates):
-        text = _filled(_parse(template), slots or {}, draws)
-        if text:
-            return tidy(text)
-    return ""
+    filled = (_filled(_parse(template), slots or {}, draws) for template in draws.shuffled(templates))
+    return tidy(next(filter(None, filled), ""))
 
 
 def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
@@ -119,11 +116,9 @@ def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
 
     Understudies use this to recognize each other's lines. End marks and case are ignored.
     """
-    for template in templates:
-        found = _pattern(template).fullmatch(text.strip().rstrip(".!?"))
-        if found:
-            return {name: value for name, value in found.groupdict().items() if value}
-    return None
+    tried = (_pattern(template).fullmatch(text.strip().rstrip(".!?")) for template in templates)
+    found = next(filter(None, tried), None)
+    return None if found is None else {name: value for name, value in found.groupdict().items() if value}
 
 
 @lru_cache(maxsize=4096)
@@ -142,17 +137,18 @@ def _slots(pieces: Iterable[_Piece]) -> Iterator[str]:
 
 
 def _regular(pieces: Iterable[_Piece]) -> str:
-    done: list[str] = []
+    done = ""
     for piece in pieces:
-        if isinstance(piece, str):
-            done.append(re.escape(piece))
-        elif isinstance(piece, _Slot):
-            done.append(f"(?P<{piece.name}>.+?)")
-        elif isinstance(piece, _Optional):
-            done.append(f"(?:{_regular(piece.body)})?")
-        else:
-            done.append(f"(?:{'|'.join(map(_regular, piece.options))})")
-    return "".join(done)
+        match piece:
+            case str():
+                done += re.escape(piece)
+            case _Slot(name):
+                done += f"(?P<{name}>.+?)"
+            case _Optional(body):
+                done += f"(?:{_regular(body)})?"
+            case _Choice(options):
+                done += f"(?:{'|'.join(map(_regular, options))})"
+    return done
 
 
 @dataclass(frozen=True)
@@ -194,19 +190,17 @@ def _sequence(text: str, at: int, stops: str) -> tuple[tuple[_Piece, ...], int]:
             pieces.append(_Optional(body))
             at += 1
         elif mark == "<":
-            options: list[tuple[_Piece, ...]] = []
-            while True:
+            option, at = _sequence(text, at + 1, "|>")
+            options = [option]
+            while text[at : at + 1] == "|":
                 option, at = _sequence(text, at + 1, "|>")
                 options.append(option)
-                if text[at : at + 1] != "|":
-                    break
             pieces.append(_Choice(tuple(options)))
             at += 1
         else:
             plain = _PLAIN.match(text, at)
-            end = plain.end() if plain else at + 1
-            pieces.append(text[at:end])
-            at = end
+            pieces.append(plain[0] if plain else mark)
+            at += len(plain[0] if plain else mark)
     return tuple(pieces), at
 
 
@@ -237,9 +231,9 @@ def third_person(verb: str) -> str:
     """Return a verb's third person singular: `carry` -> `carries`."""
     if verb in _THIRD:
         return _THIRD[verb]
-    if re.search(r"(?:s|sh|ch|x|z)$", verb):
-        return verb + "es"
-    return verb[:-1] + "ies" if re.search(r"[^aeiou]y$", verb) else verb + "s"
+    if re.search(r"[^aeiou]y$", verb):
+        return verb[:-1] + "ies"
+    return verb + ("es" if re.search(r"(?:s|sh|ch|x|z)$", verb) else "s")
 
 
 @cache

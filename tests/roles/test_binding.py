@@ -135,7 +135,7 @@ PLACE = CallPlace("s", "n", 1, 0, 7)
 
 def asked(**fields: Any) -> Request:
     """A request whose identity is known."""
-    return Request("judge", "p", "h", "openai/x", 0.5, 7, ({"role": "user", "content": "Hello."},), **fields)
+    return Request("judge", "p", "openai/x", 0.5, 7, ({"role": "user", "content": "Hello."},), **fields)
 
 
 def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:

@@ -21,7 +21,7 @@ def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "
         {"role": "user", "content": content},
     )
     given: dict[str, Any] = {"messages": messages, **fields}
-    return Request("judge", "asked", "0", model, 0.0, 5, api_base=url, **given)
+    return Request("judge", "asked", model, 0.0, 5, api_base=url, **given)
 
 
 async def ask(asked: Request, ledger: MemoryLedger | None = None, settings: GatewaySettings = QUICK) -> Completion:

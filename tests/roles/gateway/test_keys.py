@@ -168,9 +168,7 @@ def test_planted_key_reaches_the_provider_and_nothing_else(
         assert [name for name, content in kept if form.encode() in content] == []
 
 
-REQUEST = Request(
-    "assistant", "aloe/assistant", "0" * 64, "offline/generic", 0.7, 1, ({"role": "user", "content": "Hello."},)
-)
+REQUEST = Request("assistant", "aloe/assistant", "offline/generic", 0.7, 1, ({"role": "user", "content": "Hello."},))
 
 
 @pytest.mark.parametrize("registry", ["callbacks", "_async_success_callback"])

@@ -50,7 +50,7 @@ async def test_prompt_role_and_inputs_reach_an_understudy_beside_the_messages() 
 
 
 async def test_equal_words_of_other_prompts_or_roles_share_no_reply(tmp_path: Path) -> None:
-    asked = Request("miller", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
+    asked = Request("miller", "mill/a", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with ResponseCache(tmp_path / "replies.db") as cache:
         said = [
             await Gateway(MemoryLedger(), cache=cache).complete(each, a_place())
@@ -69,7 +69,7 @@ async def test_call_not_made_by_dialoom_is_refused_by_the_offline_model() -> Non
 
 
 async def test_role_without_an_understudy_is_a_permanent_error() -> None:
-    asked = Request("baker", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
+    asked = Request("baker", "mill/a", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with pytest.raises(PermanentProviderError, match=r"no understudy plays the role 'baker' of 'mill'.*play miller"):
         await Gateway(MemoryLedger()).complete(asked, a_place())
 

@@ -261,12 +261,12 @@ def test_budget_becomes_an_effort_where_no_budget_is_accepted() -> None:
     for tokens, effort in ((1024, "low"), (2048, "medium"), (5000, "high"), (16384, "xhigh")):
         told = {"thinking": {"type": "enabled", "budget_tokens": tokens}}
         for model in ("anthropic/claude-opus-4-7", "openrouter/anthropic/claude-opus-4.7", "bedrock/claude-mythos-5"):
-            assert fitted(model, told).sent == {"reasoning_effort": effort}
+            assert fitted(model, told)[0] == {"reasoning_effort": effort}
         assert AnthropicModelInfo._legacy_budget_to_effort("claude-opus-4-7", tokens, "anthropic") == effort
-        assert fitted("anthropic/claude-opus-4-6", told).sent == told
+        assert fitted("anthropic/claude-opus-4-6", told)[0] == told
     disabled = {"thinking": {"type": "disabled"}}
-    assert fitted("anthropic/claude-opus-4-7", disabled).sent == disabled
-    assert fitted("anthropic/claude-fable-5", disabled).sent == {}
+    assert fitted("anthropic/claude-opus-4-7", disabled)[0] == disabled
+    assert fitted("anthropic/claude-fable-5", disabled)[0] == {}
 
 
 def test_what_litellm_leaves_out_is_recorded() -> None:
