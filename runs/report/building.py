@@ -158,23 +158,6 @@ def add_failed_note(tables: Sequence[Table], found: Sequence[FaultsOf]) -> None:
             return
 
 
-def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
-    """Return an expression that selects dialogues without faults of the user; `None` if it would select none or all."""
-    unsound = sum(each.unsound[USER] for each in found)
-    if not 0 < unsound < sum(each.gated for each in found):
-        return None
-    return _SOUND if where is None else f"({where}) and {_SOUND}"
-
-
-def label_sound(tables: Sequence[Table]) -> list[Table]:
-    """Return tables of dialogues without faults of the user, with names and titles that say so."""
-    others = [table for table in tables if table.name != "dialogues"]
-    for table in others:
-        table.where = f"({table.where}) and {_SOUND}" if table.where else _SOUND
-        table.name, table.title = f"{table.name}-sound", f"{table.title} (only dialogues without faults of the user)"
-    return others
-
-
 _COVERS_SOME = "Covers the judged conversations that match the filter."
 _EQUAL_IN_ALL_SETS = ("dialogues", "faults", "variety")
 
@@ -262,8 +245,13 @@ def _tables_and_sound_ones(
     tables = WithReport.of(recipe).report_tables(_labelled_episodes(reported, where))
     add_failed_note(tables, found)
     of_sound: list[Table] = []
-    if (sound := sound_where(found, where)) is not None:
-        of_sound = label_sound(WithReport.of(recipe).report_tables(_labelled_episodes(reported, sound)))
+    if 0 < sum(each.unsound[USER] for each in found) < sum(each.gated for each in found):
+        sound = _SOUND if where is None else f"({where}) and {_SOUND}"
+        episodes = _labelled_episodes(reported, sound)
+        of_sound = [each for each in WithReport.of(recipe).report_tables(episodes) if each.name != "dialogues"]
+    for table in of_sound:
+        table.where = f"({table.where}) and {_SOUND}" if table.where else _SOUND
+        table.name, table.title = f"{table.name}-sound", f"{table.title} (only dialogues without faults of the user)"
     warn_of_narrow_intervals([*tables, *of_sound], reported)
     of_users, of_trials = user_tables(reported, recipe, where), trials_tables(reported, where)
     several = len(reported) > 1

@@ -116,8 +116,8 @@ def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
     runs = {each.run.path: each.run for each in reported}
     several = len(runs) > 1
 
-    def joined(texts: Mapping[Path, str], separator: str = "; ") -> str:
-        return separator.join(f"{text}{f' ({path})' if several else ''}" for path, text in texts.items() if text)
+    def joined(texts: Mapping[Path, str]) -> str:
+        return "; ".join(f"{text}{f' ({path})' if several else ''}" for path, text in texts.items() if text)
 
     notes = [prompts_note(reported)]
     if changed := joined({path: ", ".join(run.changed_code) for path, run in runs.items()}):
@@ -227,10 +227,10 @@ def offline_note(reported: Sequence[ReportedRun]) -> str | None:
 
 def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
     """Return the roles played by an offline model, by the run's label; an empty string if there are none."""
-    models: dict[str, list[tuple[str, ModelBinding]]] = {}
-    for each in reported:
-        models.setdefault(each.label, []).extend(each.everyone)
-    return {label: offline_roles(found) for label, found in models.items()}
+    return {
+        label: offline_roles(one for each in reported if each.label == label for one in each.everyone)
+        for label in dict.fromkeys(each.label for each in reported)
+    }
 
 
 def offline_roles(players: Iterable[tuple[str, ModelBinding]]) -> str:

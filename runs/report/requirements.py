@@ -174,7 +174,9 @@ def required(
     reported = reported_runs([run], recipe, judging)[0]
     for each in filter(None, (run, baseline)):
         check_selection([each], judging, where)
-    found = check(reported, recipe, parsed, where, is_confident, allowed)
+    scores = _tallied(selected(run, reported.set_name, where), recipe, reported.lower_is_better(recipe))
+    unsound, doubts = _unsound(reported, where, allowed), _doubts(reported, where)
+    found = [_checked(each, scores, recipe, unsound, is_confident, allowed, doubts) for each in parsed]
     if baseline is not None:
         before = reported_runs([baseline], recipe, judging)[0]
         found += check_not_worse(
@@ -190,25 +192,6 @@ def required(
     return found
 
 
-def check(
-    reported: ReportedRun,
-    recipe: Recipe,
-    requirements: Sequence[Requirement],
-    where: str | None,
-    is_confident: bool,
-    allowed: Collection[str],
-) -> list[Checked]:
-    """Check requirements on a run; return the result for each.
-
-    Raises:
-        RunError: If a metric is unknown, or is given a bound of the wrong kind.
-    """
-    low = reported.lower_is_better(recipe)
-    scores = _tallied(selected(reported.run, reported.set_name, where), recipe, low)
-    unsound, doubts = _unsound(reported, where, allowed), _doubts(reported, where)
-    return [_checked(each, scores, recipe, unsound, is_confident, allowed, doubts) for each in requirements]
-
-
 def check_outcome(
     episode: Episode,
     recipe: Recipe,
@@ -220,7 +203,7 @@ def check_outcome(
     """Check requirements on one conversation, such as a case that was played again; return the results.
 
     Raises:
-        RunError: In the same cases as `check`.
+        RunError: If a metric is unknown, or is given a bound of the wrong kind.
     """
     scores = _tallied([episode], recipe, WithJudging.of(recipe).lower_is_better)
     unsound = _offline(models.items(), allowed)

@@ -45,7 +45,6 @@ from .figures import (
     open_systems,
     settings_table,
     soundness_table,
-    unfinished_counts,
     versions_table,
 )
 from .suite import Contrast, Size, Suite
@@ -88,11 +87,12 @@ def contrasts_table(
     if not rows:
         return [table] if table.warnings else []
     named: dict[str, list[str]] = {
-        f"Lower than for {first}": (lower := []),
-        f"Higher than for {first}": (higher := []),
-        "No significant difference": (unsure := []),
-        "Too few scenarios for a test": (untested := []),
+        f"Lower than for {first}": [],
+        f"Higher than for {first}": [],
+        "No significant difference": [],
+        "Too few scenarios for a test": [],
     }
+    lower, higher, unsure, untested = named.values()
     for (played, contrast, found), p in zip(rows, holm([found.paired.p for _, _, found in rows]), strict=True):
         name, estimate = played.system.label, found.paired.estimate
         row = Table("", "", ["run", "metric", "difference"], [[found.label, found.what, estimate]])
@@ -289,7 +289,8 @@ def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem], allow_diff
     noted = notes_on([reported for played in systems for reported in played.reported], None)[-2:]
     for table in of_all:
         table.notes += [note for note in noted if note]
-    pending, failed = unfinished_counts(systems)
+    statuses = [each.run.status() for played in systems for each in played.reported]
+    pending, failed = sum(each.pending for each in statuses), sum(each.failed for each in statuses)
     labels = [each.label for each in systems[0].reported]
     title = f"Scorecard: {suite.suite} {suite.version}, {size}"
     return Scorecard(suite, size, labels, figures, Report(title, [*tables, *of_all], drawn), pending, failed)

@@ -284,11 +284,5 @@ def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) ->
     return table
 
 
-def unfinished_counts(systems: Sequence[PlayedSystem]) -> tuple[int, int]:
-    """Return the numbers of pending and of failed scenarios."""
-    statuses = [reported.run.status() for _, reported in _reported_runs(systems)]
-    return sum(each.pending for each in statuses), sum(each.failed for each in statuses)
-
-
 def _reported_runs(systems: Sequence[PlayedSystem]) -> Iterator[tuple[PlayedSystem, ReportedRun]]:
     return ((played, reported) for played in systems for reported in played.reported)
