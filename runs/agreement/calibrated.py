@@ -39,7 +39,7 @@ from .calibration import (
     t_quantile,
 )
 from .items import Scale, Scales
-from .labels import Labels, labels_beside, read_labels
+from .labels import labels_beside, read_labels
 from .results import LabelledItems, earlier_note, label_codes
 
 
@@ -85,15 +85,12 @@ class _Item:
     label: float | None
 
 
-_Items: TypeAlias = Mapping[str, _Item]
-
-
 @dataclass(frozen=True, slots=True)
 class _Calibrated:
     """The scored items of a run by group, with their scales and notes; groups without any label are left out."""
 
     label: str
-    items: Mapping[Group, _Items]
+    items: Mapping[Group, Mapping[str, _Item]]
     scales: Mapping[Group, Scale]
     notes: Sequence[str]
 
@@ -124,8 +121,8 @@ def calibrated_tables(
     if labels and len(labels) != len(runs):
         raise RunError(f"labels: {len(labels)} files for {len(runs)} runs; give one for each, in order")
     reported = reported_runs(runs, runs[0].recipe, judging)
-    paths = labels or [None] * len(runs)
-    read = [_read(each, path, where, [*scales]) for each, path in zip(reported, paths, strict=True)]
+    scales = [*scales]
+    read = [_read(*each, where, scales) for each in zip(reported, labels or [None] * len(runs), strict=True)]
     several = len(runs) > 1
     rows = [row for each in read for row in scores_of(each)]
     tables = [_table("calibrated", "Calibrated scores", rows, several, differ=False)]
@@ -143,9 +140,9 @@ def calibrated_tables(
     for table in tables:
         table.shares = dict.fromkeys(verdicts, _MEANS)
     mark_doubtful(tables[:1], [one for each in reported for one in health_of(each, where)], several, only=["judge"])
-    noted = [note for each in read for note in each.notes]
+    below = [*(note for each in read for note in each.notes), *notes_on_content(reported, where)]
     for table in tables:
-        table.notes += [note for note in [*noted, *notes_on_content(reported, where)] if note]
+        table.notes += filter(None, below)
     return add_offline_column(tables, reported)
 
 
@@ -164,7 +161,7 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
         raise RunError(
             f"labels must be the path of a file of people's labels, as there is no {beside}", setting="labels"
         )
-    labels = read_labels(beside if path is None else path)
+    labels = read_labels(path or beside)
     scales, unit = Scales(WithJudging.of(run.recipe).scales, given), WithFacets.of(run.recipe).unit_facet
     matched = LabelledItems(run, labels, reported.set_name, where)
     found = [*matched]
@@ -180,15 +177,10 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
     groups = {group: of for group, of in groups.items() if any(each.label is not None for each in of.values())}
     if not groups:
         raise RunError(f"{labels.path}: no labelled item of {run.path} has a judge's score to calibrate")
-    return _Calibrated(
-        reported.label, groups, {group: scales.of(group.metric) for group in groups}, [*_notes(labels, matched)]
-    )
-
-
-def _notes(labels: Labels, matched: LabelledItems) -> Iterator[str]:
-    yield f"Labels: {labels.path.name}, by {', '.join(labels.annotators)}; several labels of an item are averaged."
+    notes = [f"Labels: {labels.path.name}, by {', '.join(labels.annotators)}; several labels of an item are averaged."]
     if (earlier := matched.earlier()).count:
-        yield earlier_note(earlier)
+        notes.append(earlier_note(earlier))
+    return _Calibrated(reported.label, groups, {group: scales.of(group.metric) for group in groups}, notes)
 
 
 def scores_of(run: _Calibrated) -> Iterator[CalibratedScore]:
@@ -289,14 +281,13 @@ def _calibrated(
     is_enough = len(units) >= FEWEST
 
     def estimate(n: int, mean: Floats, *ends: Floats) -> Estimate:
-        interval = [low + reach * float(end) if is_enough else None for end in ends]
-        return Estimate(n, low + reach * float(mean), interval[0], interval[1])
+        first, last = (low + reach * float(end) if is_enough else None for end in ends)
+        return Estimate(n, low + reach * float(mean), first, last)
 
     mean = estimate(len(keyed), found.mean, found.low, found.high)
     alone = estimate(number, by_itself.alone, by_itself.alone_low, by_itself.alone_high)
-    effective = float(found.effective) if is_enough else None
-    more = more_labels(found, number, len(keyed)) if is_enough else None
-    return CalibratedScore(label, group, number, judge, mean, alone, effective, more)
+    worth = (float(found.effective), more_labels(found, number, len(keyed))) if is_enough else (None, None)
+    return CalibratedScore(label, group, number, judge, mean, alone, *worth)
 
 
 _MEANS = ("judge", "calibrated", "labels alone")

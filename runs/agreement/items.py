@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -123,7 +123,9 @@ class Scale:
         Raises:
             ValueError: If it is not one of the scale's values; the message lists them.
         """
-        value = _VERDICTS.get(text.lower()) if self.is_verdict else _whole_number(text)
+        # Spreadsheets sometimes write 4 as `4.0`.
+        number = re.fullmatch(r"([+-]?\d{1,9})(?:\.0*)?", text, re.ASCII)
+        value = _VERDICTS.get(text.lower()) if self.is_verdict else int(number[1]) if number else None
         if value is None or not self.low <= value <= self.high:
             allowed = "yes or no (or true, false, 1, 0)" if self.is_verdict else f"a whole number from {self}"
             raise ValueError(f"{text!r:.60} is not {allowed}")
@@ -148,7 +150,14 @@ class Scales:
 
     def __init__(self, known: Mapping[str, tuple[int, int]], given: Iterable[str] = ()) -> None:
         self._scales = {metric: Scale(low, high) for metric, (low, high) in known.items()}
-        self._scales |= dict(map(_parsed_scale, given))
+        for text in given:
+            found = re.fullmatch(r"(.+?)=(-?\d{1,6})-(-?\d{1,6})", text, re.ASCII)
+            if found is None or int(found[2]) >= int(found[3]):
+                raise RunError(
+                    f"scales {text!r}: expected METRIC=LOW-HIGH with whole numbers, such as naturalness=1-5",
+                    setting="scales",
+                )
+            self._scales[found[1]] = Scale(int(found[2]), int(found[3]))
 
     def of(self, metric: str) -> Scale:
         """Return the scale of a metric."""
@@ -178,21 +187,6 @@ class Scales:
                 setting="scales",
             )
         return int(score)
-
-
-def _whole_number(text: str) -> int | None:
-    """Parse a whole number; spreadsheets sometimes write 4 as `4.0`."""
-    found = re.fullmatch(r"([+-]?\d{1,9})(?:\.0*)?", text, re.ASCII)
-    return int(found[1]) if found else None
-
-
-def _parsed_scale(text: str) -> tuple[str, Scale]:
-    found = re.fullmatch(r"(.+?)=(-?\d{1,6})-(-?\d{1,6})", text, re.ASCII)
-    if found is None or int(found[2]) >= int(found[3]):
-        raise RunError(
-            f"scales {text!r}: expected METRIC=LOW-HIGH with whole numbers, such as naturalness=1-5", setting="scales"
-        )
-    return found[1], Scale(int(found[2]), int(found[3]))
 
 
 ITEM, LABEL, DIGEST = "item", "label:", "digest"
@@ -266,10 +260,15 @@ def write_sample(
         message = f"{run.path} has no judge's score to sample ({unscored:,} judgements have no score){named}"
         raise RunError(message, setting="metrics" if checked else None)
     drawn.sort()  # items of a conversation are adjacent, so that annotators read it once
-    rows = (_drawn_row(run, judging, each, known) for each in drawn)
     # The byte order mark (`-sig`) tells spreadsheets that the file is UTF-8.
     with text_output(target, (run.path,), encoding="utf-8-sig", newline="") as file:
-        _write_csv(file, [*COLUMNS, *(LABEL + name for name in annotators)], rows)
+        writer = csv.writer(file)
+        writer.writerow(map(csv_cell, [*COLUMNS, *(LABEL + name for name in annotators)]))
+        for each in drawn:
+            episode = run.episode(run.resolve(each.episode), judging)
+            assert episode is not None, "a drawn scenario is finished, and stays so"
+            item = next(item for item in items_of(episode, recipe) if item.id == each.id)
+            writer.writerow([*map(csv_cell, item_row(run, episode, item, known)), *[""] * len(annotators)])
     return Sample(Counter(each.group for each in drawn), unscored, len({each.episode for each in drawn}))
 
 
@@ -349,18 +348,11 @@ class _Lowest:
         return [item for _, item in heapq.nlargest(count, self._heap)]
 
 
-def _drawn_row(run: RunFile, judging: str | None, drawn: _DrawnItem, scales: Scales) -> list[str]:
-    """Return an item's cells, without those of the annotators' columns."""
-    position = run.resolve(drawn.episode)
-    episode = run.episode(position, judging)
-    assert episode is not None, "a drawn scenario is finished, and stays so"
-    return item_row(run, episode, next(item for item in items_of(episode, run.recipe) if item.id == drawn.id), scales)
-
-
 def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list[str]:
     """Return an item's cells in the order of `COLUMNS`: all that annotators need, without the judge's result."""
     recipe, judgement = run.recipe, item.judgement
     labelled = WithLabels.of(recipe)
+    about = labelled.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)
     return [
         item.id,
         episode.id,
@@ -369,18 +361,6 @@ def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list
         "" if judgement.turn is None else str(judgement.turn),
         str(scales.of(judgement.metric)),
         digest_of(episode, recipe, item),
-        _yaml_text(labelled.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)),
+        yaml.safe_dump(dict(about), allow_unicode=True, sort_keys=False, width=100).strip() if about else "",
         "\n\n".join(f"{line.role}: {line.spoken}" for line in labelled.judged_lines(episode.outcome, judgement)),
     ]
-
-
-def _yaml_text(content: Mapping[str, Any]) -> str:
-    """Return plain values as readable text."""
-    return yaml.safe_dump(dict(content), allow_unicode=True, sort_keys=False, width=100).strip() if content else ""
-
-
-def _write_csv(file: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write the header and the rows, each with an empty cell per annotator."""
-    writer = csv.writer(file)
-    writer.writerow(map(csv_cell, header))
-    writer.writerows([*map(csv_cell, row), *[""] * (len(header) - len(row))] for row in rows)

@@ -79,9 +79,7 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
     Raises:
         DataError: If the file cannot be read, lacks a column, or has a duplicate item; the message states the line.
     """
-    text = _text(path)
-    delimiter = _delimiter(path, text)
-    lines = _lines(path, text, delimiter)
+    lines = _lines(path)
     _, header = next(lines)
     columns = _columns(path, header, only)
     titles = [name.strip().lower() for name in header]
@@ -90,7 +88,7 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
     for line, cells in lines:
         item = cell_text(_cell(cells, place))
         labels = tuple(_cell(cells, column) for column in columns.values())
-        if not item and not any(cell.strip() for cell in cells):
+        if not any(cell.strip() for cell in cells):
             continue  # spreadsheets leave empty rows at the end
         if any(cell.strip() for cell in cells[len(header) :]):
             raise DataError(
@@ -98,32 +96,18 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
             )
         if not item:
             raise DataError(path, f"this row has no {ITEM!r}, which must be the item's id from the sample", line)
-        row = LabelRow(item, cell_text(_cell(cells, of)), line, labels)
-        _add(path, rows.setdefault(item, {}), row)
+        digest, of_item = cell_text(_cell(cells, of)), rows.setdefault(item, {})
+        # A row without a digest may belong to any conversation.
+        known = of_item.get(digest) or of_item.get("") or (None if digest else next(iter(of_item.values()), None))
+        if known is not None:
+            raise DataError(path, f"item {item!r} is already on line {known.line}", line)
+        of_item[digest] = LabelRow(item, digest, line, labels)
     found = tuple(row for of_item in rows.values() for row in of_item.values())
     if not any(label for row in found for label in row.cells):
         unread = [name for name in columns if name.lower() in titles]
         advice = f"; the column {unread[0]!r} is not read: rename it to {LABEL}{unread[0]}" if unread else ""
         raise DataError(path, f"there is no label in {', '.join(LABEL + name for name in columns)}{advice}")
     return Labels(path, tuple(columns), found)
-
-
-def _add(path: Path, of_item: dict[str, LabelRow], row: LabelRow) -> None:
-    """Add a row of an item if its conversation has no row yet; a row without a digest may belong to any."""
-    known = of_item.get(row.digest) or of_item.get("") or (None if row.digest else next(iter(of_item.values()), None))
-    if known is not None:
-        raise DataError(path, f"item {row.item!r} is already on line {known.line}", row.line)
-    of_item[row.digest] = row
-
-
-def _read_cells(path: Path) -> list[list[str]]:
-    """Return the cells of a labels file unchanged, beginning with the header.
-
-    Raises:
-        DataError: If it cannot be read, or has no column `item`.
-    """
-    text = _text(path)
-    return [cells for _, cells in _lines(path, text, _delimiter(path, text))]
 
 
 def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[str, int]:
@@ -169,8 +153,22 @@ def _check_other(path: Path, title: str) -> None:
         )
 
 
-def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows with their line numbers, beginning with the header."""
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a labels file with their line numbers, beginning with the header, which has a column `item`.
+
+    Raises:
+        DataError: If the file cannot be read.
+    """
+    text = read_text(path)
+    if "\0" in text:
+        raise DataError(path, f"not a text file in UTF-8; {_ADVICE}", text.count("\n", 0, text.index("\0")) + 1)
+    if not text.strip():
+        raise DataError(path, "the file is empty")
+    first = text.split("\n", 1)[0].rstrip("\r")
+    # Spreadsheets write semicolons in locales whose decimal sign is a comma.
+    fitting = (each for each in ",;\t" if ITEM in (title.strip(' "').lower() for title in first.split(each)))
+    if (delimiter := next(fitting, None)) is None:
+        raise DataError(path, f"no column {ITEM!r} in the header, which is {first!r:.80}", 1)
     csv.field_size_limit(_LARGEST_CELL)  # a cell may contain a whole conversation
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
@@ -180,24 +178,6 @@ def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[st
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(path, f"not a valid CSV file: {error}; {_ADVICE}", line) from error
-
-
-def _delimiter(path: Path, text: str) -> str:
-    """Return the delimiter. Spreadsheets write semicolons in locales whose decimal sign is a comma."""
-    first = text.split("\n", 1)[0].rstrip("\r")
-    for delimiter in (",", ";", "\t"):
-        if ITEM in (title.strip(' "').lower() for title in first.split(delimiter)):
-            return delimiter
-    raise DataError(path, f"no column {ITEM!r} in the header, which is {first!r:.80}", 1)
-
-
-def _text(path: Path) -> str:
-    text = read_text(path)
-    if "\0" in text:
-        raise DataError(path, f"not a text file in UTF-8; {_ADVICE}", text.count("\n", 0, text.index("\0")) + 1)
-    if not text.strip():
-        raise DataError(path, "the file is empty")
-    return text
 
 
 def _cell(cells: Sequence[str], place: int) -> str:
@@ -304,7 +284,9 @@ class LabelFile:
             raise RunError(
                 "annotator must be the name of the person who labels, got an empty name", setting="annotator"
             )
-        episode, found = _item(run, position, item)
+        if not (matching := [each for each in _items(run, position) if each[1].id == item]):
+            raise RunError(f"item {item!r:.120}: scenario {position + 1} has no judgement with this id", setting="item")
+        episode, found = matching[-1]  # of the oldest set of judgements that has it
         if label:
             try:
                 scales.of(found.judgement.metric).parse(label)
@@ -315,28 +297,25 @@ class LabelFile:
             place, column = _column(header, ITEM), _column(header, LABEL + name)
             known = dict(zip(COLUMNS, map(csv_cell, item_row(run, episode, found, scales)), strict=True))
             of = _column(header, DIGEST)
-            row = _row_of([row for row in rows if cell_text(_cell(row, place)) == item], of, known[DIGEST])
-            if row is None:
+            of_item = [row for row in rows if cell_text(_cell(row, place)) == item]
+            # The row of this conversation or, if there is none, a row without a digest.
+            wanted = (row for digest in (known[DIGEST], "") for row in of_item if _cell(row, of) == digest)
+            if (row := next(wanted, None)) is None:
                 rows.append(row := [known.get(title.strip().lower(), "") for title in header])
             row += [""] * (len(header) - len(row))
             others = [each for number, each in enumerate(row) if number != column and _is_label(header[number])]
             if not any(others):
                 row[of] = known[DIGEST]
             row[column] = label
-            self._write(run, header, rows)
+            with text_output(self.path, (run.path,), encoding="utf-8-sig", newline="") as file:
+                csv.writer(file).writerows([header, *rows])
 
     def _read(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows; for a file that does not exist, the columns of a sample."""
         if not self.path.exists():
             return list(COLUMNS), []
-        header, *rows = _read_cells(self.path)
+        header, *rows = (cells for _, cells in _lines(self.path))
         return header, rows
-
-    def _write(self, run: RunFile, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows([header, *rows])
-        with text_output(self.path, (run.path,), encoding="utf-8-sig", newline="") as file:
-            file.write(text.getvalue())
 
 
 class Labelled(NamedTuple):
@@ -409,18 +388,6 @@ def _items(run: RunFile, position: int) -> Iterator[tuple[Episode, Item]]:
     for judging in reversed(run.judgement_sets()):
         if (episode := run.episode(position, judging.name)) is not None and episode.state == "done":
             yield from ((episode, item) for item in items_of(episode, run.recipe))
-
-
-def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
-    """Return an item of a finished scenario, from the oldest set of judgements that has it."""
-    if found := [(episode, item) for episode, item in _items(run, position) if item.id == id_]:
-        return found[-1]
-    raise RunError(f"item {id_!r:.120}: scenario {position + 1} has no judgement with this id", setting="item")
-
-
-def _row_of(rows: Sequence[list[str]], of: int, digest: str) -> list[str] | None:
-    """Return the row of a conversation among an item's rows or, if there is none, a row without a digest."""
-    return next((row for candidate in (digest, "") for row in rows if _cell(row, of) == candidate), None)
 
 
 def _is_label(title: str) -> bool:

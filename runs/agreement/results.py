@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dialoom.graphs import Episode, Judgement, Table
 from dialoom.graphs.capabilities import WithJudging
@@ -157,7 +158,19 @@ def agreement(
     require_statistics()
     recipe = run.recipe
     known = Scales(WithJudging.of(recipe).scales, scales)
-    rows, differing, earlier = _coded_rows(run, labels, judging, known, where)
+    rows: dict[Group, list[list[int]]] = defaultdict(list)  # the values of labelled items; the judge's comes first
+    differing: list[Disagreement] = []
+    matched = LabelledItems(run, labels, judging, where)
+    for episode, item, row in matched:
+        if row is not None:
+            score, scale = known.code(item.judgement), known.of(item.judgement.metric)
+            judged, given = MISSING if score is None else score - scale.low, label_codes(labels, row, scale)
+            rows[item.group].append([judged, *given])
+            if score is not None and set(given) - {judged, MISSING}:
+                texts = tuple("" if code == MISSING else scale.text(code + scale.low) for code in given)
+                turn = item.judgement.turn
+                differing.append(Disagreement(episode.id, item.group, turn, scale.text(score), texts))
+    earlier = matched.earlier()
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
         raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} belong to {there}", setting="metrics")
@@ -174,29 +187,6 @@ def agreement(
         earlier,
         offline_note(reported_runs([run], recipe, judging)),
     )
-
-
-_CodedRows = dict[Group, list[list[int]]]
-"""The values of the labelled items by group; the judge's value comes first."""
-
-
-def _coded_rows(
-    run: RunFile, labels: Labels, judging: str | None, scales: Scales, where: str | None
-) -> tuple[_CodedRows, list[Disagreement], EarlierLabels]:
-    """Return the values of the labelled items, the disagreements, and the labels of replaced conversations."""
-    rows: _CodedRows = defaultdict(list)
-    differing: list[Disagreement] = []
-    matched = LabelledItems(run, labels, judging, where)
-    for episode, item, row in matched:
-        if row is not None:
-            score, scale = scales.code(item.judgement), scales.of(item.judgement.metric)
-            judged, given = MISSING if score is None else score - scale.low, label_codes(labels, row, scale)
-            rows[item.group].append([judged, *given])
-            if score is not None and set(given) - {judged, MISSING}:
-                texts = tuple("" if code == MISSING else scale.text(code + scale.low) for code in given)
-                turn = item.judgement.turn
-                differing.append(Disagreement(episode.id, item.group, turn, scale.text(score), texts))
-    return rows, differing, matched.earlier()
 
 
 class LabelledItems:
@@ -252,7 +242,13 @@ class LabelledItems:
             raise DataError(self._labels.path, wrong, row.line)
         _, scenario = found
         if not _is_of(row.item, scenario, self._scored):
-            self._scored |= _all_scored(run)
+            # What the recipe's judges and checks score, and what any set of judgements contains.
+            judging = WithJudging.of(run.recipe)
+            self._scored |= {f"{metric}/{judge.target}" for judge in judging.judges for metric in judge.metrics}
+            self._scored |= {f"{check.metric}/{check.target}" for check in judging.checks}
+            sets = (each.name for each in run.judgement_sets() if not each.members)
+            for each in itertools.chain.from_iterable(map(run.episodes, sets)):
+                self._scored |= {_score_of(item.judgement) for item in items_of(each, run.recipe)}
         if not _is_of(row.item, scenario, self._scored):
             ends = ", ".join(sorted(self._scored))
             raise DataError(
@@ -274,16 +270,6 @@ def _is_of(item: str, scenario: str, scored: Iterable[str]) -> bool:
     return any(rest == each or rest.startswith((f"{each}/", f"{each}#")) for each in scored)
 
 
-def _all_scored(run: RunFile) -> set[str]:
-    """Return what the recipe's judges and checks score, and what any set of judgements contains."""
-    judging = WithJudging.of(run.recipe)
-    declared = {f"{metric}/{judge.target}" for judge in judging.judges for metric in judge.metrics}
-    declared |= {f"{check.metric}/{check.target}" for check in judging.checks}
-    sets = [each.name for each in run.judgement_sets() if not each.members]
-    episodes = (episode for name in sets for episode in run.episodes(name))
-    return declared | {_score_of(item.judgement) for each in episodes for item in items_of(each, run.recipe)}
-
-
 def label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
     """Return the labels of an item as distances from the lowest value of its scale, or `MISSING`."""
     codes = []
@@ -298,53 +284,33 @@ def label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
 def _group_agreement(group: Group, scale: Scale, names: tuple[str, ...], rows: Codes) -> GroupAgreement:
     """Return all kappas of a group; the first column of the rows contains the judge's values."""
     judge, annotators = rows[:, 0], rows[:, 1:]
-    each = {name: _compare_pair(judge, column, scale) for name, column in zip(names, annotators.T, strict=True)}
+    labelled, is_verdict = annotators != MISSING, scale.is_verdict
+
+    def compared(
+        kappa: Callable[..., Kappa], used: NDArray[np.bool_], other: Codes, agreed: float | None
+    ) -> RaterComparison:
+        raters = judge[used], other[used], scale.size
+        weighted = None if is_verdict else kappa(*raters, weighted=True)
+        return RaterComparison(int(used.sum()), kappa(*raters), agreed, weighted, is_unordered=is_verdict)
+
+    each = {
+        name: compared(cohen, (judge != MISSING) & (column != MISSING), column, observed(judge, column))
+        for name, column in zip(names, annotators.T, strict=True)
+    }
+    agreed = _mean([pair.agreement for pair in each.values()])
+    whole = annotators[labelled.all(axis=1)]
+    between = _mean([observed(first, second) for first, second in itertools.combinations(whole.T, 2)])
     return GroupAgreement(
         group=group,
         scale=scale,
         cohen=each,
-        average=_mean_comparison(judge, annotators, each.values(), scale),
-        averaged=sum(compared.kappa is not None for compared in each.values()),
-        fleiss=_fleiss_comparison(annotators, scale) if len(names) > 1 else None,
-        missing={name: int((column == MISSING).sum()) for name, column in zip(names, annotators.T, strict=True)},
+        average=compared(mean_cohen, (judge != MISSING) & labelled.any(axis=1), annotators, agreed),
+        averaged=sum(pair.kappa is not None for pair in each.values()),
+        fleiss=RaterComparison(len(whole), fleiss(whole, scale.size), between, is_unordered=True)
+        if len(names) > 1
+        else None,
+        missing=dict(zip(names, map(int, (~labelled).sum(axis=0)), strict=True)),
         unscored=int((judge == MISSING).sum()),
-    )
-
-
-def _compare_pair(judge: Codes, annotator: Codes, scale: Scale) -> RaterComparison:
-    both = (judge != MISSING) & (annotator != MISSING)
-    first, second = judge[both], annotator[both]
-    return RaterComparison(
-        n=len(first),
-        kappa=cohen(first, second, scale.size),
-        agreement=observed(first, second),
-        weighted=None if scale.is_verdict else cohen(first, second, scale.size, weighted=True),
-        is_unordered=scale.is_verdict,
-    )
-
-
-def _mean_comparison(
-    judge: Codes, annotators: Codes, each: Collection[RaterComparison], scale: Scale
-) -> RaterComparison:
-    used = (judge != MISSING) & (annotators != MISSING).any(axis=1)
-    judge, annotators = judge[used], annotators[used]
-    return RaterComparison(
-        n=len(judge),
-        kappa=mean_cohen(judge, annotators, scale.size),
-        agreement=_mean([compared.agreement for compared in each]),
-        weighted=None if scale.is_verdict else mean_cohen(judge, annotators, scale.size, weighted=True),
-        is_unordered=scale.is_verdict,
-    )
-
-
-def _fleiss_comparison(annotators: Codes, scale: Scale) -> RaterComparison:
-    whole = annotators[(annotators != MISSING).all(axis=1)]
-    pairs = itertools.combinations(whole.T, 2)
-    return RaterComparison(
-        n=len(whole),
-        kappa=fleiss(whole, scale.size),
-        agreement=_mean([observed(first, second) for first, second in pairs]),
-        is_unordered=True,
     )
 
 
@@ -353,7 +319,6 @@ def _mean(shares: Iterable[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-_COLUMNS = ("metric", "between", "n", "kappa", "weighted kappa", "agreement %")
 _EXPLANATION = (
     "Kappa: agreement beyond chance; 0 is chance agreement, 1 is full agreement. Between the judge and an annotator, "
     "it is Cohen's, with the asymptotic 95 % interval. The mean of these, and Fleiss' kappa between annotators over "
@@ -374,24 +339,21 @@ _NO_INTERVAL = (
 
 def table_of(agreement: Agreement) -> Table:
     """Return the kappas as a table, with a few rows per metric and target."""
-    table = Table("agreement", "Agreement of the judge and the annotators", _COLUMNS)
+    columns = ["metric", "between", "n", "kappa", "weighted kappa", "agreement %"]
+    table = Table("agreement", "Agreement of the judge and the annotators", columns, notes=notes(agreement))
     for each in agreement.groups:
         for between, compared in _comparison_rows(each):
             kappas = map(_kappa_text, (compared.kappa, compared.weighted))
             table.rows.append([str(each.group), between, compared.n, *kappas, compared.agreement])
-    table.notes += notes(agreement)
     return table
 
 
 def disagreement_table(agreement: Agreement) -> Table:
     """Return the judgements whose score differs from a label as a table."""
-    table = Table(
-        "disagreements",
-        "Disagreements of the judge and the annotators",
-        ["conversation", "metric", "turn", "judge", *agreement.annotators],
-    )
+    columns = ["conversation", "metric", "turn", "judge", *agreement.annotators]
+    table = Table("disagreements", "Disagreements of the judge and the annotators", columns)
     for each in agreement.disagreements:
-        labels = [label or None for label in each.labels]
+        labels = (label or None for label in each.labels)
         table.rows.append([each.conversation, str(each.group), each.turn, each.judge, *labels])
     return table
 
@@ -458,9 +420,7 @@ def _comparison_rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparis
 
 def earlier_note(earlier: EarlierLabels) -> str:
     """Return the note on labels of conversations that have been replaced."""
-    shown = ", ".join(earlier.scenarios[:_MOST_SCENARIOS]) + (
-        ", ..." if len(earlier.scenarios) > _MOST_SCENARIOS else ""
-    )
+    shown = ", ".join([*earlier.scenarios[:_MOST_SCENARIOS], *(["..."] if earlier.scenarios[_MOST_SCENARIOS:] else [])])
     return (
         f"Labels given to an earlier conversation, left out: {earlier.count:,}, of {len(earlier.scenarios):,} "
         f"scenario{'' if len(earlier.scenarios) == 1 else 's'} ({shown}). In these scenarios, another branch has "

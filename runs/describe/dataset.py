@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dialoom.graphs import DialogueFault, Line
 from dialoom.graphs.outcome import USER
@@ -54,44 +54,30 @@ class DescribedDialogue:
         return (lines or [line.content for line in self.lines] or [""])[0]
 
 
-class Dataset(Protocol):
+@dataclass(frozen=True, slots=True)
+class Dataset:
     """A set of dialogues that can be read more than once.
 
     Attributes:
         name: The dataset's name in tables.
+        dialogues: A function that yields all dialogues.
+        users: For a run, the user's role with each of its models.
     """
 
     name: str
-
-    def dialogues(self) -> Iterator[DescribedDialogue]:
-        """Yield all dialogues."""
-        ...
+    dialogues: Callable[[], Iterable[DescribedDialogue]]
+    users: Sequence[tuple[str, ModelBinding]] = ()
 
 
-class RunDataset:
-    """The finished scenarios of a run.
+def run_dataset(file: RunFile, where: str | None = None) -> Dataset:
+    """Return the finished scenarios of a run, or those that match an expression.
 
-    Args:
-        file: The run.
-        where: Only scenarios matching this expression.
+    The dialogues are in plan order; a failed dialogue has the messages up to its failure.
     """
 
-    def __init__(self, file: RunFile, where: str | None = None) -> None:
-        self.name = file.path.name
-        self._file = file
-        self._where = where
-
-    @property
-    def users(self) -> list[tuple[str, ModelBinding]]:
-        """The user's role with each of its models."""
-        return [each for each in self._file.config.everyone() if each[0] == USER]
-
-    def dialogues(self) -> Iterator[DescribedDialogue]:
-        """Yield the dialogues in plan order; a failed dialogue has the messages up to its failure."""
-        recipe = self._file.recipe
-        for episode in selected(self._file, None, self._where):
-            scenario = self._file.scenario(recipe, self._file.resolve(episode.id))
-            outcome = episode.outcome
+    def dialogues() -> Iterator[DescribedDialogue]:
+        for episode in selected(file, None, where):
+            scenario, outcome = file.scenario(file.recipe, file.resolve(episode.id)), episode.outcome
             yield DescribedDialogue(
                 episode.id,
                 outcome.messages,
@@ -102,27 +88,11 @@ class RunDataset:
                 outcome.languages,
             )
 
-
-class CombinedDataset:
-    """Several datasets as one.
-
-    Args:
-        name: The dataset's name in tables.
-        parts: The datasets.
-    """
-
-    def __init__(self, name: str, parts: Sequence[Dataset]) -> None:
-        self.name = name
-        self._parts = parts
-
-    def dialogues(self) -> Iterator[DescribedDialogue]:
-        """Yield the dialogues of one dataset after the other."""
-        for part in self._parts:
-            yield from part.dialogues()
+    return Dataset(file.path.name, dialogues, [each for each in file.config.everyone() if each[0] == USER])
 
 
-class RowsDataset:
-    """A JSON Lines, JSON or Parquet file of rows, each with a conversation, a text, or several named texts.
+def rows_dataset(path: Path, *, skips_wordless: bool = False) -> Dataset:
+    """Return a JSON Lines, JSON or Parquet file of rows, each with a conversation, a text, or several named texts.
 
     A conversation is a list under `messages` (or `conversations`, `turns`, ...) of objects with `role` and `content`
     (or `from` and `value`), a list of rounds as in ALOE's release, or TRL's `prompt` with `chosen` or `completion`. In
@@ -134,29 +104,21 @@ class RowsDataset:
 
     Raises:
         RunError: If the file does not exist, or is of another kind.
+        DataError: When the dialogues are read, if a row has neither a conversation nor text, or for a Parquet file if
+            pyarrow is not installed.
     """
+    check_regular(path)
 
-    def __init__(self, path: Path, *, skips_wordless: bool = False) -> None:
-        check_regular(path)
-        self.name = path.name
-        self._path = path
-        self._skips_wordless = skips_wordless
-
-    def dialogues(self) -> Iterator[DescribedDialogue]:
-        """Yield the dialogues in the file's order.
-
-        Raises:
-            DataError: If a row has neither a conversation nor text, or for a Parquet file if pyarrow is not installed.
-        """
-        for number, row in raw_rows(self._path):
+    def dialogues() -> Iterator[DescribedDialogue]:
+        for number, row in raw_rows(path):
             if isinstance(row, DataError):
                 raise row
             lines = _row_lines(row)
-            if lines is None and self._skips_wordless:
+            if lines is None and skips_wordless:
                 continue
             if lines is None:
                 raise DataError(
-                    self._path,
+                    path,
                     f"a conversation ({', '.join(CONVERSATIONS)}) or a text of several words is needed in each row",
                     number,
                 )
@@ -164,6 +126,8 @@ class RowsDataset:
             facets = {key: value for key, value in (scenario or row).items() if key != "id" and _is_facet(value)}
             ended_by = str(row.get("ended_by") or "")
             yield DescribedDialogue(str(row.get("id", number)), lines, ended_by, facets, row=row)
+
+    return Dataset(path.name, dialogues)
 
 
 COMPARED_TEXTS: Mapping[str, Callable[[DescribedDialogue], str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,14 +12,14 @@ from dialoom.outputs import is_stream
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import Exported, ExportRequest, write
-from dialoom.runs.export.pushing import CARD, ExportedFolder, add_section, card_beside
+from dialoom.runs.export.pushing import CARD, add_section, card_beside, exported_files
 from dialoom.runs.report import Report
 from dialoom.runs.report.report import markdown
 from dialoom.runs.report.reported import STAND_INS, offline_roles
 from dialoom.runs.store import RunFile
 from dialoom.text import counted
 
-from .dataset import CombinedDataset, Dataset, RowsDataset, RunDataset
+from .dataset import Dataset, rows_dataset, run_dataset
 from .dialogues import describe_dialogues
 from .lexical import SimilarTexts
 from .likeness import likeness
@@ -59,13 +60,12 @@ def describe_path(
                 f"{setting}: {path} is a published dataset of people, which contains no dialogues", setting=setting
             )
         return Report(f"{path.name}: people and tasks", describe_release(path), ())
-    with ExitStack() as opened:
-        if is_sqlite(path):
-            file = opened.enter_context(RunFile(path, trust=trust))
+    if is_sqlite(path):
+        with RunFile(path, trust=trust) as file:
             return describe_run(file, against, where=where, trust=trust, alike=alike, like=like)
-        if where is not None:
-            raise RunError(f"where: {path} is not a run; scenarios can be selected only in a run", setting="where")
-        return _describe(_open_dataset(path, opened, trust), against, opened, trust, alike, like)
+    if where is not None:
+        raise RunError(f"where: {path} is not a run; scenarios can be selected only in a run", setting="where")
+    return _describe(_rows_of(path), against, trust, alike, like)
 
 
 def describe_run(
@@ -78,8 +78,7 @@ def describe_run(
     like: Path | None = None,
 ) -> Report:
     """Describe an open run, as `describe_path` does."""
-    with ExitStack() as opened:
-        return _describe(RunDataset(file, where), against, opened, trust, alike, like)
+    return _describe(run_dataset(file, where), against, trust, alike, like)
 
 
 def add_to_card(folder: Path, found: Report) -> Path:
@@ -88,7 +87,9 @@ def add_to_card(folder: Path, found: Report) -> Path:
     Raises:
         RunError: If it is not an exported folder.
     """
-    return ExportedFolder.of(folder).add_to_card(_section(found))
+    exported_files(folder)
+    add_section(folder / CARD, _section(found))
+    return folder / CARD
 
 
 def write_described(run: RunFile, request: ExportRequest, target: Path) -> Exported:
@@ -113,8 +114,7 @@ def write_described(run: RunFile, request: ExportRequest, target: Path) -> Expor
         )
 
     def complete(path: Path) -> None:
-        found = _section(describe_path(path))
-        add_section(path / CARD if path.is_dir() else card_beside(path), found)
+        add_section(path / CARD if path.is_dir() else card_beside(path), _section(describe_path(path)))
 
     return write(run, request, target, complete)
 
@@ -126,43 +126,43 @@ def _section(found: Report) -> str:
 
 
 def _describe(
-    dataset: Dataset,
-    against: Sequence[Path],
-    opened: ExitStack,
-    trust: Trust | None,
-    alike: SimilarTexts | None,
-    like: Path | None,
+    dataset: Dataset, against: Sequence[Path], trust: Trust | None, alike: SimilarTexts | None, like: Path | None
 ) -> Report:
-    tables, charts = describe_dialogues(dataset, [_open_dataset(each, opened, trust) for each in against], alike)
-    count = next((int(str(row[1])) for table in tables if table.name == "sizes" for row in table.rows), 0)
-    if not count:
-        raise RunError(f"{dataset.name} has no dialogues to describe yet")
-    if not any(table.name == "lexical" for table in tables):
-        raise RunError(
-            f"{dataset.name} holds no dialogues: none of its {count:,} scenarios or rows has a message. "
-            "If the run generates people, describe the folder to which it is exported"
-        )
-    if like is not None:
-        table, chart = likeness(dataset, _open_dataset(like, opened, trust))
-        if isinstance(dataset, RunDataset) and (roles := offline_roles(dataset.users)):
-            note = STAND_INS.format(roles=roles)
-            table.notes, chart.notes = [note, *table.notes], [note, *chart.notes]
-        tables, charts = [table, *tables], [chart, *charts]
-    return Report(f"{dataset.name}: {counted(count, 'dialogues')}", tables, charts)
-
-
-def _open_dataset(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:
-    if path.is_dir():
-        is_ours = (path / CARD).is_file()
-        files = (
-            [path / file for file in ExportedFolder.of(path).files]
-            if is_ours
-            else sorted(file for file in path.rglob("*") if file.suffix in _ROWS and file.is_file())
-        )
-        if not files:
-            kinds = ", ".join(f"*{kind}" for kind in _ROWS)
+    with ExitStack() as opened:
+        others = [
+            run_dataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else _rows_of(path)
+            for path in (*against, *([like] if like else []))
+        ]
+        tables, charts = describe_dialogues(dataset, others[: len(against)], alike)
+        count = next((int(str(row[1])) for table in tables if table.name == "sizes" for row in table.rows), 0)
+        if not count:
+            raise RunError(f"{dataset.name} has no dialogues to describe yet")
+        if not any(table.name == "lexical" for table in tables):
             raise RunError(
-                f"{path} contains neither files of rows ({kinds}) nor a published dataset of people (data/profile)"
+                f"{dataset.name} holds no dialogues: none of its {count:,} scenarios or rows has a message. "
+                "If the run generates people, describe the folder to which it is exported"
             )
-        return CombinedDataset(path.name, [RowsDataset(file, skips_wordless=not is_ours) for file in files])
-    return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else RowsDataset(path)
+        if like is not None:
+            table, chart = likeness(dataset, others[-1])
+            roles = offline_roles(dataset.users)
+            for shown in (table, chart) if roles else ():
+                shown.notes.insert(0, STAND_INS.format(roles=roles))
+            tables, charts = [table, *tables], [chart, *charts]
+        return Report(f"{dataset.name}: {counted(count, 'dialogues')}", tables, charts)
+
+
+def _rows_of(path: Path) -> Dataset:
+    """Return the dialogues of a file of rows, or of all such files of a folder."""
+    if not path.is_dir():
+        return rows_dataset(path)
+    if is_ours := (path / CARD).is_file():
+        files = [path / file for file in exported_files(path)[0]]
+    else:
+        files = sorted(file for file in path.rglob("*") if file.suffix in _ROWS and file.is_file())
+    if not files:
+        kinds = ", ".join(f"*{kind}" for kind in _ROWS)
+        raise RunError(
+            f"{path} contains neither files of rows ({kinds}) nor a published dataset of people (data/profile)"
+        )
+    parts = [rows_dataset(file, skips_wordless=not is_ours) for file in files]
+    return Dataset(path.name, lambda: itertools.chain.from_iterable(part.dialogues() for part in parts))

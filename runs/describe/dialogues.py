@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from statistics import quantiles
 
 from dialoom.graphs import Chart, Series, Table
@@ -61,39 +62,29 @@ class DialogueCount:
     looked_through: int = 0
     faulty: int = 0
 
-    @classmethod
-    def of(cls, dialogues: Iterable[DescribedDialogue]) -> DialogueCount:
-        """Count dialogues.
-
-        Raises:
-            RunError: If a library for copies or personal data is missing.
-        """
-        counted, find = cls(), finder()
-        for dialogue in dialogues:
-            counted._add(dialogue, find)
-        return counted
-
-    def _add(self, dialogue: DescribedDialogue, find: Callable[[str], Iterator[PersonalDatum]]) -> None:
+    def add(self, dialogue: DescribedDialogue, find: Callable[[str], Iterator[PersonalDatum]]) -> None:
+        """Count a dialogue, and the personal data that a function finds in its lines."""
         self.dialogues += 1
-        self._size("lines", len(dialogue.lines))
         if dialogue.ended_by:
             self.endings[dialogue.ended_by] += 1
         if dialogue.lines:
             self.openings[" ".join(dialogue.opening.split())] += 1
-        words: Counter[str] = Counter()
+        sizes = Counter({"lines": len(dialogue.lines)})
         for line in dialogue.lines:
-            words[line.role] += len(line.content.split())
+            sizes[f"words of the {line.role}"] += len(line.content.split())
             self.lines.setdefault(line.role, DrawnTexts(MOST_LINES)).add(line.content)
             self.languages[language_of(line.content) or "unknown"] += 1
             for datum in find(line.content):
                 self.personal_counts[datum.kind] += 1
                 if len(shown := self.personal.setdefault(datum.kind, [])) < _SHOWN:
                     shown.append((dialogue.id, datum))
-        for role, count in words.items():
-            self._size(f"words of the {role}", count)
-        for name, value in dialogue.facets.items():
-            for each in as_list(value):
-                self._count_facet(name, each)
+        for what, size in sizes.items():
+            self.sizes.setdefault(what, Counter())[size] += 1
+        for name, value in ((name, each) for name, values in dialogue.facets.items() for each in as_list(values)):
+            counts = self.facets.setdefault(name, Counter())
+            facet_value = "–" if value is None else str(value)
+            if facet_value in counts or len(counts) < _MOST_VALUES:
+                counts[facet_value] += 1
         for what, text in COMPARED_TEXTS.items():
             self.copies[what].add(dialogue.id, text(dialogue))
         self.combinations.add(dialogue.facets)
@@ -105,15 +96,6 @@ class DialogueCount:
             self.faulty += bool(dialogue.faults)
             self.faults.update({(fault.who, fault.kind) for fault in dialogue.faults})
 
-    def _size(self, what: str, size: int) -> None:
-        self.sizes.setdefault(what, Counter())[size] += 1
-
-    def _count_facet(self, name: str, value: object) -> None:
-        counts = self.facets.setdefault(name, Counter())
-        text = "–" if value is None else str(value)
-        if text in counts or len(counts) < _MOST_VALUES:
-            counts[text] += 1
-
 
 def describe_dialogues(
     dataset: Dataset, against: Sequence[Dataset] = (), alike: SimilarTexts | None = None
@@ -124,8 +106,13 @@ def describe_dialogues(
         dataset: The dialogues.
         against: Other sets, such as test sets, whose copies are searched for.
         alike: The detector of texts with similar meaning, if these are to be reported.
+
+    Raises:
+        RunError: If a library for copies or personal data is missing.
     """
-    counted = DialogueCount.of(dataset.dialogues())
+    counted, find = DialogueCount(), finder()
+    for dialogue in dataset.dialogues():
+        counted.add(dialogue, find)
     tables = [
         _sizes(counted),
         _shares("endings", "How dialogues end", "ended by", counted.endings, counted.dialogues),
@@ -207,31 +194,23 @@ def _figures(found: LexicalDiversity) -> list[Cell]:
 def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Dataset]) -> Table:
     columns = ["of", "searched in", "texts", "word for word", "nearly", "copies %"]
     table = Table("duplicates", "Copies", columns)
-    others = [(other, _copies(counted, other)) for other in against]
-    for what, index in counted.copies.items():
-        rows = [(what, "itself", "", index.within)]
-        rows += [
-            (f"{what} of {other.name}", dataset.name, f" of {other.name}", copies[what]) for other, copies in others
-        ]
-        for of, looked_in, whose, found in rows:
-            share = _share(found.exact + found.near, found.texts)
-            table.rows.append([of, looked_in, found.texts, found.exact, found.near, share])
-            table.notes += [f"{what}: {one}{whose} resembles {match}" for one, match in found.pairs]
-    table.notes.insert(
-        0,
+    table.notes.append(
         f"Nearly: at least {NEAR:.0%} of the sequences of {SHINGLE} words in common (MinHash), ignoring case and "
-        "punctuation.",
+        "punctuation."
     )
+    others = [(other, {what: Duplicates() for what in COMPARED_TEXTS}) for other in against]
+    for other, copies in others:
+        for dialogue in other.dialogues():
+            for what, text in COMPARED_TEXTS.items():
+                counted.copies[what].look_for(dialogue.id, text(dialogue), copies[what])
+    for what, index in counted.copies.items():
+        rows = [("", "itself", index.within)]
+        rows += [(f" of {other.name}", dataset.name, copies[what]) for other, copies in others]
+        for whose, looked_in, found in rows:
+            share = _share(found.exact + found.near, found.texts)
+            table.rows.append([f"{what}{whose}", looked_in, found.texts, found.exact, found.near, share])
+            table.notes += [f"{what}: {one}{whose} resembles {match}" for one, match in found.pairs]
     return table
-
-
-def _copies(counted: DialogueCount, other: Dataset) -> dict[str, Duplicates]:
-    """Return how many texts of the counted set are copies of texts in another set."""
-    found = {what: Duplicates() for what in COMPARED_TEXTS}
-    for dialogue in other.dialogues():
-        for what, text in COMPARED_TEXTS.items():
-            counted.copies[what].look_for(dialogue.id, text(dialogue), found[what])
-    return found
 
 
 def _share(count: int, n: int) -> float | None:
@@ -265,7 +244,7 @@ def _surfacing(counted: DialogueCount) -> Table:
     for role, turns in sorted(found.first.items()):
         table.rows.append([role, turns.total(), _share(turns.total(), found.preferences)])
     if found.preferences:
-        never = found.preferences - found.surfaced
+        never = found.preferences - sum(turns.total() for turns in found.first.values())
         table.rows.append(["nobody", never, _share(never, found.preferences)])
     table.notes.append("A preference counts as mentioned if one of its values occurs word for word, ignoring case.")
     return table
@@ -274,17 +253,11 @@ def _surfacing(counted: DialogueCount) -> Table:
 def _surfacing_chart(counted: DialogueCount) -> Chart:
     found = counted.surfacing
     last = max(found.turns, default=1)
-    series = []
+    title = "Preferences mentioned up to each turn, by who mentioned them first"
+    chart = Chart("preferences", title, "turn", "share of all")
     for role, turns in sorted(found.first.items()):
-        so_far, shares = 0, []
-        for turn in range(1, last + 1):
-            so_far += turns[turn]
-            shares.append(so_far / found.preferences)
-        series.append(Series(role, list(range(1, last + 1)), shares))
-    chart = Chart(
-        "preferences", "Preferences mentioned up to each turn, by who mentioned them first", "turn", "share of all"
-    )
-    chart.series = series
+        so_far = accumulate(turns[turn] for turn in range(1, last + 1))
+        chart.series.append(Series(role, range(1, last + 1), [count / found.preferences for count in so_far]))
     chart.notes = [f"{amount(found.preferences, 'preferences')} of {amount(counted.dialogues, 'dialogues')}."]
     return chart
 

@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from dialoom.personas import EmbedderError, local_embedder
 from dialoom.personas.similarity import Vector, VectorIndex
 from dialoom.runs.errors import RunError
 
-from .dataset import COMPARED_TEXTS, Dataset, DescribedDialogue
+from .dataset import COMPARED_TEXTS, Dataset
 
 HOW_TO_INSTALL = 'pip install "dialoom[describe]"'
 
@@ -80,50 +80,34 @@ class TextIndex:
 
     def add(self, id_: str, text: str) -> None:
         """Search for copies of a text among the earlier texts of the set, and add it unless it is an exact copy."""
-        digest, minhash = self._compared(id_, text, self.within)
+        digest, minhash = self.look_for(id_, text, self.within)
         if minhash is not None:
             key = f"{len(self._hashes)} {id_}"
             self._exact[digest], self._hashes[key] = id_, minhash
             self._lsh.insert(key, minhash)
 
-    def look_for(self, id_: str, text: str, found: Duplicates) -> None:
-        """Search for copies of another set's text in this set."""
-        self._compared(id_, text, found)
+    def look_for(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
+        """Search for copies of a text in this set, and count it.
 
-    def _compared(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
-        """Count a text; return its digest and its MinHash, which is `None` if the text is empty or an exact copy."""
+        Returns:
+            The text's digest and its MinHash, which is `None` if the text is empty or an exact copy.
+        """
         found.texts += 1
-        words = _words(text)
-        digest = _digest(words)
+        words: list[str] = _TOKEN.findall(text.casefold())
+        digest = hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
         if not words:
             return digest, None
         if (same := self._exact.get(digest)) is not None:  # it represents all texts equal to it
             found.found(id_, same, is_exact=True)
             return digest, None
-        minhash = self._minhash(words)
-        near = [(minhash.jaccard(self._hashes[key]), key) for key in self._lsh.query(minhash)]
-        if near and max(near)[0] >= NEAR:
-            found.found(id_, max(near)[1].partition(" ")[2], is_exact=False)
-        return digest, minhash
-
-    def _minhash(self, words: Sequence[str]) -> Any:
+        # The sequences of `SHINGLE` words; a shorter text is a single sequence.
+        shingles = (words[start : start + SHINGLE] for start in range(max(1, len(words) - SHINGLE + 1)))
         minhash = self._library.MinHash(num_perm=_PERMUTATIONS)
-        minhash.update_batch([" ".join(each).encode() for each in _shingles(words)])
-        return minhash
-
-
-def _words(text: str) -> list[str]:
-    return _TOKEN.findall(text.casefold())
-
-
-def _digest(words: Sequence[str]) -> bytes:
-    return hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
-
-
-def _shingles(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield all sequences of `SHINGLE` words; a shorter text is a single sequence."""
-    for start in range(max(1, len(words) - SHINGLE + 1)):
-        yield words[start : start + SHINGLE]
+        minhash.update_batch([" ".join(each).encode() for each in shingles])
+        near = max(((minhash.jaccard(self._hashes[key]), key) for key in self._lsh.query(minhash)), default=(0.0, ""))
+        if near[0] >= NEAR:
+            found.found(id_, near[1].partition(" ")[2], is_exact=False)
+        return digest, minhash
 
 
 LEAST = 0.9
@@ -176,13 +160,20 @@ class SimilarTexts:
         pairs: list[str] = []
         for what, text in COMPARED_TEXTS.items():
             index, ids = VectorIndex(), list[str]()
-            found = self._compared(dataset, text, index, ids, joins=True)
-            table.rows.append([what, "itself", *_counts(found)])
-            pairs += [f"{what}: {one} resembles {other}" for one, other in found.pairs]
-            for other in against:
-                found = self._compared(other, text, index, ids, joins=False)
-                table.rows.append([f"{what} of {other.name}", dataset.name, *_counts(found)])
-                pairs += [f"{what}: {one} of {other.name} resembles {match}" for one, match in found.pairs]
+            for other in (dataset, *against):
+                found = Duplicates()
+                for id_, vector in self._embedded((each.id, text(each)) for each in other.dialogues()):
+                    found.texts += 1
+                    nearest = index.nearest(vector)
+                    if nearest is not None and nearest[1] >= self._least:
+                        found.found(id_, ids[nearest[0]], is_exact=False)
+                    if other is dataset:
+                        index.add(vector)
+                        ids.append(id_)
+                whose, looked_in = ("", "itself") if other is dataset else (f" of {other.name}", dataset.name)
+                share = found.near / found.texts if found.texts else None
+                table.rows.append([f"{what}{whose}", looked_in, found.texts, found.near, share])
+                pairs += [f"{what}: {one}{whose} resembles {match}" for one, match in found.pairs]
         table.notes += [
             f"Alike: a cosine of at least {self._least:g} by {self._name}, including exact copies. "
             f"{self._embedder.meaning[0].upper()}{self._embedder.meaning[1:]}. A model reads only the part of a text "
@@ -190,27 +181,6 @@ class SimilarTexts:
             *pairs,
         ]
         return table
-
-    def _compared(
-        self,
-        dataset: Dataset,
-        text: Callable[[DescribedDialogue], str],
-        index: VectorIndex,
-        ids: list[str],
-        *,
-        joins: bool,
-    ) -> Duplicates:
-        """Compare a text of each dialogue with those in the index; add it to the index if `joins` is true."""
-        found = Duplicates()
-        for id_, vector in self._embedded((each.id, text(each)) for each in dataset.dialogues()):
-            found.texts += 1
-            nearest = index.nearest(vector)
-            if nearest is not None and nearest[1] >= self._least:
-                found.found(id_, ids[nearest[0]], is_exact=False)
-            if joins:
-                index.add(vector)
-                ids.append(id_)
-        return found
 
     def _embedded(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Vector]]:
         some = itertools.islice(((id_, text) for id_, text in texts if text.strip()), MOST_TEXTS)
@@ -220,7 +190,3 @@ class SimilarTexts:
             except EmbedderError as error:
                 raise RunError(f"embedder: {error}", setting="embedder") from error
             yield from zip((id_ for id_, _ in batch), vectors, strict=True)
-
-
-def _counts(found: Duplicates) -> tuple[int, int, float | None]:
-    return found.texts, found.near, found.near / found.texts if found.texts else None

@@ -7,7 +7,9 @@ import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dialoom.graphs import Chart, Estimate, Series, Table
 from dialoom.graphs.gate.talk import language_of, spelt, words_of
@@ -17,10 +19,6 @@ from dialoom.graphs.traits import disclosed, pushed_back, share, words_per_line
 from dialoom.runs.errors import RunError
 
 from .dataset import Dataset, DescribedDialogue
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MOST = 2_000
 """Maximum number of dialogues measured in each set; from more dialogues, that number is drawn."""
@@ -103,11 +101,10 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
     Raises:
         RunError: If a set has fewer than two dialogues in which a user speaks.
     """
-    import numpy as np  # slow to import, and not needed to read a run
-
     sets = [_measured(each) for each in (simulated, real)]
     draw = np.random.default_rng(0)
-    sampled = [_Sample(one, draw) for one in sets]
+    # Resamples of each set's dialogues, the same for all measures.
+    resamples = [draw.integers(len(one), size=(_RESAMPLES, len(one))) for one in sets]
     columns = ["of the user", "simulated", "real", "distance", "by chance"]
     table = Table("likeness", f"Distance of the simulated users from those of {real.name}", columns)
     table.notes = [_DISTANCE, _MEASURED]
@@ -119,7 +116,8 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
             continue
         spread = float(np.std(of_real))
         distance = _distance(of_simulated, of_real) / spread
-        pairs = zip(*(each.columns(place) for each in sampled), strict=True)
+        drawn = zip(*resamples, strict=True)
+        pairs = ([_known(one[at, place]) for one, at in zip(sets, each, strict=True)] for each in drawn)
         resampled = np.array([_distance(one, other) / spread for one, other in pairs if len(one) and len(other)])
         enough = min(len(of_simulated), len(of_real)) >= FEWEST
         estimate = _estimate(min(len(of_simulated), len(of_real)), distance, resampled, enough)
@@ -138,8 +136,6 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
 
 def _measured(dataset: Dataset) -> NDArray[np.float64]:
     """Return the measures of a set's dialogues (dialogues x measures); NaN where a measure has no value."""
-    import numpy as np  # slow to import, and not needed to read a run
-
     drawn, languages = _drawn(dataset.dialogues()), [0, 0]
     rows = []
     for lines in drawn:
@@ -168,27 +164,7 @@ def _drawn(dialogues: Iterable[DescribedDialogue]) -> list[list[str]]:
     return drawn
 
 
-class _Sample:
-    """Resamples of a set's dialogues, the same for all measures.
-
-    Args:
-        values: The measures of the dialogues.
-        draw: The random stream.
-    """
-
-    def __init__(self, values: NDArray[np.float64], draw: np.random.Generator) -> None:
-        self._values = values
-        self._places = draw.integers(len(values), size=(_RESAMPLES, len(values)))
-
-    def columns(self, place: int) -> Iterable[NDArray[np.float64]]:
-        """Yield, for each resample, the known values of the measure at this position."""
-        for drawn in self._places:
-            yield _known(self._values[drawn, place])
-
-
 def _known(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np  # slow to import, and not needed to read a run
-
     known: NDArray[np.float64] = values[~np.isnan(values)]
     return known
 
@@ -199,8 +175,6 @@ def _mean(values: NDArray[np.float64]) -> float | None:
 
 def _distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     """Return the Wasserstein-1 distance between two samples."""
-    import numpy as np  # slow to import, and not needed to read a run
-
     one, other = np.sort(one), np.sort(other)
     everything = np.sort(np.concatenate([one, other]))
     shares = [np.searchsorted(each, everything[:-1], side="right") / len(each) for each in (one, other)]
@@ -221,8 +195,6 @@ def _estimate(n: int, distance: float, resampled: NDArray[np.float64], is_enough
 
 def _by_chance(values: NDArray[np.float64], count: int) -> float:
     """Return the mean distance between two random samples of the values, of the sizes of both compared sets."""
-    import numpy as np  # slow to import, and not needed to read a run
-
     draw = np.random.default_rng(0)
     pairs = ((draw.choice(values, count), draw.choice(values, len(values))) for _ in range(_DRAWS))
     return sum(_distance(one, other) for one, other in pairs) / _DRAWS
@@ -230,12 +202,11 @@ def _by_chance(values: NDArray[np.float64], count: int) -> float:
 
 def _chart(table: Table) -> Chart:
     """Return the chart of the distances, beside the distances expected by chance."""
-    rows = [row for row in table.rows if isinstance(row[3], Estimate)]
-    distances = [row[3] for row in rows if isinstance(row[3], Estimate)]
-    places = list(range(len(rows)))
-    chart = Chart(table.name, table.title, "measure", "distance in standard deviations", kind="bars")
-    chances = [row[4] if isinstance(row[4], float) else None for row in rows]
-    chart.series = [Series.of("simulated", places, distances), Series("by chance", places, chances)]
-    chart.names = [str(row[0]) for row in rows]
-    chart.notes = [_DISTANCE]
+    rows = [
+        (str(name), distance, chance) for name, _, _, distance, chance in table.rows if isinstance(distance, Estimate)
+    ]
+    places, chart = range(len(rows)), Chart(table.name, table.title, "measure", "distance in standard deviations")
+    chances = [chance if isinstance(chance, float) else None for _, _, chance in rows]
+    chart.series = [Series.of("simulated", places, [row[1] for row in rows]), Series("by chance", places, chances)]
+    chart.kind, chart.names, chart.notes = "bars", [row[0] for row in rows], [_DISTANCE]
     return chart

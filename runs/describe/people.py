@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,8 @@ def _demographics(census: Census) -> list[Table]:
     for key, counts in census.demographics.items():
         title = f"{key.replace('_', ' ').capitalize()} of {census.people:,} people (tables 6 and 7)"
         table = Table(f"people-{key.replace('_', '-')}", title, [key.replace("_", " "), "n", "%"])
-        table.rows += [[value, count, count / census.people] for value, count in _ranked(counts)]
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        table.rows += [[value, count, count / census.people] for value, count in ranked]
         tables.append(table)
     return tables
 
@@ -90,10 +91,6 @@ def _texts(census: Census) -> Table:
     return table
 
 
-def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-
-
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -113,8 +110,12 @@ class Surfacing:
 
     def add(self, lines: Sequence[Line], preferences: Mapping[str, str]) -> None:
         """Count a dialogue. A turn is a line of the opening role with all lines until that role's next line."""
-        open_ = {name: _values(text) for name, text in preferences.items()}
-        open_ = {name: values for name, values in open_.items() if values}
+        # The values of each preference as normalized text; a value of more than six words is omitted.
+        split = {
+            name: [_WORD.findall(part.casefold()) for part in text.split(";")] for name, text in preferences.items()
+        }
+        known = {name: [" ".join(each) for each in parts if 0 < len(each) <= 6] for name, parts in split.items()}
+        open_ = {name: values for name, values in known.items() if values}
         self.preferences += len(open_)
         turn, opener = 0, lines[0].role if lines else ""
         for line in lines:
@@ -124,17 +125,6 @@ class Surfacing:
                 self.first.setdefault(line.role, Counter())[turn] += 1
                 del open_[name]
         self.turns.update(range(1, turn + 1))
-
-    @property
-    def surfaced(self) -> int:
-        """Number of preferences that come up in any turn."""
-        return sum(found.total() for found in self.first.values())
-
-
-def _values(text: str) -> list[str]:
-    """Return the values of a preference as normalized text; a value of more than six words is omitted."""
-    split: Iterable[list[str]] = (_WORD.findall(part.casefold()) for part in text.split(";"))
-    return [" ".join(words) for words in split if 0 < len(words) <= 6]
 
 
 MOST_VALUES = 20
@@ -168,7 +158,8 @@ class Combinations:
             if known is not None:
                 known.update(dict.fromkeys(values))
                 if len(known) > MOST_VALUES:
-                    self._forget(name)
+                    self.values[name] = None
+                    self.met = {pair: met for pair, met in self.met.items() if name not in pair}
         names = [name for name in stated if self.values[name] is not None]
         for one, other in itertools.combinations(names, 2):
             self.met.setdefault((one, other), set()).update(itertools.product(stated[one], stated[other]))
@@ -185,11 +176,10 @@ class Combinations:
             if len(left) < 2 or len(right) < 2 or len(left) * len(right) > seen:
                 continue
             compared += 1
-            empty = [pair for pair in itertools.product(left, right) if pair not in met]
-            if empty:
+            pairs = [*itertools.product(left, right)]
+            if empty := [pair for pair in pairs if pair not in met]:
                 such = "; ".join(f"{first[:40]} with {second[:40]}" for first, second in empty[:_SHOWN])
-                count = len(left) * len(right)
-                table.rows.append([one, other, count, len(empty), len(empty) / count, such])
+                table.rows.append([one, other, len(pairs), len(empty), len(empty) / len(pairs), such])
         table.notes.append(
             f"For each pair of facets, among the values that occur at all; {compared:,} pairs of facets were compared. "
             f"Left out are facets with a single value or with more than {MOST_VALUES}, and pairs that have more "
@@ -207,16 +197,10 @@ class Combinations:
         """Return, for each facet, the other facets that determine its value, such as the person for an age."""
         found: dict[str, set[str]] = {name: set() for name in self.values}
         for pair, met in self.met.items():
-            if any(len(self.values[name] or {}) < 2 for name in pair):
-                continue
-            for side, name in enumerate(pair):
+            for side, name in enumerate(pair) if all(len(self.values[name] or {}) > 1 for name in pair) else ():
                 if len({values[side] for values in met}) == len(met):
                     found[pair[1 - side]].add(name)
         return found
-
-    def _forget(self, name: str) -> None:
-        self.values[name] = None
-        self.met = {pair: met for pair, met in self.met.items() if name not in pair}
 
 
 def as_list(value: Any) -> list[Any]:

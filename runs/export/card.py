@@ -14,9 +14,8 @@ import yaml
 from dialoom.graphs.capabilities import WithFacets, WithGate, WithJudging
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.gate.talk import UNDETERMINED
-from dialoom.roles import ModelBinding
 from dialoom.runs.report.health import health_of, health_table
-from dialoom.runs.report.report import markdown_table
+from dialoom.runs.report.report import markdown_rows, markdown_table
 from dialoom.runs.report.reported import STAND_INS, drawn_again, offline_roles, reported_runs
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.text import markdown_code, markdown_text
@@ -62,10 +61,10 @@ class Card:
         splits: Mapping[str, str] | None = None,
         total: RowCount | None = None,
     ) -> None:
-        self._rows = rows
-        self._files = files
-        self._splits = splits or {}
-        self._total = total
+        self._rows, self._files, self._total = rows, files, total
+        self._splits = splits or {"train": next(iter(files))}
+        self._counts = [*files.values()] if total is None else [total]
+        self._models = rows.run.config.everyone(None if rows.judging is None else rows.judging.models)
 
     def text(self) -> str:
         """Return the card as Markdown. It names neither time nor machine, so that equal runs have equal cards."""
@@ -81,32 +80,26 @@ class Card:
         )
         return "\n".join(line for part in parts for line in part)
 
-    @property
-    def _counts(self) -> list[RowCount]:
-        return [*self._files.values()] if self._total is None else [self._total]
-
     def _front_matter(self) -> Iterator[str]:
         """Yield the front matter that dataset hubs and `datasets.load_dataset` read."""
         recipe, exporter = self._rows.recipe, self._rows.exporter
         recognized = {*self._rows.run.status().languages} - {UNDETERMINED}
+        number = sum(count.rows for count in self._files.values())
         front: dict[str, Any] = {
             "pretty_name": f"{recipe.name}: {self._rows.request.format}",
             "license": self._rows.request.license or _UNKNOWN,
             "language": list(WithGate.of(recipe).languages or sorted(recognized)),
             "task_categories": list(exporter.tasks if exporter else _TASKS),
-            "size_categories": [_size(sum(count.rows for count in self._files.values()))],
+            "size_categories": [next((name for bound, name in _SIZES if number < bound), "n>10M")],
             "tags": ["synthetic", "dialoom", recipe.name],
         }
-        front["configs"] = self._configs() if self._total is None else self._own_configs()
+        files = [{"split": split, "path": name} for split, name in self._splits.items()]
+        default = [{"config_name": "default", "data_files": files}]
+        front["configs"] = default if self._total is None else self._own_configs()
         text = yaml.safe_dump(
             {key: value for key, value in front.items() if value}, sort_keys=False, allow_unicode=True
         )
         yield from ("---", text.rstrip(), "---", "")
-
-    def _configs(self) -> list[dict[str, Any]]:
-        splits = self._splits or dict.fromkeys(("train",), next(iter(self._files)))
-        files = [{"split": split, "path": name} for split, name in splits.items()]
-        return [{"config_name": "default", "data_files": files}]
 
     def _own_configs(self) -> list[dict[str, Any]]:
         """Return a configuration for each exported folder or file; several if its rows have different fields."""
@@ -124,16 +117,13 @@ class Card:
 
     def _title(self) -> Iterator[str]:
         recipe, request = self._rows.recipe, self._rows.request
-        yield from (f"# {recipe.name}: {request.format}", "", recipe.summary, "")
-        yield from (
-            f"Format `{request.format}`, as {_ENCODINGS[request.encoding]}: {formats(recipe)[request.format]}.",
-            "",
-        )
+        form = f"Format `{request.format}`, as {_ENCODINGS[request.encoding]}: {formats(recipe)[request.format]}."
+        yield from (f"# {recipe.name}: {request.format}", "", recipe.summary, "", form, "")
         if request.license is None:
             yield from (_RIGHTS, "")
-        if offline := offline_roles(self._models()):
-            judging = WithJudging.of(self._rows.recipe).judging_roles()
-            has_texts = offline_roles(each for each in self._models() if each[0] not in judging)
+        if offline := offline_roles(self._models):
+            judging = WithJudging.of(recipe).judging_roles()
+            has_texts = offline_roles(each for each in self._models if each[0] not in judging)
             yield from (f"**{(_OFFLINE if has_texts else STAND_INS).format(roles=offline)}**", "")
         if without := sum(count.without_tools for count in self._counts):
             yield from (f"**{_WITHOUT_TOOLS.format(without, sum(count.scenarios for count in self._counts))}**", "")
@@ -141,14 +131,13 @@ class Card:
     def _contents(self) -> Iterator[str]:
         facet = WithFacets.of(self._rows.recipe).split_facet
         header = ["file", "rows", self._rows.run.config.units, *([f"distinct values of `{facet}`"] if facet else [])]
-        lines = [
-            [markdown_text(name), count.rows, count.scenarios, *([len(count.groups)] if facet else [])]
+        width = len(header) if self._total is None else 2
+        lines = (
+            [markdown_text(name), f"{count.rows:,}", f"{count.scenarios:,}", f"{len(count.groups):,}"][:width]
             for name, count in self._files.items()
-        ]
-        if self._total is not None:
-            header, lines = header[:2], [line[:2] for line in lines]
-        yield from ("## Contents", "", *_table(header, lines), "")
-        if self._rows.split is not None:
+        )
+        yield from ("## Contents", "", *markdown_rows(header[:width], lines), "")
+        if self._rows.test is not None:
             share = self._rows.request.test_share
             test = next(count.rows for name, count in self._files.items() if name == self._splits.get(TEST))
             realised = test / max(1, sum(count.rows for count in self._files.values()))
@@ -174,15 +163,11 @@ class Card:
         exporter, models = self._rows.exporter, self._rows.run.config.model_names
         if exporter is not None and exporter.pair_roles is not None:
             chosen, rejected = (models[role] for role in exporter.pair_roles)
-            yield (
+            text = (
                 f"Chosen replies were written by {markdown_code(chosen)}, rejected ones by {markdown_code(rejected)}."
-                + (
-                    ""
-                    if chosen == rejected
-                    else " These are different models: their styles alone may tell the replies apart."
-                )
             )
-            yield ""
+            different = " These are different models: their styles alone may tell the replies apart."
+            yield from (text if chosen == rejected else text + different, "")
 
     def _made(self) -> Iterator[str]:
         run, request = self._rows.run, self._rows.request
@@ -212,35 +197,27 @@ class Card:
             yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"
         if self._rows.judging is not None and self._rows.judging.name != OWN_JUDGEMENTS:
             yield f"* judgements: the set {markdown_code(self._rows.judging.name)}"
-        for name, value in self._run_options().items():
-            yield f"* option {markdown_code(name)}: {markdown_text(value)}"
-        yield ""
-
-    def _run_options(self) -> dict[str, str]:
-        """Return the run's options, with paths reduced to their last part, so that equal runs have equal cards."""
         fields = self._rows.recipe.options_type.model_fields
-        shown = {}
-        for name, value in self._rows.run.config.options.items():
+        for name, value in run.config.options.items():
             values = value if isinstance(value, list | tuple) else [] if value is None else [value]
+            # Paths are reduced to their last part, so that equal runs have equal cards.
             is_path = name in fields and _is_path(fields[name].annotation)
-            shown[name] = ", ".join(Path(each).name if is_path else str(each) for each in values)
-        return {name: text for name, text in shown.items() if text}
-
-    def _models(self) -> list[tuple[str, ModelBinding]]:
-        return self._rows.run.config.everyone(None if self._rows.judging is None else self._rows.judging.models)
+            if text := ", ".join(Path(each).name if is_path else str(each) for each in values):
+                yield f"* option {markdown_code(name)}: {markdown_text(text)}"
+        yield ""
 
     def _roles(self) -> Iterator[str]:
         lines = [
             [
                 markdown_text(role),
                 markdown_code(each.model),
-                "not sent" if each.temperature is None else each.temperature,
-                "none" if each.max_reply is None else each.max_reply,
+                "not sent" if each.temperature is None else str(each.temperature),
+                "none" if each.max_reply is None else f"{each.max_reply:,}",
                 ", ".join(markdown_code(f"{name}={json.dumps(value)}") for name, value in each.params.items()),
             ]
-            for role, each in self._models()
+            for role, each in self._models
         ]
-        yield from (*_table(["role", "model", "temperature", "reply limit in tokens", "parameters"], lines), "")
+        yield from (*markdown_rows(["role", "model", "temperature", "reply limit in tokens", "parameters"], lines), "")
         changes = self._rows.run.changes()
         for role, texts in changes.items():
             for text, calls in texts.items():
@@ -249,26 +226,13 @@ class Card:
             yield ""
 
     def _prompts(self) -> Iterator[str]:
-        library = self._rows.run.prompts
-        hashes = {prompt.id: prompt.hash for prompt in library.values() if prompt.front.role in dict(self._models())}
-        if self._rows.judging is not None:
-            hashes |= self._rows.judging.prompts
-        lines = [[markdown_code(id_), markdown_code(hash_)] for id_, hash_ in sorted(hashes.items())]
-        yield from (*_table(["prompt", "SHA-256, first 16 digits"], lines), "")
-
-
-def _size(rows: int) -> str:
-    """Return the hub's size category for a number of rows."""
-    return next((name for bound, name in _SIZES if rows < bound), "n>10M")
+        library, roles = self._rows.run.prompts.values(), dict(self._models)
+        hashes = {prompt.id: prompt.hash for prompt in library if prompt.front.role in roles}
+        hashes |= self._rows.judging.prompts if self._rows.judging else {}
+        lines = [map(markdown_code, each) for each in sorted(hashes.items())]
+        yield from (*markdown_rows(["prompt", "SHA-256, first 16 digits"], lines), "")
 
 
 def _is_path(annotation: Any) -> bool:
     """Return whether an option's type is a path, or contains one."""
     return annotation is Path or any(map(_is_path, get_args(annotation)))
-
-
-def _table(header: list[str], lines: list[list[Any]]) -> Iterator[str]:
-    yield f"| {' | '.join(header)} |"
-    yield "|" + " --- |" * len(header)
-    for line in lines:
-        yield f"| {' | '.join(f'{cell:,}' if isinstance(cell, int) else str(cell) for cell in line)} |"

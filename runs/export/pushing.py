@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,42 +17,6 @@ CARD = "README.md"
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _BEGIN, _END = "<!-- what is in it: written by dialoom describe -->", "<!-- until here -->"
 _SECTION = re.compile(rf"\n*{re.escape(_BEGIN)}.*?{re.escape(_END)}\n*", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedFolder:
-    """A folder that an export has written.
-
-    Attributes:
-        path: Its path.
-        files: The data files listed in its card, relative to the folder.
-        licence: The licence stated in the card.
-    """
-
-    path: Path
-    files: tuple[Path, ...]
-    licence: str
-
-    @classmethod
-    def of(cls, path: Path) -> ExportedFolder:
-        """Read the exported folder at a path.
-
-        Raises:
-            RunError: If it has no card, or the card names a file that does not exist or lies outside the folder.
-        """
-        card = path / CARD
-        if not card.is_file():
-            raise RunError(f"{path} has no {CARD}; give a folder that an export has written")
-        found = _FRONT.match(read_text(card))
-        front = parse_yaml(found[1], card, first_line=2) if found else None
-        if not isinstance(front, dict):
-            raise RunError(f"{card} has no front matter of a dataset card")
-        return cls(path, tuple(_named(path, front)), str(front.get("license", "unknown")))
-
-    def add_to_card(self, text: str) -> Path:
-        """Add a section to the card, replacing an earlier one; return the card's path."""
-        add_section(self.path / CARD, text)
-        return self.path / CARD
 
 
 def card_beside(target: Path) -> Path:
@@ -71,27 +35,36 @@ def add_section(card: Path, text: str) -> None:
         file.write(f"{before}\n\n{_BEGIN}\n{text.strip()}\n{_END}\n")
 
 
-def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
-    """Return the data files that a card's configurations name."""
+def exported_files(folder: Path) -> tuple[list[Path], str]:
+    """Return the data files that the card of an exported folder lists, relative to the folder, and the licence.
+
+    Raises:
+        RunError: If it has no card, or the card names a file that does not exist or lies outside the folder.
+    """
+    card = folder / CARD
+    if not card.is_file():
+        raise RunError(f"{folder} has no {CARD}; give a folder that an export has written")
+    found = _FRONT.match(read_text(card))
+    front = parse_yaml(found[1], card, first_line=2) if found else None
+    if not isinstance(front, dict):
+        raise RunError(f"{card} has no front matter of a dataset card")
     paths: list[Path] = []
     for place, config in _listed(front.get("configs"), "configs"):
         if not isinstance(config, dict):
-            raise RunError(
-                f"{folder / CARD}: {place} is {config!r:.40}; it must have a name (config_name) and data_files"
-            )
+            raise RunError(f"{card}: {place} is {config!r:.40}; it must have a name (config_name) and data_files")
         for at, split in _listed(config.get("data_files"), f"{place}.data_files"):
             given = split.get("path") if isinstance(split, dict) else split
             for each in given if isinstance(given, list) else [given]:
                 if not isinstance(each, str):
-                    raise RunError(f"{folder / CARD}: {at} contains {each!r:.40}, which must be the path of a file")
+                    raise RunError(f"{card}: {at} contains {each!r:.40}, which must be the path of a file")
                 paths.append(Path(each))
     if not paths:
-        raise RunError(f"{folder / CARD} names no data files")
+        raise RunError(f"{card} names no data files")
     for path in paths:
         whole = folder / path
         if not whole.is_file() or whole.is_symlink() or not whole.resolve().is_relative_to(folder.resolve()):
-            raise RunError(f"{folder / CARD} names {str(path)!r}, which is not a file in that folder")
-    return paths
+            raise RunError(f"{card} names {str(path)!r}, which is not a file in that folder")
+    return paths, str(front.get("license", "unknown"))
 
 
 def _listed(value: Any, place: str) -> list[tuple[str, Any]]:
@@ -147,8 +120,8 @@ def pushed(
     """
     if not _REPOSITORY.fullmatch(repository):
         raise RunError(f"repository {repository!r} is not a valid name; give OWNER/NAME", setting="repository")
-    exported = ExportedFolder.of(folder)
-    push = Push(folder, repository, [Path(CARD), *exported.files], exported.licence)
+    files, licence = exported_files(folder)
+    push = Push(folder, repository, [Path(CARD), *files], licence)
     if not is_sent:
         return push
     from huggingface_hub import HfApi
@@ -164,11 +137,7 @@ def pushed(
             commit_message="Exported by dialoom",
         )
     except Exception as error:  # errors of the client and of its HTTP library
-        reason = f"the upload failed: {_first_line(error)}; {folder} is unchanged, and can be pushed again"
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__).strip()
+        reason = f"the upload failed: {first}; {folder} is unchanged, and can be pushed again"
         raise RunError(f"{repository}: {reason}") from error
-    return Push(folder, repository, push.files, push.licence, str(sent.repo_url.url))
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    return replace(push, url=str(sent.repo_url.url))

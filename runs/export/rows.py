@@ -26,39 +26,21 @@ from .shortcuts import PairSample
 TRAIN, TEST = "train", "test"
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A split of a run's groups.
+def _test_groups(run: RunFile, facet: str, share: float) -> frozenset[str]:
+    """Return the test split of the groups of a run's whole plan, in which both parts have at least one group.
 
-    Attributes:
-        facet: The facet that defines a group.
-        test: The groups of the test split.
+    Raises:
+        RunError: If there is only one group.
     """
-
-    facet: str
-    test: frozenset[str]
-
-    @classmethod
-    def of(cls, run: RunFile, facet: str, share: float) -> Split:
-        """Split the groups of a run's whole plan, so that both parts have at least one group.
-
-        Raises:
-            RunError: If there is only one group.
-        """
-        groups = {key_of(facets, facet) for facets in run.planned_facets()}
-        if len(groups) < 2:
-            raise RunError(
-                f"test_share: all scenarios of {run.path} have the same {facet}, so they cannot be split by it",
-                setting="test_share",
-            )
-        seed = run.config.seed
-        ordered = sorted(groups, key=lambda group: (stream(seed, group, "split").random(), group))
-        count = min(max(1, round(share * len(groups))), len(groups) - 1)
-        return cls(facet, frozenset(ordered[:count]))
-
-    def is_test(self, facets: Mapping[str, Any]) -> bool:
-        """Return whether a scenario belongs to the test split."""
-        return key_of(facets, self.facet) in self.test
+    groups = {key_of(facets, facet) for facets in run.planned_facets()}
+    if len(groups) < 2:
+        raise RunError(
+            f"test_share: all scenarios of {run.path} have the same {facet}, so they cannot be split by it",
+            setting="test_share",
+        )
+    seed = run.config.seed
+    ordered = sorted(groups, key=lambda group: (stream(seed, group, "split").random(), group))
+    return frozenset(ordered[: min(max(1, round(share * len(groups))), len(groups) - 1)])
 
 
 def key_of(facets: Mapping[str, Any], facet: str) -> str:
@@ -116,12 +98,30 @@ class ExportRequest:
         exporter = exporters(recipe).get(self.format)
         if exporter is None and self.format != DIALOGUES:
             raise RunError(f"unknown format {self.format!r}; the formats are {', '.join(formats(recipe))}")
-        if exporter is not None and exporter.is_folder:
-            self._check_files()
+        given = {
+            "encoding": self.encoding != "jsonl",
+            "include": self.include,
+            "test_share": self.test_share is not None,
+        }
+        if (
+            exporter is not None
+            and exporter.is_folder
+            and (name := next((each for each in given if given[each]), None))
+        ):
+            what = f"encoding {self.encoding}" if name == "encoding" else name
+            files = f"format {self.format!r} writes a folder of its own files"
+            raise RunError(f"{what} applies only to rows; {files}", setting=name)
         if unknown := [name for name in self.include if name not in INCLUDED]:
             raise RunError(f"include must be among {', '.join(INCLUDED)}, got {unknown[0]!r}", setting="include")
-        if self.test_share is not None:
-            self._check_share(recipe)
+        if self.test_share is not None and WithFacets.of(recipe).split_facet is None:
+            raise RunError(
+                f"test_share: recipe {recipe.name!r} states no facet by which its rows can be split",
+                setting="test_share",
+            )
+        if self.test_share is not None and not 0 < self.test_share < 1:
+            raise RunError(
+                f"test_share {self.test_share}: a share must be between 0 and 1, such as 0.1", setting="test_share"
+            )
         if self.only not in (None, *get_args(Soundness)):
             raise RunError(f"only must be one of {', '.join(get_args(Soundness))}, got {self.only!r}", setting="only")
         kinds = fault_kinds(recipe)
@@ -148,9 +148,10 @@ class ExportRequest:
         known = exporter.options.model_fields if exporter and exporter.options else {}
         for name in self.options:
             if name not in known:
-                raise RunError(
-                    f"{name}: format {self.format!r} has no such option{_elsewhere(recipe, name)}", setting=name
-                )
+                every = exporters(recipe).items()
+                having = [each for each, one in every if one.options is not None and name in one.options.model_fields]
+                elsewhere = f"; {', '.join(having)} {'has' if len(having) == 1 else 'have'}" if having else ""
+                raise RunError(f"{name}: format {self.format!r} has no such option{elsewhere}", setting=name)
         if exporter is None or exporter.options is None:
             return None
         try:
@@ -163,10 +164,11 @@ class ExportRequest:
 
     def filters_text(self) -> str:
         """Return the filters and options in one line; empty if there are none."""
-        without = f"without {', '.join(self.without)}" if self.without else ""
-        only = self.only and f"only {self.only}"
+        parts = [f"where {self.where}"] if self.where else []
+        parts += [f"only {self.only}"] if self.only else []
+        parts += [f"without {', '.join(self.without)}"] if self.without else []
         return ", ".join(
-            filter(None, (self.where and f"where {self.where}", only, without, options_text(self.options)))
+            [*parts, *(name if value is True else f"{name}={value}" for name, value in self.options.items())]
         )
 
     def leaves_out(self, faults: Sequence[DialogueFault] | None) -> bool:
@@ -174,54 +176,16 @@ class ExportRequest:
 
         If its faults are unknown, any filter leaves it out.
         """
-        if self.only is None and not self.without:
-            return False
         if faults is None:
-            return True
-        kinds = {each.kind for each in faults}
-        return (self.only is not None and is_sound(faults) != (self.only == "sound")) or not kinds.isdisjoint(
-            self.without
-        )
-
-    def _check_files(self) -> None:
-        files = f"format {self.format!r} writes a folder of its own files"
-        if self.encoding != "jsonl":
-            raise RunError(f"encoding {self.encoding} applies only to rows; {files}", setting="encoding")
-        if self.include:
-            raise RunError(f"include applies only to rows; {files}", setting="include")
-        if self.test_share is not None:
-            raise RunError(f"test_share applies only to rows; {files}", setting="test_share")
-
-    def _check_share(self, recipe: Recipe) -> None:
-        if WithFacets.of(recipe).split_facet is None:
-            raise RunError(
-                f"test_share: recipe {recipe.name!r} states no facet by which its rows can be split",
-                setting="test_share",
-            )
-        if not (self.test_share and 0 < self.test_share < 1):
-            raise RunError(
-                f"test_share {self.test_share}: a share must be between 0 and 1, such as 0.1", setting="test_share"
-            )
+            return self.only is not None or bool(self.without)
+        is_unwanted = self.only is not None and is_sound(faults) != (self.only == "sound")
+        return is_unwanted or any(each.kind in self.without for each in faults)
 
 
 def formats(recipe: Recipe) -> dict[str, str]:
     """Return the names and descriptions of the formats to which a recipe's runs can be exported."""
     own = {name: exporter.description for name, exporter in exporters(recipe).items()}
     return {DIALOGUES: "one row per finished scenario, with its judgements", **own}
-
-
-def options_text(options: Mapping[str, Any]) -> str:
-    """Format options in one line, such as `round_range=2-3, verified_only`."""
-    return ", ".join(name if value is True else f"{name}={value}" for name, value in options.items())
-
-
-def _elsewhere(recipe: Recipe, name: str) -> str:
-    having = [
-        format_
-        for format_, exporter in exporters(recipe).items()
-        if exporter.options is not None and name in exporter.options.model_fields
-    ]
-    return f"; {', '.join(having)} {'has' if len(having) == 1 else 'have'}" if having else ""
 
 
 @dataclass(slots=True)
@@ -266,6 +230,7 @@ class Rows:
 
     Attributes:
         pairs: The chosen and rejected replies in the rows that were read.
+        test: The groups of the test split; `None` without a split.
 
     Args:
         run: The run.
@@ -277,18 +242,15 @@ class Rows:
     """
 
     def __init__(self, run: RunFile, request: ExportRequest) -> None:
-        self.run = run
-        self.request = request
-        self.recipe = run.recipe
+        self.run, self.request, self.recipe = run, request, run.recipe
         self.exporter = request.exporter(self.recipe)
         self._check_repeats()
         self.options = request.parsed_options(self.recipe)
         self.judging = run.judgement_set(request.judging)
         self.pairs = PairSample()
-        self.split = None
-        self._split_by = WithFacets.of(self.recipe).split_facet
-        if request.test_share is not None and self._split_by is not None:
-            self.split = Split.of(run, self._split_by, request.test_share)
+        self._split_by = facet = WithFacets.of(self.recipe).split_facet
+        share = request.test_share
+        self.test = None if share is None or facet is None else _test_groups(run, facet, share)
 
     def _check_repeats(self) -> None:
         """Raise `RunError` for several trials or user models in a format that contains each scenario only once."""
@@ -318,13 +280,13 @@ class Rows:
     def _items(self, part: str, count: RowCount) -> Iterator[Any]:
         make = self._maker()
         for episode in selected(self.run, self.judging.name if self.judging else None, self.request.where):
-            if self.split is not None and self.split.is_test(episode.facets) != (part == TEST):
+            group = None if self._split_by is None else key_of(episode.facets, self._split_by)
+            if self.test is not None and (group in self.test) != (part == TEST):
                 continue
             if self.request.leaves_out(episode.outcome.faults):
                 count.left_out += 1
                 continue
             before = count.rows
-            group = None if self._split_by is None else key_of(episode.facets, self._split_by)
             for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
                 count.rows += 1
                 self.pairs.add(item, group or episode.scenario)

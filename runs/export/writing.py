@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeAlias
 
@@ -54,7 +54,7 @@ def write(
         if rows.exporter.kind == "lists":
             return Exported({_ONLY: _write_lists(rows, target)})
         return Exported({_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)})
-    if rows.split is not None:
+    if rows.test is not None:
         counts = _write_split(rows, target, complete)
     else:
         counts = {_ONLY: _write_one(rows, target)}
@@ -69,7 +69,7 @@ def _exported(rows: Rows, counts: Mapping[str, RowCount]) -> Exported:
 def _write_open(rows: Rows, file: TextIO) -> RowCount:
     """Write JSON lines to a file that the caller has opened and closes; rows are streamed."""
     is_files = rows.exporter is not None and rows.exporter.is_folder
-    if is_files or rows.split is not None or rows.request.encoding != "jsonl":
+    if is_files or rows.test is not None or rows.request.encoding != "jsonl":
         raise RunError("path: an open file or standard output accepts only JSON lines; give a path", setting="path")
     count = RowCount()
     for item in rows.read(_ONLY, count):
@@ -90,10 +90,7 @@ def _write_one(rows: Rows, target: Path) -> RowCount:
     inputs = (rows.run.path,)
     check_output(target, inputs)  # before the work starts; it is checked again at the end
     shape = _shape(rows, (_ONLY,))
-
-    def opened() -> AbstractContextManager[IO[Any]]:
-        return binary_output(target, inputs) if is_parquet else text_output(target, inputs)
-
+    opened: Opened = partial(binary_output if is_parquet else text_output, target, inputs)
     if rows.exporter is None or is_stream(target):  # each row of `dialogues` contains its own provenance
         _write_part(rows, _ONLY, opened, count, shape)
         return count
@@ -105,26 +102,27 @@ def _write_one(rows: Rows, target: Path) -> RowCount:
 
 def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> dict[str, RowCount]:
     """Write a folder with two files and a card, in the layout of dataset hubs."""
-    parts = (TRAIN, TEST)
-    counts = {part: RowCount() for part in parts}
-    names = {part: f"{part}.{rows.request.encoding}" for part in parts}
+    counts = {TRAIN: RowCount(), TEST: RowCount()}
+    names = {part: f"{part}.{rows.request.encoding}" for part in counts}
     with folder_output(target) as folder:
-        shape = _shape(rows, parts)
+        shape = _shape(rows, counts)
         opens = folder.binary if rows.request.encoding == "parquet" else folder.text
         for part, count in counts.items():
             _write_part(rows, part, partial(opens, names[part]), count, shape)
-        card = Card(rows, {names[part]: count for part, count in counts.items()}, splits=names)
         with folder.text(CARD) as file:
-            file.write(card.text())
+            file.write(Card(rows, {names[part]: count for part, count in counts.items()}, splits=names).text())
         complete(folder.path)
     return counts
 
 
-def _shape(rows: Rows, parts: tuple[str, ...]) -> Column | None:
+def _shape(rows: Rows, parts: Iterable[str]) -> Column | None:
     """Return the schema that the rows of all parts share, for Parquet; else `None`."""
     if rows.request.encoding != "parquet":
         return None
-    return columns_of(row for part in parts for row in rows.read(part, RowCount()))
+    column = Column()
+    for row in itertools.chain.from_iterable(rows.read(part, RowCount()) for part in parts):
+        column.see(row)
+    return column
 
 
 def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: Column | None) -> None:
@@ -172,26 +170,21 @@ def _write_lists(rows: Rows, target: Path) -> int:
     with folder_output(target, adds=True) as folder:
         for names, row in rows.read(_ONLY, total):
             _check_names(names)
+            has_lines = names[-1].endswith(".jsonl")
+            text = json.dumps(row, ensure_ascii=False, indent=None if has_lines else 2)
             with folder.text(*names, more=names in begun) as file:
-                file.write(_listed(names, row, names not in begun))
+                file.write(f"{text}\n" if has_lines else f"{',' if names in begun else '['}\n{text}")
             count = begun.setdefault(names, RowCount())
             count.rows += 1
             count.places.update(_places(row))
-        for names in begun:
-            if not _has_lines(names):
-                with folder.text(*names, more=True) as file:
-                    file.write("\n]\n")
+        for names in (each for each in begun if not each[-1].endswith(".jsonl")):
+            with folder.text(*names, more=True) as file:
+                file.write("\n]\n")
         if begun and (CARD,) not in begun:
             files = {"/".join(map(file_name, names)): count for names, count in begun.items()}
             with folder.text(CARD) as file:
                 file.write(Card(rows, files, total=total).text())
     return len(begun)
-
-
-def _listed(names: tuple[str, ...], row: Any, is_first: bool) -> str:
-    if _has_lines(names):
-        return json.dumps(row, ensure_ascii=False) + "\n"
-    return ("[\n" if is_first else ",\n") + json.dumps(row, ensure_ascii=False, indent=2)
 
 
 def _places(value: Any, place: str = "") -> Iterator[str]:
@@ -204,10 +197,6 @@ def _places(value: Any, place: str = "") -> Iterator[str]:
             yield from _places(each, f"{place}[]")
     else:
         yield place
-
-
-def _has_lines(names: tuple[str, ...]) -> bool:
-    return names[-1].endswith(".jsonl")
 
 
 def _check_names(names: Iterable[str]) -> None:
@@ -245,9 +234,7 @@ class Column:
         self.kinds.add(_SCALARS.get(type(value), type(value).__name__))
         if isinstance(value, dict):
             for key, inner in value.items():
-                if key not in self.fields:
-                    self.fields[key] = Column()
-                self.fields[key].see(inner)
+                self.fields.setdefault(key, Column()).see(inner)
         elif isinstance(value, list | tuple):
             self.element = self.element or Column()
             for inner in value:
@@ -298,14 +285,6 @@ def check_installed() -> None:
         raise RunError("encoding parquet needs pyarrow: pip install 'dialoom[parquet]'", setting="encoding") from error
 
 
-def columns_of(rows: Iterable[Any]) -> Column:
-    """Return the schema that all rows share."""
-    column = Column()
-    for row in rows:
-        column.see(row)
-    return column
-
-
 def write_parquet(rows: Iterator[Any], file: IO[bytes], shape: Column) -> None:
     """Write rows as Parquet, with the schema that was derived from them.
 
@@ -317,5 +296,5 @@ def write_parquet(rows: Iterator[Any], file: IO[bytes], shape: Column) -> None:
         raise RunError("a Parquet file needs rows that are objects with keys; use the encoding jsonl")
     schema = arrow.schema(list(shape.type(arrow)))
     with parquet.ParquetWriter(file, schema) as writer:
-        while group := [shape.fit(row) for row in islice(rows, _ROWS_PER_GROUP)]:
+        while group := [shape.fit(row) for row in itertools.islice(rows, _ROWS_PER_GROUP)]:
             writer.write_table(arrow.Table.from_pylist(group, schema=schema))

@@ -5,22 +5,18 @@ makes the tables of the recipe's `pivots` or, without pivots, those of `graphs/t
 tables (health, judges, users, trials, faults, differences, lengths) are made here, for all recipes.
 """
 
-from .building import FAULTS, build, charts, compare
+from .building import FAULTS
 from .drawing import HOW_TO_INSTALL, can_draw, draw
-from .report import NO_ROWS, Report, markdown, text_of, texts_of, write
+from .report import NO_ROWS, Report, markdown, text_of, texts_of
 
 __all__ = [
     "FAULTS",
     "HOW_TO_INSTALL",
     "NO_ROWS",
     "Report",
-    "build",
     "can_draw",
-    "charts",
-    "compare",
     "draw",
     "markdown",
     "text_of",
     "texts_of",
-    "write",
 ]

@@ -27,7 +27,6 @@ from .reported import (
     difference_note,
     notes_on,
     notes_on_content,
-    notes_on_runs,
     reported_runs,
 )
 from .trials import trials_tables, warn_of_narrow_intervals
@@ -135,27 +134,22 @@ class FaultsOf:
 
 def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
     """Return the table of faults by role and kind, or an empty list if the gate has checked no dialogue."""
-    if not any(each.gated for each in found):
-        return []
     several = len(found) > 1
-    labels = [[each.reported.label] if several else [] for each in found]
-    rows = [[*label, *row] for label, each in zip(labels, found, strict=True) for row in each.rows(where)]
-    notes = [
-        note
-        for label, each in zip(labels, found, strict=True)
-        for note in each.notes("".join(f"{name}: " for name in label))
-    ]
     columns = [*(["run"] if several else []), "role", "fault", "model", "faults", "dialogues", "of all %"]
-    return [Table(FAULTS, "Faults by role and rule", columns, [*rows], notes)]
+    table = Table(FAULTS, "Faults by role and rule", columns)
+    for each in found:
+        label = each.reported.label
+        table.rows += [[label, *row] if several else row for row in each.rows(where)]
+        table.notes += each.notes(f"{label}: " if several else "")
+    return [table] if any(each.gated for each in found) else []
 
 
 def add_failed_note(tables: Sequence[Table], found: Sequence[FaultsOf]) -> None:
     """Add a note on the numbers of failed scenarios, which have no scores, to the first table of estimates."""
-    several = len(found) > 1
-    labels = [f"{each.reported.label}: " if several else "" for each in found]
     counts = [
-        f"{label}{each.failed:,} of {each.scenarios:,} {each.reported.run.config.units}"
-        for label, each in zip(labels, found, strict=True)
+        f"{f'{each.reported.label}: ' if len(found) > 1 else ''}{each.failed:,} of {each.scenarios:,} "
+        f"{each.reported.run.config.units}"
+        for each in found
         if each.failed
     ]
     for table in tables if counts else ():
@@ -164,42 +158,22 @@ def add_failed_note(tables: Sequence[Table], found: Sequence[FaultsOf]) -> None:
             return
 
 
-def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
-    """Return an expression that selects dialogues without faults of the user; `None` if it would select none or all."""
-    unsound = sum(each.unsound[USER] for each in found)
-    if not 0 < unsound < sum(each.gated for each in found):
-        return None
-    return _SOUND if where is None else f"({where}) and {_SOUND}"
-
-
-def label_sound(tables: Sequence[Table]) -> list[Table]:
-    """Return tables of dialogues without faults of the user, with names and titles that say so."""
-    others = [table for table in tables if table.name != "dialogues"]
-    for table in others:
-        table.where = f"({table.where}) and {_SOUND}" if table.where else _SOUND
-        table.name, table.title = f"{table.name}-sound", f"{table.title} (only dialogues without faults of the user)"
-    return others
-
-
 _COVERS_SOME = "Covers the judged conversations that match the filter."
 _EQUAL_IN_ALL_SETS = ("dialogues", "faults", "variety")
 
 Shown = TypeVar("Shown", Table, Chart)
 
 
-def build(run: RunFile, judging: str | None = None, where: str | None = None) -> list[Table]:
+def build(sets: Sequence[ReportedRun], recipe: Recipe, where: str | None, *, has_agreement: bool) -> list[Table]:
     """Return all tables of a run.
 
     Args:
-        run: The run.
-        judging: The set of judgements to report; by default all sets, with a comparison if there are several.
+        sets: The run with each set of judgements to report; several sets are compared.
+        recipe: Its recipe.
         where: Only scenarios matching this expression.
-
-    Raises:
-        StoreError: If the set of judgements does not exist.
+        has_agreement: Whether there are tables of the agreement between all judges of the run.
     """
-    recipe = run.recipe
-    sets = _reported_sets(run, recipe, judging)
+    run = sets[0].run
     tables: list[Table] = []
     health = {each.set_name: health_of(each, where) for each in sets}
     notes = {each.set_name: notes_on_content([each], where) for each in sets}
@@ -220,32 +194,23 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
             mark_doubtful(compared, named, several=True, only=[f"mean {name}"])
         add_offline_column(compared, both)
         tables += _with_notes(compared, *(note for each in both for note in notes[each.set_name]))
-    about_judges = [] if judging is not None else judges_tables(run, where)
+    about_judges = judges_tables(run, where) if has_agreement else []
     about_judges += length_table(sets, [each.set_name or "" for each in sets], where)
     warn_of_narrow_intervals(about_judges, sets)
     return tables + _with_notes(add_offline_column(about_judges, sets), *itertools.chain(*notes.values()))
 
 
 def compare(
-    runs: Sequence[RunFile],
-    judging: str | None = None,
-    where: str | None = None,
-    allow_different_users: bool = False,
+    chosen: Sequence[ReportedRun], recipe: Recipe, where: str | None, allow_different_users: bool
 ) -> list[Table]:
     """Return the tables of several runs side by side.
 
     Args:
-        runs: Runs of one recipe.
-        judging: The set of judgements in each run; by default each run's oldest.
+        chosen: The runs.
+        recipe: Their recipe.
         where: Only scenarios matching this expression.
         allow_different_users: Whether differences are computed between runs whose simulated users differ.
-
-    Raises:
-        RunError: If the runs are not of the same recipe, or a run is given twice.
-        StoreError: If a run has no such set.
     """
-    recipe = _common_recipe(runs)
-    chosen = reported_runs(runs, recipe, judging)
     health = [one for each in chosen for one in health_of(each, where)]
     tables = add_offline_column(_tables_and_sound_ones(chosen, recipe, where, health), chosen)
     beside = differences(chosen, recipe, where, allow_different_users)
@@ -262,28 +227,11 @@ def compare(
     return _with_notes(tables, difference_note(chosen, recipe), *notes_on_content(chosen, where))
 
 
-def labels_of(runs: Sequence[RunFile], judging: str | None = None) -> list[str]:
-    """Return the labels by which tables of several runs identify the runs."""
-    return [each.label for each in reported_runs(runs, _common_recipe(runs), judging)]
-
-
-def notes_of(runs: Sequence[RunFile], judging: str | None = None) -> list[str]:
-    """Return the notes on the runs as a whole."""
-    return notes_on_runs(reported_runs(runs, _common_recipe(runs), judging))
-
-
-def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Chart]:
-    """Return the charts of one run or several; for a single run, of all its sets of judgements unless one is given.
-
-    Raises:
-        RunError: If the runs are not of the same recipe, or a run is given twice.
-        StoreError: If a run has no such set.
-    """
-    recipe = _common_recipe(runs)
-    chosen = _reported_sets(runs[0], recipe, judging) if len(runs) == 1 else reported_runs(runs, recipe, judging)
-    if len(runs) == 1 and len(chosen) > 1:
+def charts(chosen: Sequence[ReportedRun], recipe: Recipe, where: str | None, several: bool) -> list[Chart]:
+    """Return the charts of several runs, or of one run with one or several sets of judgements."""
+    if not several and len(chosen) > 1:
         chosen = [replace(each, label=f"{each.label}, judgements {each.set_name!r}") for each in chosen]
-    difference = difference_note(chosen, recipe) if len(runs) > 1 else None
+    difference = difference_note(chosen, recipe) if several else None
     return _with_notes(
         WithReport.of(recipe).charts(_labelled_episodes(chosen, where)), difference, *notes_on(chosen, where)
     )
@@ -297,8 +245,13 @@ def _tables_and_sound_ones(
     tables = WithReport.of(recipe).report_tables(_labelled_episodes(reported, where))
     add_failed_note(tables, found)
     of_sound: list[Table] = []
-    if (sound := sound_where(found, where)) is not None:
-        of_sound = label_sound(WithReport.of(recipe).report_tables(_labelled_episodes(reported, sound)))
+    if 0 < sum(each.unsound[USER] for each in found) < sum(each.gated for each in found):
+        sound = _SOUND if where is None else f"({where}) and {_SOUND}"
+        episodes = _labelled_episodes(reported, sound)
+        of_sound = [each for each in WithReport.of(recipe).report_tables(episodes) if each.name != "dialogues"]
+    for table in of_sound:
+        table.where = f"({table.where}) and {_SOUND}" if table.where else _SOUND
+        table.name, table.title = f"{table.name}-sound", f"{table.title} (only dialogues without faults of the user)"
     warn_of_narrow_intervals([*tables, *of_sound], reported)
     of_users, of_trials = user_tables(reported, recipe, where), trials_tables(reported, where)
     several = len(reported) > 1
@@ -307,15 +260,24 @@ def _tables_and_sound_ones(
     return [*tables, *of_users, *of_judges, *of_trials, *faults_table(found, where), *of_sound]
 
 
-def _reported_sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
-    """Return the given set of a run, or one set per judge, followed by the panel if there are several judges."""
+def reported_sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
+    """Return the given set of a run, or one set per judge, followed by the panel if there are several judges.
+
+    Raises:
+        StoreError: If there is no such set.
+    """
     known = run.judgement_sets() if judging is None else []
     named = [*(group[0] for group in judges_of(known)), *filter(None, [panel_of(known)])]
     names: list[str | None] = [each.name for each in named] or [judging]
     return [each for name in names for each in reported_runs([run], recipe, name)]
 
 
-def _common_recipe(runs: Sequence[RunFile]) -> Recipe:
+def common_recipe(runs: Sequence[RunFile]) -> Recipe:
+    """Return the recipe of several runs.
+
+    Raises:
+        RunError: If the runs are not of the same recipe, or a run is given twice.
+    """
     paths = [run.path.resolve() for run in runs]
     if twice := [run.path for run, path in zip(runs, paths, strict=True) if paths.count(path) > 1]:
         raise RunError(f"{twice[0]} is given twice; a report compares different runs")

@@ -45,7 +45,9 @@ def cost_table(path: Path) -> Table:
         ),
         decimals={"US dollars": 4},
     )
-    table.rows += [_cells(_name(row), row["model"], dict(row)) for row in rows]
+    for row in rows:
+        role = row["role"] if row["judging"] is None else f"{row['role']} ({row['judging']})"
+        table.rows.append(_cells(role, row["model"], dict(row)))
     if len(rows) > 1:
         table.rows.append(_cells("all", "", {each: _sum(rows, each) for each in _SUMMED}))
     table.notes += _notes(rows)
@@ -60,10 +62,6 @@ def seconds_of_calls(path: Path) -> float:
     """
     with closing(open_for_reading(path)) as connection:
         return float(connection.execute("SELECT total(latency) FROM calls").fetchone()[0])
-
-
-def _name(row: sqlite3.Row) -> str:
-    return str(row["role"]) if row["judging"] is None else f"{row['role']} ({row['judging']})"
 
 
 def _cells(role: str, model: str, row: dict[str, Any]) -> list[Any]:

@@ -110,11 +110,12 @@ def differences(
     for row, p in zip(rows, corrected, strict=True):
         table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
     table.notes += [*_notes(rows, corrected, first), *_left_out(rows, first)]
-    if any(p is not None for p in corrected):
-        table.notes.append(_power(max(row.scenarios for row in rows), recipe))
-    table.notes += [_BY_FACETS] if by_facets else []
     units = WithFacets.of(recipe).units
-    table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
+    if any(p is not None for p in corrected):
+        more = f"about {3 * max(row.scenarios for row in rows):,} more"
+        further = "" if units == "scenarios" else f", from further {units} too"
+        table.notes.append(f"An interval half as wide would take about four times as many scenarios: {more}{further}.")
+    table.notes += [*([_BY_FACETS] if by_facets else []), _TESTED.format(units=units, fewest=FEWEST)]
     return [table]
 
 
@@ -170,19 +171,15 @@ def _paired(first: dict[str, _Scored], second: dict[str, _Scored]) -> tuple[list
     """Return the common scenarios of two runs, and whether they were paired by their facets."""
     if common := [id_ for id_ in first if id_ in second]:
         return [(first[id_], second[id_]) for id_ in common], False
-    values = [_values_by_facet(scored) for scored in (first, second)]
-    apart = {name for name in values[0] if len(values[0][name]) == 1 and values[0][name] != values[1].get(name)}
-    apart = {name for name in apart if len(values[1].get(name, ())) == 1}
+    values: tuple[dict[str, set[str]], ...] = (defaultdict(set), defaultdict(set))
+    for found, scored in zip(values, (first, second), strict=True):
+        for name, value in (facet for each in scored.values() for facet in each.facets.items()):
+            found[name].add(canonical(value))
+    apart = {
+        name for name, one in values[0].items() if len(one) == len(values[1][name]) == 1 and one != values[1][name]
+    }
     left, right = (_by_facets(scored, apart) for scored in (first, second))
     return [(left[key], right[key]) for key in left if key in right], True
-
-
-def _values_by_facet(scored: Mapping[str, _Scored]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    for each in scored.values():
-        for name, value in each.facets.items():
-            found[name].add(canonical(value))
-    return found
 
 
 def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
@@ -222,9 +219,7 @@ def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], 
     several = len({row.label for row in rows}) > 1
     for row, p in zip(rows, corrected, strict=True):
         found = row.paired.estimate
-        if p is None:
-            continue
-        if p < ALPHA:
+        if p is not None and p < ALPHA:
             word = "higher" if found.mean > 0 else "lower"
             factor, places, unit = (100, 1, " percentage points") if row.is_share else (1, 2, "")
             by, low, high = (
@@ -234,7 +229,7 @@ def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], 
                 f"{row.what} is {word} in {row.label} than in {first}: by {by}{unit} "
                 f"(95 % interval {low} to {high}, p {p:.3f})."
             )
-        else:
+        elif p is not None:
             unsure.append(f"{row.what} of {row.label}" if several else row.what)
     if unsure:
         notes.append(f"No significant difference in {', '.join(unsure)}: differences this large often arise by chance.")
@@ -250,12 +245,6 @@ def _left_out(rows: Sequence[JudgedDifference], first: str) -> Iterator[str]:
         if any(alone):
             counts = f"{first} {alone[0]:,}, {label} {alone[1]:,}"
             yield f"{', '.join(of)}: conversations that are scored in one run only are left out: {counts}."
-
-
-def _power(n: int, recipe: Recipe) -> str:
-    units = WithFacets.of(recipe).units
-    further = "" if units == "scenarios" else f", from further {units} too"
-    return f"An interval half as wide would take about four times as many scenarios: about {3 * n:,} more{further}."
 
 
 _NOTE = (

@@ -7,10 +7,9 @@ import math
 import textwrap
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dialoom.graphs import Chart, Series
-from dialoom.graphs.tables.table import ChartKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,36 +99,25 @@ def draw(chart: Chart, kinds: Sequence[str] = KINDS) -> dict[str, bytes]:
     return drawn
 
 
-class _Page(NamedTuple):
-    """The layout of a page, from the top: title, plot, its labels, legend, notes."""
-
-    labels: float
-    legend_lines: int
-    notes: list[str]
-
-    @property
-    def height(self) -> float:
-        return _TOP + _PLOT_HEIGHT + self.below
-
-    @property
-    def below(self) -> float:
-        return self.labels + self.legend_lines * _LEGEND_LINE + _GAP + len(self.notes) * _NOTE_LINE + _BOTTOM
-
-
 def _figure(chart: Chart) -> Figure:
+    """Draw a chart; its page has, from the top: title, plot, its labels, legend, notes."""
     from matplotlib.figure import Figure
 
     notes = [line for note in chart.notes for line in textwrap.wrap(note, _NOTE_WIDTH)]
     labels = _AXIS_LABELS + _height_of_names(chart)
-    page = _Page(labels, len(chart.series), notes)
-    figure = Figure(figsize=(_WIDTH, page.height))
-    left, bottom = _LEFT / _WIDTH, page.below / page.height
-    axes = figure.add_axes((left, bottom, 1 - (_LEFT + _RIGHT) / _WIDTH, _PLOT_HEIGHT / page.height))
-    handles = _drawn(axes, chart)
+    below = labels + len(chart.series) * _LEGEND_LINE + _GAP + len(notes) * _NOTE_LINE + _BOTTOM
+    whole = _TOP + _PLOT_HEIGHT + below
+    figure, left = Figure(figsize=(_WIDTH, whole)), _LEFT / _WIDTH
+    axes = figure.add_axes((left, below / whole, 1 - (_LEFT + _RIGHT) / _WIDTH, _PLOT_HEIGHT / whole))
+    if chart.kind == "stacked":
+        handles = _stack(axes, chart.series)
+    else:
+        plot = _bars if chart.kind == "bars" else _plot
+        handles = [plot(axes, chart, number) for number in range(len(chart.series))]
     _scale(axes, chart)
     _legend(axes, chart, handles, labels)
     for number, note in enumerate(notes, start=1):
-        height = (_BOTTOM + (len(notes) - number) * _NOTE_LINE) / page.height
+        height = (_BOTTOM + (len(notes) - number) * _NOTE_LINE) / whole
         figure.text(left, height, note, fontsize=8, color=_GREY, va="bottom", parse_math=False)
     return figure
 
@@ -138,34 +126,20 @@ def _height_of_names(chart: Chart) -> float:
     """Return the additional height for names that are written vertically to avoid overlaps; 0 if they need not be."""
     longest = max((len(line) for name in chart.names for line in textwrap.wrap(name, _NAME_WIDTH)), default=0)
     needed = longest * _CHARACTER * max(len(chart.names), _FEWEST_PLACES)
-    if needed <= _WIDTH - _LEFT - _RIGHT:
-        return 0.0
-    return max(0.0, longest * _CHARACTER - _LINE_OF_NAMES)
+    return 0.0 if needed <= _WIDTH - _LEFT - _RIGHT else max(0.0, longest * _CHARACTER - _LINE_OF_NAMES)
 
 
-def _drawn(axes: Axes, chart: Chart) -> list[Any]:
-    """Draw all series; return their legend handles."""
-    if chart.kind == "bars":
-        return [_bars(axes, series, number, len(chart.series)) for number, series in enumerate(chart.series)]
-    if chart.kind == "stacked":
-        return _stack(axes, chart.series)
-    return [_plot(axes, series, number, chart.kind) for number, series in enumerate(chart.series)]
-
-
-def _bars(axes: Axes, series: Series, number: int, count: int) -> Any:
+def _bars(axes: Axes, chart: Chart, number: int) -> Any:
     """Draw the bars of one of several series, which stand side by side, with their intervals."""
-    width = _BAR / count
+    series, width = chart.series[number], _BAR / len(chart.series)
     y = _gapped(series.y)
     places = [place - _BAR / 2 + (number + 0.5) * width for place in series.x]
     bars = axes.bar(places, y, 0.92 * width, color=_COLOURS[number % len(_COLOURS)], hatch=_hatch(number), linewidth=0)
     if series.low and series.high:
-        ends = zip(places, y, _gapped(series.low), _gapped(series.high), strict=True)
-        for place, height, low, high in ends:
+        for place, height, low, high in zip(places, y, _gapped(series.low), _gapped(series.high), strict=True):
             if not any(map(math.isnan, (low, high))):
-                errors = [
-                    [max(0.0, height - low)],
-                    [max(0.0, high - height)],
-                ]  # by rounding, a mean of 1 may be above its interval
+                # By rounding, a mean of 1 may be above its interval.
+                errors = [[max(0.0, height - low)], [max(0.0, high - height)]]
                 axes.errorbar(place, height, yerr=errors, fmt="none", ecolor="#333333", capsize=2.5)
     return bars
 
@@ -188,10 +162,9 @@ def _hatch(number: int) -> str:
     return ("", "//", "..", "xx")[number // len(_COLOURS) % 4]
 
 
-def _plot(axes: Axes, series: Series, number: int, kind: ChartKind) -> Any:
+def _plot(axes: Axes, chart: Chart, number: int) -> Any:
     """Draw the band, fitted line and points of one series; return its legend handle."""
-    colour = _COLOURS[number % len(_COLOURS)]
-    y = _gapped(series.y)
+    series, colour = chart.series[number], _COLOURS[number % len(_COLOURS)]
     if series.low and series.high:
         axes.fill_between(series.x, _gapped(series.low), _gapped(series.high), color=colour, alpha=0.13, linewidth=0)
     if series.line is not None and series.x:
@@ -200,9 +173,9 @@ def _plot(axes: Axes, series: Series, number: int, kind: ChartKind) -> Any:
         axes.plot(ends, heights, color=colour, linewidth=1.2, linestyle=(0, (5, 4)), alpha=0.9, zorder=2)
     (points,) = axes.plot(
         series.x,
-        y,
+        _gapped(series.y),
         color=colour,
-        linewidth=0 if kind == "points" else 1.8,
+        linewidth=0 if chart.kind == "points" else 1.8,
         marker=_MARKERS[number % len(_MARKERS)],
         markersize=5.5,
         markeredgecolor="white",
@@ -228,7 +201,7 @@ def _scale(axes: Axes, chart: Chart) -> None:
     axes.set_axisbelow(True)
     if chart.y_range is not None:
         axes.set_ylim(*chart.y_range)
-    places = sorted({place for series in chart.series for place in series.x})
+    places = sorted({place for series in chart.series for place in series.x}, reverse=True)
     if chart.names:
         axes.set_xticks(range(len(chart.names)), [textwrap.fill(name, _NAME_WIDTH) for name in chart.names])
         axes.tick_params(axis="x", length=0, labelrotation=90 if _height_of_names(chart) else 0)
@@ -237,19 +210,14 @@ def _scale(axes: Axes, chart: Chart) -> None:
         for text in axes.get_xticklabels():
             text.set_parse_math(False)
     elif chart.kind != "points" and len(places) <= _MOST_TICKS:
-        axes.set_xticks(_apart(places))
+        # The labels of ticks must not overlap; they are chosen from the right, so that the greatest is included.
+        chosen: list[float] = []
+        for place in places:
+            if not chosen or chosen[-1] - place >= (places[0] - places[-1]) * _TICK_ROOM:
+                chosen.append(place)
+        axes.set_xticks(chosen[::-1])
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=all(float(place).is_integer() for place in places)))
-
-
-def _apart(places: Sequence[float]) -> list[float]:
-    """Return the positions whose tick labels do not overlap, chosen from the right so that the greatest is included."""
-    room = (places[-1] - places[0]) * _TICK_ROOM if places else 0.0
-    chosen: list[float] = []
-    for place in reversed(places):
-        if not chosen or chosen[-1] - place >= room:
-            chosen.append(place)
-    return chosen[::-1]
 
 
 def _legend(axes: Axes, chart: Chart, handles: list[Any], labels: float) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 
 import yaml
 
-from dialoom.graphs import Episode, Estimate, Judge, Judgement, Outcome, Table
+from dialoom.graphs import Episode, Estimate, Judge, Judgement, Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging, WithLabels, WithRoles
 from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
 from dialoom.graphs.tables.statistics import FEWEST, Tally
 from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL
 from dialoom.runs.reading.scenarios import selected
-from dialoom.runs.store import RunFile, judges_of
+from dialoom.runs.store import judges_of
 
 from .differences import subject_of
 from .reported import ReportedRun, is_offline
@@ -145,7 +145,7 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
     )
     for episode in islice(selected(run, reported.set_name, where), most):
         unit = _unit(episode, reported)
-        scenario = run.scenario(run.recipe, run.resolve(episode.id)) if episode.outcome.judgements else None
+        scenario: Any = run.scenario(run.recipe, run.resolve(episode.id)) if episode.outcome.judgements else None
         for judgement in episode.outcome.judgements:
             if judgement.metric in checks:
                 continue
@@ -162,9 +162,11 @@ def health_of(reported: ReportedRun, where: str | None, most: int | None = None)
             if judge is not None and judge.placed is not None and (is_placed := judge.placed(judgement)) is not None:
                 health.placed.add(is_placed, *unit)
             if judgement.explanation:
-                about, conversation = _about(run, scenario, judgement), _conversation(episode.outcome, judgement.target)
-                is_copied = _is_copied(judgement, about, conversation, instructions, prompts)
-                health.copied.add(is_copied, *unit)
+                # The part of the scenario that annotators see or, if that is empty, all of it.
+                shown = WithLabels.of(run.recipe).judged_about(scenario, judgement) or scenario.described()
+                about = " ".join(_texts(shown))[:_MOST_ABOUT]
+                said = " ".join(line.content for line in episode.outcome.messages if line.role == judgement.target)
+                health.copied.add(_is_copied(judgement, about, said, instructions, prompts), *unit)
                 health.contradictory.add(contradicts(judgement), *unit)
     for what, unit, is_equal in _repeated(reported, where, most):
         if what in found:
@@ -179,17 +181,6 @@ def _is_own(reported: ReportedRun, judge: Judge | None, target: str) -> bool:
     written = target if target in models else WithRoles.of(reported.run.recipe).evaluated
     judging = {models[role].model for role in roles if role in models and not is_offline(models[role].model)}
     return any(role == written and each.model in judging for role, each in reported.everyone)
-
-
-def _about(run: RunFile, scenario: Any, judgement: Judgement) -> str:
-    """Return a scenario as text: the part that annotators see or, if that is empty, all of it."""
-    shown = WithLabels.of(run.recipe).judged_about(scenario, judgement) or scenario.described()
-    return " ".join(_texts(shown))[:_MOST_ABOUT]
-
-
-def _conversation(outcome: Outcome, target: str) -> str:
-    """Return the lines of a role in a conversation, which judges may quote."""
-    return " ".join(line.content for line in outcome.messages if line.role == target)
 
 
 @lru_cache(maxsize=16)  # judgements of the same conversation are consecutive
@@ -313,8 +304,8 @@ def health_table(health: Sequence[Health], several: bool, covers: str = COVERS_A
     for each in health:
         tallies = [each.unparsed, each.copied, each.contradictory, each.repeated, *([each.placed] if has_order else [])]
         figures = [each.n, *each.most_frequent, each.spread, *(tally.estimate() for tally in tallies)]
-        result = ["yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
-        table.rows.append([*([each.label] if several else []), each.what, *figures, *result])
+        row = [each.what, *figures, "yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
+        table.rows.append([each.label, *row] if several else row)
     table.notes = [covers, _NOTE, *([_ORDER_NOTE] if has_order else []), _INTERVALS]
     return [table] if table.rows else []
 
@@ -350,7 +341,10 @@ def mark_doubtful(
                     if not isinstance(cell, Estimate) or cell.is_constant is None or column not in (only or [column]):
                         continue
                     is_alone = each.what in row or table.judged.get(column) == [each.what]
-                    if is_alone or _is_of(table, column, each.what):
+                    is_named = each.what in table.judged.get(column, ())
+                    if not table.judged:  # a column's name begins with the metric whose means it contains
+                        is_named = column.replace("_", " ").startswith(each.what.partition(" (")[0].replace("_", " "))
+                    if is_alone or is_named:
                         is_constant = cell.is_constant or (is_alone and _CONSTANT in failed)
                         cells[place] = replace(cell, is_constant=is_constant, is_doubtful=cell.is_doubtful or bool(why))
                         marked |= bool(why)
@@ -359,10 +353,3 @@ def mark_doubtful(
                 reasons[why].append(f"{each.what}{f', {each.label}' if several else ''}")
         for why, whose in reasons.items():
             table.notes.append(f"{DOUBTFUL} The judge of {'; '.join(whose)} fails a check: {why}.")
-
-
-def _is_of(table: Table, column: str, what: str) -> bool:
-    """Return whether a column's figures are means of a subject's scores, by its declaration or its name."""
-    if table.judged:
-        return what in table.judged.get(column, ())
-    return column.replace("_", " ").startswith(what.partition(" (")[0].replace("_", " "))

@@ -43,37 +43,26 @@ def judges_tables(run: RunFile, where: str | None) -> list[Table]:
 
 def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list[tuple[str, list[Cell]]]:
     """Return a row for each subject of judgement, with the number of items and the agreement of the given sets."""
-    rows: list[tuple[str, list[Cell]]] = []
-    for what, things in _scores(run, sets, where).items():
-        all_equal = share_of(sum(len({*scores}) == 1 for scores in things), len(things))
-        rows.append((what, [len(things), _alpha(things), all_equal]))
-    return rows
-
-
-def _alpha(things: Sequence[Sequence[float]]) -> Estimate | None:
-    """Return Krippendorff's alpha; `None` if it is undefined or cannot be computed."""
-    if not _has_libraries():
-        return None
-    from .rater_agreement import alpha  # deferred: imports numpy, and most reports have a single judge
-
-    return alpha(things)
-
-
-def _scores(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> dict[str, list[list[float]]]:
     found: dict[str, list[list[float]]] = defaultdict(list)
     checked = WithJudging.of(run.recipe).check_metrics
     for episodes in _judged_by_all(run, sets, where):
-        by_thing: dict[tuple[str, str, int | None], list[float]] = defaultdict(list)
-        names: dict[tuple[str, str, int | None], str] = {}
-        for episode in episodes:
-            for each in episode.outcome.judgements:
-                if each.score is not None and each.metric not in checked:
-                    by_thing[_key(each)].append(float(each.score))
-                    names[_key(each)] = subject_of(each)
-        for thing, scores in by_thing.items():
+        by_thing: dict[tuple[str, int | None], list[float]] = defaultdict(list)
+        for each in (judgement for episode in episodes for judgement in episode.outcome.judgements):
+            if each.score is not None and each.metric not in checked:
+                by_thing[subject_of(each), each.turn].append(float(each.score))
+        for (what, _), scores in by_thing.items():
             if len(scores) > 1:
-                found[names[thing]].append(scores)
-    return found
+                found[what].append(scores)
+    rows: list[tuple[str, list[Cell]]] = []
+    for what, things in found.items():
+        alpha = None
+        if _has_libraries():
+            from . import rater_agreement  # deferred: imports numpy, and most reports have a single judge
+
+            alpha = rater_agreement.alpha(things)
+        all_equal = share_of(sum(len({*scores}) == 1 for scores in things), len(things))
+        rows.append((what, [len(things), alpha, all_equal]))
+    return rows
 
 
 def _judged_by_all(

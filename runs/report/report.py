@@ -6,7 +6,7 @@ import csv
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from html import escape
@@ -22,9 +22,10 @@ from dialoom.runs.reading.scenarios import all_scenarios
 from dialoom.runs.store import PANEL, RunFile
 from dialoom.text import csv_cell, latex_text, markdown_text
 
-from .building import build, charts, compare, labels_of, notes_of
+from .building import build, charts, common_recipe, compare, reported_sets
 from .drawing import KINDS, can_draw, draw
 from .judges import name_in_file
+from .reported import notes_on_runs, reported_runs
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _XML = re.compile(r"^.*?(?=<svg)", re.DOTALL)
@@ -47,55 +48,42 @@ def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead
     """
     drawn = charts if can_draw() else ()
     names = {table.name for table in tables}
+    links = (f'<a href="#{escape(table.name)}">{escape(table.title)}</a>' for table in tables)
+    style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{_style()}</style></head><body>",
+            f"<title>{escape(title)}</title><style>{style}</style></head><body>",
             f"<h1>{escape(title)}</h1>",
             *(f"<p>{escape(paragraph)}</p>" for paragraph in lead),
-            *_contents(tables),
-            *(line for chart in drawn if chart.name not in names for line in _figure(chart)),
-            *(line for table in tables for line in _with_charts(table, drawn)),
+            *([f'<nav aria-label="Tables">{"".join(links)}</nav>'] if len(tables) > 3 else []),
+            *(_figure(chart) for chart in drawn if chart.name not in names),
+            *(line for table in tables for line in _table(table, [each for each in drawn if each.name == table.name])),
             "</body></html>",
             "",
         ]
     )
 
 
-def _style() -> str:
-    return resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
-
-
-def _contents(tables: Sequence[Table]) -> Iterator[str]:
-    if len(tables) > 3:
-        links = "".join(f'<a href="#{escape(table.name)}">{escape(table.title)}</a>' for table in tables)
-        yield f'<nav aria-label="Tables">{links}</nav>'
-
-
-def _figure(chart: Chart) -> Iterator[str]:
+def _figure(chart: Chart) -> str:
     svg = _XML.sub("", draw(chart, ["svg"])["svg"].decode())
-    yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # the drawing includes the notes
+    return f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # the drawing includes the notes
 
 
-def _with_charts(table: Table, drawn: Sequence[Chart]) -> Iterator[str]:
-    yield from _table(table)
-    for chart in drawn:
-        if chart.name == table.name:
-            yield from _figure(chart)
-
-
-def _table(table: Table) -> Iterator[str]:
+def _table(table: Table, charts: Sequence[Chart]) -> Iterator[str]:
     yield f'<h2 id="{escape(table.name)}">{escape(table.title)}</h2>'
     yield from (f'<p class="warning">{escape(warning)}</p>' for warning in table.headnotes)
     yield from _body(table) if table.rows else [f"<p>{NO_ROWS}</p>"]
-    yield from _notes(table.footnotes)
+    yield from (f'<p class="note">{escape(note)}</p>' for note in table.footnotes)
+    yield from map(_figure, charts)
 
 
 def _body(table: Table) -> Iterator[str]:
     rows = list(texts_of(table))
-    classes = [_class(texts) for texts in zip(*rows, strict=True)]
+    # Columns of numbers are right-aligned.
+    classes = [' class="n"' if all(map(_NUMBER.match, texts)) else "" for texts in zip(*rows, strict=True)]
     yield '<div class="wide"><table><thead><tr>'
     heads = zip(classes, table.columns, strict=True)
     yield "".join(f'<th scope="col"{class_}>{escape(column)}</th>' for class_, column in heads)
@@ -112,16 +100,6 @@ def _cell(text: str) -> str:
     if found is None:
         return escape(text)
     return " ".join([escape(found[1]), *(f"<small>{escape(part)}</small>" for part in found.groups()[1:] if part)])
-
-
-def _class(texts: Sequence[str]) -> str:
-    """Return the HTML class of a column, which right-aligns numbers."""
-    return ' class="n"' if all(map(_NUMBER.match, texts)) else ""
-
-
-def _notes(notes: Sequence[str]) -> Iterator[str]:
-    for note in notes:
-        yield f'<p class="note">{escape(note)}</p>'
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -172,13 +150,21 @@ class Report:
             RunError: If the runs are not of the same recipe, a run is given twice, or a table does not exist.
             StoreError: If a run has no such set.
         """
-        several = len(runs) > 1
-        own = compare(runs, judging, where, allow_different_users) if several else build(runs[0], judging, where)
-        tables = [*first, *own]
+        several, recipe = len(runs) > 1, common_recipe(runs)
+        reported = reported_runs(runs, recipe, judging) if several else reported_sets(runs[0], recipe, judging)
+        if several:
+            tables = [*first, *compare(reported, recipe, where, allow_different_users)]
+        else:
+            tables = [*first, *build(reported, recipe, where, has_agreement=judging is None)]
         known = [table.name for table in tables]
         suffixes = {PANEL, *(name_in_file(each.name) for run in runs for each in run.judgement_sets())}
-        selected = {found for name in names for found in _of_name(name, known, suffixes)}
-        if unknown := [name for name in names if not _of_name(name, known, suffixes)]:
+        # A name selects the table itself, or its variants for several sets.
+        meant_by = {
+            name: [name] if name in known else [each for each in known if each in {f"{name}-{end}" for end in suffixes}]
+            for name in names
+        }
+        selected = {*itertools.chain.from_iterable(meant_by.values())}
+        if unknown := [name for name, found in meant_by.items() if not found]:
             meant = "".join(f"; did you mean {each}?" for each in get_close_matches(unknown[0], known, 1))
             raise RunError(
                 f"tables must be among {', '.join(known) or 'none yet'}, got {unknown[0]!r}{meant}", setting="tables"
@@ -186,9 +172,9 @@ class Report:
         return cls(
             "; ".join(_title(run, judging, where) for run in runs),
             [table for table in tables if not names or table.name in selected],
-            [chart for chart in charts(runs, judging, where) if not names or chart.name in names],
-            labels_of(runs, judging) if len(runs) > 1 else (),
-            notes_of(runs, judging),
+            [chart for chart in charts(reported, recipe, where, several) if not names or chart.name in names],
+            [each.label for each in reported] if several else (),
+            notes_on_runs(reported),
         )
 
     def __getitem__(self, name: str) -> Table:
@@ -213,7 +199,8 @@ class Report:
 
     def latex(self) -> str:
         """Return the tables as LaTeX, for inclusion in a document that uses the package `booktabs`."""
-        return latex(self.tables, self.notes)
+        paragraphs = (line for note in self.notes for line in (latex_text(note), ""))
+        return "\n".join([*paragraphs, *(line for table in self.tables for line in _latex_table(table))])
 
     def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
         """Write `report.md`, `.html` and `.tex`, a CSV file per table, and PNG, SVG and PDF per chart.
@@ -228,22 +215,27 @@ class Report:
             OutputError: If the folder cannot be written, or contains a file that is not one of this report.
             ModuleNotFoundError: If there are charts and matplotlib is not installed.
         """
-        _check_folder(Path(folder), self.tables, self.charts)
-        charts = self.charts if has_charts else ()
-        first, *others = write(self.tables, Path(folder), self.title, charts, self.notes)
-        alone = first.with_suffix(".html")
-        with text_output(alone) as file:
-            file.write(page(self.tables, self.title, charts, self.notes))
-        return [first, alone, *others]
+        folder, charts = Path(folder), self.charts if has_charts else ()
+        own = {"report.md", "report.html", "report.tex", *(file_name(f"{table.name}.csv") for table in self.tables)}
+        own |= {file_name(f"{name}.{kind}") for name, _ in _named(self.charts) for kind in KINDS}
+        there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        if others := sorted(name for name in there - own if not name.startswith(".")):
+            raise OutputError(f"{folder} contains {others[0]}, which is not a file of this report; give another folder")
+        pages = {
+            "report.md": markdown(self.tables, self.title, charts, self.notes),
+            "report.html": page(self.tables, self.title, charts, self.notes),
+            "report.tex": self.latex(),
+        }
+        return [*write_texts(pages, folder), *_write_tables(self.tables, folder), *write_charts(charts, folder)]
 
 
-def _check_folder(folder: Path, tables: Sequence[Table], charts: Sequence[Chart]) -> None:
-    """Check that a folder contains nothing but files of this report, which may be written again."""
-    own = {"report.md", "report.html", "report.tex", *(file_name(f"{table.name}.csv") for table in tables)}
-    own |= {file_name(f"{name}.{kind}") for name, _ in _named(charts) for kind in KINDS}
-    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if others := sorted(name for name in found - own if not name.startswith(".")):
-        raise OutputError(f"{folder} contains {others[0]}, which is not a file of this report; give another folder")
+def write_texts(texts: Mapping[str, str], folder: Path) -> list[Path]:
+    """Write texts to a folder, which is created if necessary, by the files' names; return their paths."""
+    make_folder(folder)
+    for name, text in texts.items():
+        with text_output(folder / name) as file:
+            file.write(text)
+    return [folder / name for name in texts]
 
 
 def _title(run: RunFile, judging: str | None, where: str | None) -> str:
@@ -256,17 +248,10 @@ def _title(run: RunFile, judging: str | None, where: str | None) -> str:
     return f"{title}, {fitting:,} selected"
 
 
-def _of_name(name: str, known: Sequence[str], suffixes: Collection[str]) -> list[str]:
-    """Return the names of the tables that a name selects: the table itself, or its variants for several sets."""
-    return [name] if name in known else [each for each in known if each in {f"{name}-{end}" for end in suffixes}]
-
-
 _MINUS = re.compile(r"-(?=\d)")
 
 NO_ROWS = "nothing"
 """The text in place of a table without rows."""
-
-_DECIMALS, _DECIMALS_OF_PERCENTAGES = 2, 1
 
 
 def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
@@ -277,9 +262,8 @@ def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
         column: The column's name; a column whose name ends in `%` contains fractions.
         decimals: Number of decimals; by default 2, and 1 for percentages.
     """
-    percent = column.endswith("%")
-    places = decimals if decimals is not None else _DECIMALS_OF_PERCENTAGES if percent else _DECIMALS
-    factor = 100 if percent else 1
+    factor, usual = (100, 1) if column.endswith("%") else (1, 2)
+    places = usual if decimals is None else decimals
     if cell is None:
         return "–"
     if isinstance(cell, Estimate):
@@ -296,23 +280,6 @@ def texts_of(table: Table) -> Iterator[list[str]]:
     """Yield a table's rows as formatted text."""
     for row in table.rows:
         yield [text_of(cell, column, table.decimals.get(column)) for cell, column in table.shown(row)]
-
-
-def write(
-    tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Chart] = (), notes: Sequence[str] = ()
-) -> list[Path]:
-    """Write `report.md`, `report.tex`, a CSV file per table, and PNG, SVG and PDF files per chart; return the paths.
-
-    Raises:
-        OutputError: If the folder cannot be written, or a target is an SQLite file.
-        ModuleNotFoundError: If there are charts and matplotlib is not installed (see `can_draw`).
-    """
-    make_folder(folder)
-    pages = {"report.md": markdown(tables, title, charts, notes), "report.tex": latex(tables, notes)}
-    for name, content in pages.items():
-        with text_output(folder / name) as file:
-            file.write(content)
-    return [*(folder / name for name in pages), *_write_tables(tables, folder), *write_charts(charts, folder)]
 
 
 def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), notes: Sequence[str] = ()) -> str:
@@ -359,40 +326,33 @@ def markdown_table(table: Table) -> Iterator[str]:
     yield from (f"## {markdown_text(table.title)}", "")
     for warning in table.headnotes:
         yield from (f"**{markdown_text(warning)}**", "")
-    yield from (*(_markdown_rows(table) if table.rows else [NO_ROWS]), "")
+    rows = (map(markdown_text, texts) for texts in texts_of(table))
+    yield from markdown_rows(map(markdown_text, table.columns), rows) if table.rows else [NO_ROWS]
+    yield ""
     for note in table.footnotes:
         yield from (markdown_text(note), "")
 
 
-def _markdown_rows(table: Table) -> Iterator[str]:
-    yield "| " + " | ".join(map(markdown_text, table.columns)) + " |"
-    yield "|" + " --- |" * len(table.columns)
-    for texts in texts_of(table):
-        yield "| " + " | ".join(map(markdown_text, texts)) + " |"
-
-
-def latex(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
-    """Return notes and tables as LaTeX, one `table` environment each; needs the package `booktabs`."""
-    paragraphs = (line for note in notes for line in (latex_text(note), ""))
-    return "\n".join([*paragraphs, *(line for table in tables for line in _latex_table(table))])
+def markdown_rows(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Yield a table's lines, given its cells as Markdown."""
+    head = [*columns]
+    yield f"| {' | '.join(head)} |"
+    yield "|" + " --- |" * len(head)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def _latex_table(table: Table) -> Iterator[str]:
-    texts = list(texts_of(table))
     is_text = [any(isinstance(row[place], str) for row in table.rows) for place in range(len(table.columns))]
     yield from ("\\begin{table}", "\\centering", f"\\caption{{{latex_text(table.title)}}}")
     yield from (f"\\label{{tab:{file_name(table.name)}}}", "\\footnotesize")
     yield f"\\begin{{tabular}}{{{''.join('l' if each else 'r' for each in is_text)}}}"
     yield from ("\\toprule", " & ".join(map(latex_text, table.columns)) + " \\\\", "\\midrule")
-    for row in texts:
-        yield " & ".join(_latex_cell(*each) for each in zip(row, is_text, strict=True)) + " \\\\"
+    for texts in texts_of(table):
+        escaped = zip(map(latex_text, texts), is_text, strict=True)
+        yield " & ".join(text if each else _MINUS.sub("$-$", text) for text, each in escaped) + " \\\\"
     yield from ("\\bottomrule", "\\end{tabular}")
     yield from (f"\n{latex_text(line)}" for line in (*table.headnotes, *table.footnotes))
     yield from ("\\end{table}", "")
-
-
-def _latex_cell(text: str, is_text: bool) -> str:
-    return latex_text(text) if is_text else _MINUS.sub("$-$", latex_text(text))
 
 
 def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
@@ -410,17 +370,10 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
         for (cell, column), of_column in zip(table.shown(row), parts, strict=True):
             factor = 100 if column.endswith("%") else 1
             if isinstance(cell, Estimate):
-                ends = (None if end is None else factor * end for end in (cell.low, cell.high))
-                values: list[float | int | str | None] = [
-                    factor * cell.mean,
-                    *ends,
-                    cell.n,
-                    cell.is_constant,
-                    cell.is_doubtful,
-                ]
+                figures = (None if each is None else factor * each for each in (cell.mean, cell.low, cell.high))
+                cells += [*figures, cell.n, cell.is_constant, cell.is_doubtful][: len(of_column)]
             else:
-                values = [factor * cell if isinstance(cell, float) else cell, *[None] * 5]
-            cells += values[: len(of_column)]
+                cells += [factor * cell if isinstance(cell, float) else cell, *[None] * (len(of_column) - 1)]
         yield cells
 
 
@@ -429,8 +382,5 @@ def _csv_parts(cells: Sequence[Cell]) -> tuple[str, ...]:
     estimates = [cell for cell in cells if isinstance(cell, Estimate)]
     if not estimates:
         return ("",)
-    judged, doubtful = (
-        any(cell.is_constant is not None for cell in estimates),
-        any(cell.is_doubtful for cell in estimates),
-    )
-    return ("", "low", "high", "n", *(["constant"] if judged else []), *(["doubtful"] if doubtful else []))
+    judged = ["constant"] if any(cell.is_constant is not None for cell in estimates) else []
+    return ("", "low", "high", "n", *judged, *(["doubtful"] if any(cell.is_doubtful for cell in estimates) else []))

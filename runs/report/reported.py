@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,24 +113,48 @@ def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list
 
 def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
     """Return the notes on the runs as a whole: prompts, changed code, incomplete replies, parameters, replays."""
-    notes = [prompts_note(reported), changed_code_note(reported), forgotten_note(reported)]
-    notes += [broken_off_note(reported), sent_note(reported)]
     runs = {each.run.path: each.run for each in reported}
+    several = len(runs) > 1
+
+    def joined(texts: Mapping[Path, str]) -> str:
+        return "; ".join(f"{text}{f' ({path})' if several else ''}" for path, text in texts.items() if text)
+
+    notes = [prompts_note(reported)]
+    if changed := joined({path: ", ".join(run.changed_code) for path, run in runs.items()}):
+        notes.append(
+            f"Code had changed when the run was continued: {changed}. Figures here combine conversations played with "
+            "different versions. For figures of a single version, start a new run."
+        )
+    if forgotten := joined({path: _shortened(run.forgotten, ", ", " and") for path, run in runs.items()}):
+        notes.append(
+            "The run stopped before these conversations, so a stateful player without snapshots may have lost what it "
+            f"knew of the person's earlier ones: {forgotten}."
+        )
+    broken_off, changes = dict[str, str](), dict[str, str]()
+    for each in reported:
+        broken_off[each.label] = "; ".join(
+            f"{role} " + ", ".join(f"{count:,} {what}" for what, count in usage.broken_off.items())
+            for role, usage in each.run.status().by_role.items()
+            if usage.broken_off
+        )
+        changes[each.label] = "; ".join(
+            f"{role}: " + "; ".join(f"{text} in {count:,} call{'s' if count > 1 else ''}" for text, count in of.items())
+            for role, of in each.run.changes().items()
+        )
+    for what, by_label in (("Incomplete replies", broken_off), ("Not sent as configured", changes)):
+        if texts := [f"{label}: {text}" if several else text for label, text in by_label.items() if text]:
+            notes.append(f"{what}: {'. '.join(texts)}")
     for path, run in runs.items():
         if again := drawn_again(run):
-            notes.append(f"{f'{path.name}: ' if len(runs) > 1 else ''}{again}.")
+            notes.append(f"{f'{path.name}: ' if several else ''}{again}.")
     return [*filter(None, notes)]
 
 
 def drawn_again(run: RunFile) -> str:
     """Return a note on how many of a run's conversations were played again with new replies; empty if none were."""
     times = [*run.samples().values()]
-    count = len(times) - times.count(0)
-    return (
-        f"Played again, with a new opening or in a retry: {count:,} of {len(times):,} {run.config.units}"
-        if count
-        else ""
-    )
+    text = f"Played again, with a new opening or in a retry: {sum(map(bool, times)):,} of {len(times):,}"
+    return f"{text} {run.config.units}" if any(times) else ""
 
 
 def unjudged_note(reported: ReportedRun, where: str | None, is_labelled: bool) -> str | None:
@@ -164,97 +188,30 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
                 named[each.run.path, id_] = f"{id_} ({branch.summary()}{f', {each.label}' if several else ''})"
     if not named:
         return None
-    rest = f"; and {len(named) - _MOST_LISTED:,} more" if len(named) > _MOST_LISTED else ""
     what = "1 outcome was" if len(named) == 1 else f"{len(named):,} outcomes were"
-    some = "; ".join([*named.values()][:_MOST_LISTED])
     return (
-        f"{what} changed by a person in the step debugger and included here: {some}{rest}. "
-        "To exclude them, select scenarios where 'not changed'."
+        f"{what} changed by a person in the step debugger and included here: "
+        f"{_shortened([*named.values()], '; ', '; and')}. To exclude them, select scenarios where 'not changed'."
     )
 
 
-def changed_code_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Return a note on runs that were continued with changed code; `None` if there are none."""
-    named = {each.run.path: each.run.changed_code for each in reported}
-    several = len(named) > 1
-    texts = [f"{', '.join(files)}{f' ({path})' if several else ''}" for path, files in named.items() if files]
-    if not texts:
-        return None
-    return (
-        f"Code had changed when the run was continued: {'; '.join(texts)}. Figures here combine conversations played "
-        "with different versions. For figures of a single version, start a new run."
-    )
-
-
-def forgotten_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Return a note on conversations before which a stateful player may have lost its state; `None` without any."""
-    named = {each.run.path: each.run.forgotten for each in reported}
-    several = len(named) > 1
-    texts = []
-    for path, ids in named.items():
-        rest = f" and {len(ids) - _MOST_LISTED:,} more" if len(ids) > _MOST_LISTED else ""
-        texts += [f"{', '.join(ids[:_MOST_LISTED])}{rest}{f' ({path})' if several else ''}"] if ids else []
-    if not texts:
-        return None
-    return (
-        "The run stopped before these conversations, so a stateful player without snapshots may have lost what it knew "
-        f"of the person's earlier ones: {'; '.join(texts)}."
-    )
-
-
-def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Return a note on the numbers of incomplete replies in the runs, by role and reason; `None` if there are none."""
-    named = {}
-    for each in reported:
-        by_role = each.run.status().by_role.items()
-        cut_off = [f"{role} {_counts_text(usage.broken_off)}" for role, usage in by_role if usage.broken_off]
-        if cut_off:
-            named[each.label] = "; ".join(cut_off)
-    if not named:
-        return None
-    several = len({each.run.path for each in reported}) > 1
-    return "Incomplete replies: " + ". ".join(
-        f"{who}: {cut_off}" if several else cut_off for who, cut_off in named.items()
-    )
-
-
-def sent_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Return a note on differences between configured and sent parameters, by role; `None` if there are none."""
-    named = {}
-    for each in reported:
-        if changes := each.run.changes():
-            named[each.label] = "; ".join(f"{role}: {_counts_by_change(texts)}" for role, texts in changes.items())
-    if not named:
-        return None
-    several = len({each.run.path for each in reported}) > 1
-    return "Not sent as configured: " + ". ".join(
-        f"{who}: {changes}" if several else changes for who, changes in named.items()
-    )
-
-
-def _counts_by_change(texts: Mapping[str, int]) -> str:
-    return "; ".join(f"{text} in {count:,} call{'s' if count > 1 else ''}" for text, count in texts.items())
-
-
-def _counts_text(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {what}" for what, count in counts.items())
+def _shortened(texts: Sequence[str], separator: str, conjunction: str) -> str:
+    """Return the first texts, and the number of the others."""
+    rest = f"{conjunction} {len(texts) - _MOST_LISTED:,} more" if len(texts) > _MOST_LISTED else ""
+    return f"{separator.join(texts[:_MOST_LISTED])}{rest}"
 
 
 def self_judging_note(reported: Sequence[ReportedRun]) -> str | None:
     """Return a note on models that judge their own replies; `None` if there are none."""
     found: dict[str, None] = {}
     for each in reported:
-        recipe, models = each.run.recipe, {role: binding.model for role, binding in each.models.items()}
-        judges = {models[role] for role in WithJudging.of(recipe).judging_roles() if role in models}
-        for own in judges & {models.get(WithRoles.of(recipe).evaluated or "", "")}:
-            if not is_offline(own):
-                found[own] = None
-    if not found:
-        return None
-    return (
-        f"{', '.join(found)} judges text that it wrote itself, and models are known to favour their own text. A "
-        "second judge of another family shows by how much."
-    )
+        recipe, models = each.run.recipe, each.models
+        evaluated = models.get(WithRoles.of(recipe).evaluated or "")
+        judges = {models[role].model for role in WithJudging.of(recipe).judging_roles() if role in models}
+        if evaluated is not None and evaluated.model in judges and not is_offline(evaluated.model):
+            found[evaluated.model] = None
+    text = f"{', '.join(found)} judges text that it wrote itself, and models are known to favour their own text."
+    return f"{text} A second judge of another family shows by how much." if found else None
 
 
 def offline_note(reported: Sequence[ReportedRun]) -> str | None:
@@ -263,25 +220,17 @@ def offline_note(reported: Sequence[ReportedRun]) -> str | None:
     Several runs with the same label are listed as one.
     """
     played = offline_by_label(reported)
-    if not any(played.values()):
-        return None
-    if len(set(played.values())) == 1:
-        return STAND_INS.format(roles=next(iter(played.values())))
+    roles = {*played.values()}
     named = "; ".join(f"{label}: {roles}" for label, roles in played.items() if roles)
-    return STAND_INS.format(roles=named)
+    return STAND_INS.format(roles=named if len(roles) > 1 else roles.pop()) if any(roles) else None
 
 
 def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
     """Return the roles played by an offline model, by the run's label; an empty string if there are none."""
-    models: dict[str, list[tuple[str, ModelBinding]]] = {}
-    for each in reported:
-        models.setdefault(each.label, []).extend(each.everyone)
-    return {label: offline_roles(found) for label, found in models.items()}
-
-
-def _joined_roles(roles: Iterable[str]) -> str:
-    """Return the distinct roles in several comma-separated strings."""
-    return ", ".join(dict.fromkeys(role for text in roles if text for role in text.split(", ")))
+    return {
+        label: offline_roles(one for each in reported if each.label == label for one in each.everyone)
+        for label in dict.fromkeys(each.label for each in reported)
+    }
 
 
 def offline_roles(players: Iterable[tuple[str, ModelBinding]]) -> str:
@@ -304,11 +253,11 @@ def add_offline_column(
         reported: The runs.
         with_first: Whether each row compares a run with the first one.
     """
-    played = offline_by_label(reported)
-    everywhere = _joined_roles(played.values())
+    played, note = offline_by_label(reported), offline_note(reported)
+    everywhere = offline_roles(one for each in reported for one in each.everyone)
     if with_first:
-        played = {label: _joined_roles([played[reported[0].label], roles]) for label, roles in played.items()}
-    note = offline_note(reported)
+        of_first = reported[0].everyone
+        played = {label: offline_roles([*of_first, *each.everyone]) for each in reported for label in [each.label]}
     for table in tables:
         if not any(isinstance(cell, Estimate) for row in table.rows for cell in row):
             table.notes += [note] if note and note not in table.notes else []
@@ -383,9 +332,9 @@ def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | No
         for each in reported
     ]
     found = [
-        ("the models of", _differing_keys(models)),
-        ("the options", _differing_keys([each.run.config.options for each in reported])),
-        ("the prompts", _differing_keys([_prompts(each) for each in reported])),
+        ("the models of", differing_keys(models)),
+        ("the options", differing_keys([each.run.config.options for each in reported])),
+        ("the prompts", differing_keys([prompts_of(each, each.models) for each in reported])),
     ]
     parts = [f"{what} {', '.join(keys)}" for what, keys in found if keys]
     if len({plan_hash(each.run) for each in reported}) > 1:
@@ -395,26 +344,26 @@ def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | No
 
 def _differing(models: Sequence[Mapping[str, str]]) -> list[str]:
     """Return each run's models for the roles in which the runs' models differ."""
-    roles = _differing_keys(models)
+    roles = differing_keys(models)
     if len(roles) == 1:
         return [played.get(roles[0], "none") for played in models]
     return [", ".join(f"{role} {played.get(role, 'none')}" for role in roles) for played in models]
 
 
-def _differing_keys(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
+def differing_keys(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the keys whose values are not the same in all mappings."""
     keys = dict.fromkeys(key for mapping in mappings for key in mapping)
     return [key for key in keys if any(each.get(key) != mappings[0].get(key) for each in mappings)]
 
 
-def _prompts(each: ReportedRun) -> dict[str, str]:
-    """Return hashes of the prompts behind a run and its set of judgements."""
-    own = {prompt.id: prompt.hash for prompt in each.run.prompts.values() if prompt.front.role in each.models}
+def prompts_of(each: ReportedRun, roles: Container[str]) -> dict[str, str]:
+    """Return hashes of the prompts of some roles of a run, and of those behind its set of judgements."""
+    own = {prompt.id: prompt.hash for prompt in each.run.prompts.values() if prompt.front.role in roles}
     return {**own, **(each.judging.prompts if each.judging else {})}
 
 
 def plan_hash(run: RunFile) -> str:
     """Return a hash of a run's scenarios that does not depend on their order."""
-    total = 0
-    for _, id_, _, _ in run.listing():
-        total += int.from_bytes(hashlib.blake2b(id_.encode(), digest_size=16).digest())
+    ids = (id_.encode() for _, id_, _, _ in run.listing())
+    total = sum(int.from_bytes(hashlib.blake2b(id_, digest_size=16).digest()) for id_ in ids)
     return f"{total % 2**64:016x}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dialoom.errors import Advice
@@ -25,7 +26,9 @@ from .differences import ALPHA, paired_differences, subject_of
 from .health import health_of
 from .reported import (
     ReportedRun,
+    differing_keys,
     offline_roles,
+    prompts_of,
     reported_runs,
     unjudged_note,
     user_differences,
@@ -122,21 +125,16 @@ class Checked:
         """The value with its interval and n as text; for a comparison, also how many conversations have no pair."""
         if self.estimate is None:
             return "no score"
-        found = self.estimate
-        mark = DOUBTFUL if found.is_doubtful else ""
+        found, text = self.estimate, _number if self.alone is None else _change
+        ends = [text(end, self.is_share) for end in (found.low, found.high) if end is not None]
+        mark, interval = DOUBTFUL if found.is_doubtful else "", f"[{', '.join(ends)}]" if ends else "no interval"
+        mean = text(found.mean, self.is_share)
         if self.alone is None:
-            return f"{_number(found.mean, self.is_share)}{mark} {self._interval(_number)} n={found.n}"
-        points = " percentage points" if self.is_share else ""
+            return f"{mean}{mark} {interval} n={found.n}"
+        points, noun = " percentage points" if self.is_share else "", "pair" if found.n == 1 else "pairs"
         before, now = self.alone
-        noun = "pair" if found.n == 1 else "pairs"
         pairs = f"{noun} (without a pair: {before:,} of the baseline, {now:,} of this run)"
-        return f"{_change(found.mean, self.is_share)}{points}{mark} {self._interval(_change)} n={found.n} {pairs}"
-
-    def _interval(self, text: Callable[[float, bool], str]) -> str:
-        low, high = (self.estimate.low, self.estimate.high) if self.estimate else (None, None)
-        if low is None or high is None:
-            return "no interval"
-        return f"[{text(low, self.is_share)}, {text(high, self.is_share)}]"
+        return f"{mean}{points}{mark} {interval} n={found.n} {pairs}"
 
 
 def required(
@@ -176,7 +174,9 @@ def required(
     reported = reported_runs([run], recipe, judging)[0]
     for each in filter(None, (run, baseline)):
         check_selection([each], judging, where)
-    found = check(reported, recipe, parsed, where, is_confident, allowed)
+    scores = _tallied(selected(run, reported.set_name, where), recipe, reported.lower_is_better(recipe))
+    unsound, doubts = _unsound(reported, where, allowed), _doubts(reported, where)
+    found = [_checked(each, scores, recipe, unsound, is_confident, allowed, doubts) for each in parsed]
     if baseline is not None:
         before = reported_runs([baseline], recipe, judging)[0]
         found += check_not_worse(
@@ -192,25 +192,6 @@ def required(
     return found
 
 
-def check(
-    reported: ReportedRun,
-    recipe: Recipe,
-    requirements: Sequence[Requirement],
-    where: str | None,
-    is_confident: bool,
-    allowed: Collection[str],
-) -> list[Checked]:
-    """Check requirements on a run; return the result for each.
-
-    Raises:
-        RunError: If a metric is unknown, or is given a bound of the wrong kind.
-    """
-    low = reported.lower_is_better(recipe)
-    scores = _tallied(selected(reported.run, reported.set_name, where), recipe, low)
-    unsound, doubts = _unsound(reported, where, allowed), _doubts(reported, where)
-    return [_checked(each, scores, unsound, is_confident, allowed, doubts) for each in requirements]
-
-
 def check_outcome(
     episode: Episode,
     recipe: Recipe,
@@ -222,11 +203,12 @@ def check_outcome(
     """Check requirements on one conversation, such as a case that was played again; return the results.
 
     Raises:
-        RunError: In the same cases as `check`.
+        RunError: If a metric is unknown, or is given a bound of the wrong kind.
     """
     scores = _tallied([episode], recipe, WithJudging.of(recipe).lower_is_better)
     unsound = _offline(models.items(), allowed)
-    return [_checked(each, scores, unsound, is_confident, {*allowed, "constant"}, {}) for each in requirements]
+    allowed = {*allowed, "constant"}
+    return [_checked(each, scores, recipe, unsound, is_confident, allowed, {}) for each in requirements]
 
 
 def check_not_worse(
@@ -277,12 +259,10 @@ def check_not_worse(
         doubted = [f"{why} in {path}" for path, each in doubts if (why := each.get(row.what))]
         reasons = [*unsound, *([] if "unhealthy" in allowed else doubted)]
         is_low_good = not low.isdisjoint((row.what, row.what.partition(" (")[0]))
-        is_worse = row.paired.estimate.mean > 0 if is_low_good else row.paired.estimate.mean < 0
-        word, change = ("higher", "rise") if is_low_good else ("lower", "loss")
-        if p is None and is_worse:
-            reasons.append(f"{word}, and there are too few {units} for a significance test")
-        elif p is not None and p < ALPHA and is_worse:
-            reasons.append(f"{word}, p {p:.3f}")
+        word, change, sign = ("higher", "rise", 1) if is_low_good else ("lower", "loss", -1)
+        if sign * row.paired.estimate.mean > 0 and (p is None or p < ALPHA):
+            why = f" and there are too few {units} for a significance test" if p is None else f" p {p:.3f}"
+            reasons.append(f"{word},{why}")
         name = with_different_users(f"no significant {change} of {row.what}", apart)
         estimate = replace(row.paired.estimate, is_doubtful=bool(doubted))
         found.append(Checked(name, estimate, row.is_share, tuple(reasons), row.what, is_low_good, row.alone))
@@ -303,15 +283,11 @@ def _ensure_comparable(
     free = {evaluated, USER} if allow_different_users else {evaluated}
     sides: list[Mapping[str, Any]] = []
     for each in (baseline, reported):
-        prompts = {prompt.id: prompt for prompt in each.run.prompts.values() if prompt.front.role in each.models}
-        others = {f"prompt {id_}": prompt.hash for id_, prompt in prompts.items() if prompt.front.role not in free}
-        judging = {f"prompt {id_}": hash_ for id_, hash_ in (each.judging.prompts if each.judging else {}).items()}
-        models = {f"model of {role}": binding for role, binding in each.models.items() if role not in free}
-        options = {f"option {name}": value for name, value in each.run.config.options.items()}
-        code = {f"code of {spec}": hash_ for spec, hash_ in _code(each.run).items()}
-        sides.append({**others, **judging, **models, **options, **code})
-    keys = dict.fromkeys([*sides[0], *sides[1]])
-    if differing := [key for key in keys if sides[0].get(key) != sides[1].get(key)]:
+        models = {role: binding for role, binding in each.models.items() if role not in free}
+        side: dict[str, Mapping[str, Any]] = {"prompt": prompts_of(each, models), "model of": models}
+        side |= {"option": each.run.config.options, "code of": _code(each.run)}
+        sides.append({f"{what} {name}": value for what, values in side.items() for name, value in values.items()})
+    if differing := differing_keys(sides):
         raise RunError(
             f"{reported.run.path} cannot be compared with {baseline.run.path}: they also differ in "
             f"{', '.join(differing)}, so a difference might not come from the {evaluated or 'model'}"
@@ -326,71 +302,68 @@ def _code(run: RunFile) -> dict[str, str | None]:
     return {spec: config.code.get(spec) for spec in named if spec not in own}
 
 
+@dataclass(slots=True)
 class _Scores:
-    """The scores of a run by metric and target.
+    """The scores of a metric and target in a run.
 
-    Args:
-        checks: The metrics of the recipe's checks, which code computes and no judge.
+    Attributes:
+        tally: All scores.
+        is_verdict: Whether all are verdicts; `None` without scores.
+        missing: The number of judgements without a score.
+        trials: Whether each trial of a scenario succeeded, by the scenario.
     """
 
-    def __init__(self, checks: Collection[str]) -> None:
-        self.checks = checks
-        self.tallies: dict[tuple[str, str], Tally] = {}
-        self.is_verdict: dict[tuple[str, str], bool] = {}
-        self.missing: dict[tuple[str, str], int] = {}
-        self.trials: dict[tuple[str, str], dict[tuple[Hashable, str], list[bool]]] = {}
+    tally: Tally = field(default_factory=Tally)
+    is_verdict: bool | None = None
+    missing: int = 0
+    trials: dict[tuple[Hashable, str], list[bool]] = field(default_factory=lambda: defaultdict(list))
 
 
-def _tallied(episodes: Iterable[Episode], recipe: Recipe, low: Collection[str]) -> _Scores:
+def _tallied(episodes: Iterable[Episode], recipe: Recipe, low: Collection[str]) -> dict[tuple[str, str], _Scores]:
+    """Return the scores by metric and target."""
     unit, checks = WithFacets.of(recipe).unit_facet, WithJudging.of(recipe).check_metrics
-    scores = _Scores(checks)
+    found: dict[tuple[str, str], _Scores] = {}
     for episode in episodes:
         person = episode.unit(unit)
         for each in episode.outcome.judgements:
-            key = (each.metric, each.target)
-            tally = scores.tallies.setdefault(key, Tally(judged=each.metric not in checks))
+            scores = found.setdefault((each.metric, each.target), _Scores(Tally(judged=each.metric not in checks)))
             if each.score is None:
-                scores.missing[key] = scores.missing.get(key, 0) + 1
+                scores.missing += 1
                 continue
-            tally.add(each.score, person, episode.repeated)
-            scores.is_verdict[key] = scores.is_verdict.get(key, True) and isinstance(each.score, bool)
+            scores.tally.add(each.score, person, episode.repeated)
+            scores.is_verdict = scores.is_verdict is not False and isinstance(each.score, bool)
             if each.turn is None:
-                trials = scores.trials.setdefault(key, {}).setdefault((person, episode.in_trials), [])
-                trials.append(bool(each.score) != (each.metric in low))
-    return scores
+                scores.trials[person, episode.in_trials].append(bool(each.score) != (each.metric in low))
+    return found
 
 
 def _checked(
     requirement: Requirement,
-    scores: _Scores,
+    scored: Mapping[tuple[str, str], _Scores],
+    recipe: Recipe,
     unsound: Sequence[str],
     is_confident: bool,
     allowed: Collection[str],
     doubts: Mapping[str, str],
 ) -> Checked:
-    key = _key(requirement.metric, scores)
-    is_verdict = scores.is_verdict.get(key, bool(requirement.is_share))
+    subject, scores = _named(requirement.metric, scored, recipe)
+    is_verdict = bool(requirement.is_share) if scores.is_verdict is None else scores.is_verdict
     requirement = replace(requirement, is_share=is_verdict) if requirement.is_share is None else requirement
     if is_verdict != requirement.is_share:
         kind = "gives verdicts: give a percentage" if is_verdict else "gives scores: give a number"
         raise RunError(f"'{requirement}': {requirement.metric} {kind}")
     if is_verdict and not 0 <= requirement.bound <= 1:
         raise RunError(f"'{requirement}': a share must be from 0 to 1, that is from 0 % to 100 %")
-    estimate = (
-        scores.tallies.get(key, Tally()).estimate()
-        if requirement.k is None
-        else passed(pass_hat, requirement.k, scores.trials.get(key, {}))
-    )
+    estimate = scores.tally.estimate() if requirement.k is None else passed(pass_hat, requirement.k, scores.trials)
     reasons = [] if estimate is None else _missed(requirement, estimate, is_confident)
     if estimate is None:
         reasons.append(
             "there are no scores" if requirement.k is None else f"no scenario has {requirement.k} trials with a verdict"
         )
-    if (missing := scores.missing.get(key)) and "missing" not in allowed:
-        reasons.append(f"missing: {missing} without a score")
+    if scores.missing and "missing" not in allowed:
+        reasons.append(f"missing: {scores.missing} without a score")
     if estimate is not None and estimate.is_constant and not is_verdict and "constant" not in allowed:
         reasons.append("constant: all scores are equal")
-    subject = "{} ({})".format(*key)
     if doubt := doubts.get(subject) or doubts.get(f"{subject} by turn"):
         estimate = None if estimate is None else replace(estimate, is_doubtful=True)
         reasons += [] if "unhealthy" in allowed else [doubt]
@@ -428,27 +401,23 @@ def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> li
         return [f"{value} is too {'low' if is_least else 'high'}"]
     if not is_confident:
         return []
-    end = found.low if is_least else found.high
+    end, which = (found.low, "lower") if is_least else (found.high, "upper")
     if end is None:
         return ["there is no interval"]
-    return (
-        []
-        if compared(end, requirement.bound)
-        else [f"the interval's {'lower' if is_least else 'upper'} end does not meet the requirement"]
-    )
+    return [] if compared(end, requirement.bound) else [f"the interval's {which} end does not meet the requirement"]
 
 
-def _key(metric: str, scores: _Scores) -> tuple[str, str]:
-    found = [key for key in scores.tallies if metric in (key[0], f"{key[0]} ({key[1]})")]
-    if len(found) == 1:
-        return found[0]
+def _named(metric: str, scored: Mapping[tuple[str, str], _Scores], recipe: Recipe) -> tuple[str, _Scores]:
+    """Return the subject that a metric names, with or without a target, and its scores."""
+    named = {f"{name} ({target})": scores for (name, target), scores in scored.items()}
+    found = [each for (name, _), each in zip(scored, named, strict=True) if metric in (name, each)]
+    if len(found) > 1:
+        raise RunError(f"{metric!r} is judged for several targets; give one of {', '.join(found)}")
     if found:
-        raise RunError(
-            f"{metric!r} is judged for several targets; give one of {', '.join(f'{m} ({t})' for m, t in found)}"
-        )
-    if metric in scores.checks:
-        return metric, ""
-    known = ", ".join(dict.fromkeys(name for name, _ in scores.tallies))
+        return found[0], named[found[0]]
+    if metric in WithJudging.of(recipe).check_metrics:
+        return metric, _Scores()
+    known = ", ".join(dict.fromkeys(name for name, _ in scored))
     raise RunError(f"unknown metric {metric!r}; the run has {known or 'no scores'}", setting="metrics")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from dialoom.graphs import Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging
@@ -56,17 +56,14 @@ def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Ta
     spread.notes = [_VARIANCE]
     for each in repeated:
         name = [each.label] if label else []
-        scores = _Scores.read(each, where)
-        for metric, by_scenario in scores.by_metric.items():
-            shares = variance_shares(list(by_scenario.values())) or (None, None)
-            count = sum(map(len, by_scenario.values()))
-            spread.rows.append([*name, metric, len(by_scenario), count, scores.missing[metric], *shares])
-            if metric in scores.verdicts:
-                every = [verdict for verdicts in by_scenario.values() for verdict in verdicts]
-                is_judged = metric in scores.judged and bool(every)
-                constant = is_constant(len(every), min(every), max(every)) if is_judged else None
+        for metric, scores in _read(each, where).items():
+            every = [score for trials in scores.trials.values() for score in trials]
+            shares = variance_shares([*scores.trials.values()]) or (None, None)
+            spread.rows.append([*name, metric, len(scores.trials), len(every), scores.missing, *shares])
+            if scores.kinds == {True}:
+                constant = is_constant(len(every), min(every), max(every)) if scores.is_judged else None
                 for k in range(1, each.run.config.trials + 1):
-                    both = [passed(estimator, k, by_scenario) for estimator in (pass_hat, pass_at)]
+                    both = [passed(estimator, k, scores.trials) for estimator in (pass_hat, pass_at)]
                     cells = [found and replace(found, is_constant=constant) for found in both]
                     success.rows.append([*name, metric, k, *cells])
     return [table for table in (success, spread) if table.rows]
@@ -128,40 +125,46 @@ def variance_shares(groups: Sequence[Sequence[float]]) -> tuple[float, float] | 
     return component / (component + within), within / (component + within)
 
 
+@dataclass(slots=True)
 class _Scores:
-    """The scores of whole conversations: by metric and scenario, the scores of the scenario's trials."""
+    """The scores of whole conversations in one metric of one target.
 
-    def __init__(self) -> None:
-        self.by_metric: dict[str, dict[tuple[Hashable, str], list[float]]] = defaultdict(lambda: defaultdict(list))
-        self.missing: dict[str, int] = defaultdict(int)
-        self.verdicts: set[str] = set()
-        self.judged: set[str] = set()
+    Attributes:
+        is_judged: Whether a judge gives them rather than a check.
+        trials: The scores of each scenario's trials, by its unit of confidence intervals and its id.
+        missing: The number of conversations without a score.
+        kinds: Whether scores are verdicts; several values if some are and some are not.
+    """
 
-    @classmethod
-    def read(cls, reported: ReportedRun, where: str | None) -> _Scores:
-        scores, numbers = cls(), set[str]()
-        unit = WithFacets.of(reported.run.recipe).unit_facet
-        checks = {check.metric for check in WithJudging.of(reported.run.recipe).checks}
-        low = reported.lower_is_better(reported.run.recipe)
-        for episode in selected(reported.run, reported.set_name, where):
-            found: dict[str, list[Judgement]] = defaultdict(list)
-            for judgement in episode.outcome.judgements:
-                if judgement.turn is None:
-                    found[subject_of(judgement)].append(judgement)
-            scores.judged |= {what for what, judgements in found.items() if judgements[0].metric not in checks}
-            for metric, judgements in found.items():
-                by_scenario = scores.by_metric[metric]  # creates the entry even if every score is missing
-                values = [each.score for each in judgements if each.score is not None]
-                if len(values) < len(judgements):
-                    scores.missing[metric] += 1
-                    continue
-                is_verdict = all(isinstance(value, bool) for value in values)
-                (scores.verdicts if is_verdict else numbers).add(metric)
-                successes = [value != (judgements[0].metric in low) for value in values]
-                value = float(all(successes)) if is_verdict else math.fsum(values) / len(values)
-                by_scenario[episode.unit(unit), episode.in_trials].append(value)
-        scores.verdicts -= numbers
-        return scores
+    is_judged: bool
+    trials: dict[tuple[Hashable, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    missing: int = 0
+    kinds: set[bool] = field(default_factory=set)
+
+
+def _read(reported: ReportedRun, where: str | None) -> dict[str, _Scores]:
+    """Return the scores of the conversations that match an expression, by subject of judgement."""
+    recipe, found = reported.run.recipe, dict[str, _Scores]()
+    unit, checks = WithFacets.of(recipe).unit_facet, WithJudging.of(recipe).check_metrics
+    low = reported.lower_is_better(recipe)
+    for episode in selected(reported.run, reported.set_name, where):
+        by_subject: dict[str, list[Judgement]] = defaultdict(list)
+        for judgement in episode.outcome.judgements:
+            if judgement.turn is None:
+                by_subject[subject_of(judgement)].append(judgement)
+        for what, judgements in by_subject.items():
+            metric = judgements[0].metric
+            scores = found.setdefault(what, _Scores(metric not in checks))
+            values = [each.score for each in judgements if each.score is not None]
+            if len(values) < len(judgements):
+                scores.missing += 1
+                continue
+            is_verdict = all(isinstance(value, bool) for value in values)
+            scores.kinds.add(is_verdict)
+            is_success = all(value != (metric in low) for value in values)
+            value = float(is_success) if is_verdict else math.fsum(values) / len(values)
+            scores.trials[episode.unit(unit), episode.in_trials].append(value)
+    return found
 
 
 def passed(

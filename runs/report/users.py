@@ -64,10 +64,9 @@ def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
         for what, tallies in scores.tallies.items():
             for user, tally in tallies.items():
                 means.rows.append([*name, what, user, len(scores.means[what][user]), tally.estimate()])
-            grid = scores.grid(what, each.run.config.user_models)
-            found = None if grid is None else shares_of_variance(*grid)
-            count = 0 if grid is None else len(grid[0])
-            spread.rows.append([*name, what, count, *(found or (None, None, None))])
+            grid, of_units = scores.grid(what, each.run.config.user_models)
+            found = shares_of_variance(grid, of_units) if grid else None
+            spread.rows.append([*name, what, len(grid), *(found or (None, None, None))])
     tables = [means, spread]
     users = several[0].run.config.user_models
     if len(several) > 1 and all(each.run.config.user_models == users for each in several):
@@ -117,12 +116,10 @@ class _Scores:
             by_scenario[scenario] = math.fsum(values) / len(values)
         return scores
 
-    def grid(self, what: str, users: Sequence[str]) -> tuple[list[list[float]], list[Hashable]] | None:
-        """Return the means of scenarios that were scored with every user model, and their units; else `None`."""
+    def grid(self, what: str, users: Sequence[str]) -> tuple[list[list[float]], list[Hashable]]:
+        """Return the means of scenarios that were scored with every user model, and their units."""
         by_user = [self.means.get(what, {}).get(user, {}) for user in users]
         common = [scenario for scenario in by_user[0] if all(scenario in each for each in by_user)]
-        if not common:
-            return None
         return [[each[scenario] for each in by_user] for scenario in common], [self.units[each] for each in common]
 
 
@@ -163,67 +160,42 @@ def shares_of_variance(
     import numpy as np  # slow to import, and not needed to read a run
 
     values, groups = np.array(scores, dtype=float), _groups(units)
-    totals, size = _Moments.of(values, groups), len(scores)
-    if len(totals.sizes) < 2 or size < 2:
+    count, (size, users) = len(groups), values.shape
+    if count < 2 or size < 2:
         return None
-    once = np.ones((1, len(totals.sizes)))
-    of_users, of_scenarios, rest = (float(part[0]) for part in totals.components(once, 1))
-    whole = of_users + of_scenarios + rest
-    if whole <= 1e-12:
-        return None
-    low, high = None, None
-    if len(totals.sizes) >= FEWEST:
-        parts = totals.components(_drawn(len(totals.sizes)), 2)
-        low, high = percentiles(parts[0] / np.maximum(sum(parts), 1e-12))
-    return Estimate(size, of_users / whole, low, high), of_scenarios / whole, rest / whole
+    middle = values.mean(axis=1)
+    apart, centred = values - middle[:, None], middle - middle.mean()
+    # Sums over the scenarios of each unit, from which the components of any resample can be computed: the numbers of
+    # scenarios, the deviations from the scenarios' means by user model, these means, and squares.
+    sizes, deviations, squares = groups.sum(axis=1), groups @ apart, groups @ (apart**2).sum(axis=1)
+    means, squared_means = groups @ centred, groups @ centred**2
 
-
-@dataclass(frozen=True, slots=True)
-class _Moments:
-    """Sums over the scenarios of each unit, from which the components of variance of any resample can be computed.
-
-    Attributes:
-        sizes: The numbers of scenarios.
-        effects: The sums of the user models' deviations from the scenarios' means, by user model.
-        means: The sums of the scenarios' means, and of their squares.
-        squares: The sums of the squared deviations.
-    """
-
-    sizes: NDArray[np.float64]
-    effects: NDArray[np.float64]
-    means: tuple[NDArray[np.float64], NDArray[np.float64]]
-    squares: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64], groups: NDArray[np.float64]) -> _Moments:
-        """Return the sums of scores (scenarios x user models), for units (units x scenarios)."""
-        middle = values.mean(axis=1)
-        apart, centred = values - middle[:, None], middle - middle.mean()
-        return cls(
-            groups.sum(axis=1), groups @ apart, (groups @ centred, groups @ centred**2), groups @ (apart**2).sum(axis=1)
-        )
-
-    def components(self, drawn: NDArray[np.float64], times: int) -> tuple[NDArray[np.float64], ...]:
+    def components(drawn: NDArray[np.float64], times: int) -> tuple[NDArray[np.float64], ...]:
         """Return, for each resample, the variances due to user models, to scenarios, and to neither, all at least 0.
 
         Args:
             drawn: The number of times that each unit occurs (resamples x units).
             times: The number of times that the part due to chance is subtracted from the variance of user models.
         """
-        import numpy as np  # slow to import, and not needed to read a run
-
-        users, units = self.effects.shape[1], len(self.sizes)
-        size = drawn @ self.sizes
-        effects = drawn @ self.effects / size[:, None]
-        by_chance = drawn @ (self.effects**2).sum(axis=1) - 2 * ((drawn * self.sizes) @ self.effects * effects).sum(
-            axis=1
-        )
-        by_chance += drawn @ self.sizes**2 * (effects**2).sum(axis=1)
-        by_chance *= units / (units - 1) / size**2
+        number = drawn @ sizes
+        effects = drawn @ deviations / number[:, None]
+        by_chance = drawn @ (deviations**2).sum(axis=1) - 2 * ((drawn * sizes) @ deviations * effects).sum(axis=1)
+        by_chance += drawn @ sizes**2 * (effects**2).sum(axis=1)
+        by_chance *= count / (count - 1) / number**2
         between = ((effects**2).sum(axis=1) - times * by_chance) / (users - 1)
-        rest = (drawn @ self.squares - size * (effects**2).sum(axis=1)) / ((users - 1) * np.maximum(size - 1, 1))
-        spread = (drawn @ self.means[1] - (drawn @ self.means[0]) ** 2 / size) / np.maximum(size - 1, 1)
+        rest = (drawn @ squares - number * (effects**2).sum(axis=1)) / ((users - 1) * np.maximum(number - 1, 1))
+        spread = (drawn @ squared_means - (drawn @ means) ** 2 / number) / np.maximum(number - 1, 1)
         return tuple(np.maximum(part, 0.0) for part in (between, spread - rest / users, rest))
+
+    of_users, of_scenarios, rest = (float(part[0]) for part in components(np.ones((1, count)), 1))
+    whole = of_users + of_scenarios + rest
+    if whole <= 1e-12:
+        return None
+    low, high = None, None
+    if count >= FEWEST:
+        parts = components(_drawn(count), 2)
+        low, high = percentiles(parts[0] / np.maximum(sum(parts), 1e-12))
+    return Estimate(size, of_users / whole, low, high), of_scenarios / whole, rest / whole
 
 
 def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[Hashable]) -> Estimate | None:

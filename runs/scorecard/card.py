@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.capabilities import WithFacets, WithReport, WithRoles
 from dialoom.graphs.tables.statistics import FEWEST, holm
-from dialoom.outputs import make_folder, text_output
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report, can_draw
@@ -24,7 +23,7 @@ from dialoom.runs.report.differences import (
     paired_differences,
 )
 from dialoom.runs.report.health import Health, health_of, health_table, mark_doubtful
-from dialoom.runs.report.report import markdown, page, write_charts
+from dialoom.runs.report.report import markdown, page, write_charts, write_texts
 from dialoom.runs.report.reported import (
     add_offline_column,
     difference_note,
@@ -46,8 +45,6 @@ from .figures import (
     open_systems,
     settings_table,
     soundness_table,
-    system_figures,
-    unfinished_counts,
     versions_table,
 )
 from .suite import Contrast, Size, Suite
@@ -72,8 +69,11 @@ def contrasts_table(
     the system's judge is doubtful.
     """
     apart = {played.system.label: differing_users(played.reported, played.recipe) for played in systems}
-    compared = systems if allow_different_users else [_alike(played, apart[played.system.label]) for played in systems]
-    rows = [(played, *found) for played in compared for found in _differences(played)]
+    rows = [
+        (played, *found)
+        for played in systems
+        for found in _differences(played, () if allow_different_users else apart[played.system.label])
+    ]
     first, title = systems[0].reported[0].label, "Differences between the assistants"
     if allow_different_users:
         title = with_different_users(title, (what for of in apart.values() for each in of.values() for what in each))
@@ -86,12 +86,14 @@ def contrasts_table(
     ]
     if not rows:
         return [table] if table.warnings else []
-    corrected = holm([found.paired.p for _, _, found in rows])
-    lower: list[str] = []
-    higher: list[str] = []
-    unsure: list[str] = []
-    untested: list[str] = []
-    for (played, contrast, found), p in zip(rows, corrected, strict=True):
+    named: dict[str, list[str]] = {
+        f"Lower than for {first}": [],
+        f"Higher than for {first}": [],
+        "No significant difference": [],
+        "Too few scenarios for a test": [],
+    }
+    lower, higher, unsure, untested = named.values()
+    for (played, contrast, found), p in zip(rows, holm([found.paired.p for _, _, found in rows]), strict=True):
         name, estimate = played.system.label, found.paired.estimate
         row = Table("", "", ["run", "metric", "difference"], [[found.label, found.what, estimate]])
         of_both = [one for one in health[name] if one.label in (first, found.label)]
@@ -102,21 +104,10 @@ def contrasts_table(
             table.shares[contrast.name] = COLUMNS_OF_MEANS
         shown = higher if estimate.mean > 0 else lower
         (untested if p is None else shown if p < ALPHA else unsure).append(f"{name}, {contrast.name}, {found.label}")
-    notes = {
-        f"Lower than for {first}": lower,
-        f"Higher than for {first}": higher,
-        "No significant difference": unsure,
-        "Too few scenarios for a test": untested,
-    }
-    table.notes += [f"{what}: {'; '.join(names)}." for what, names in notes.items() if names]
+    table.notes += [f"{what}: {'; '.join(names)}." for what, names in named.items() if names]
     units = dict.fromkeys(WithFacets.of(played.recipe).units for played, _, _ in rows)
     table.notes.append(_NOTE.format(first=first, units=" or ".join(units)))
     return [table]
-
-
-def _alike(played: PlayedSystem, apart: Collection[str]) -> PlayedSystem:
-    """Return a system without the assistants that have these labels."""
-    return replace(played, reported=[each for each in played.reported if each.label not in apart])
 
 
 def check_contrasts(played_metrics: Sequence[str], contrasts: Sequence[Contrast]) -> None:
@@ -131,14 +122,16 @@ def check_contrasts(played_metrics: Sequence[str], contrasts: Sequence[Contrast]
             raise RunError(f"contrasts: {contrast.name}: unknown metric {contrast.metric!r}; the metrics are {known}")
 
 
-def _differences(played: PlayedSystem) -> Iterator[tuple[Contrast, JudgedDifference]]:
-    """Yield the tested differences of a system, assistant by assistant."""
-    for contrast in played.system.contrasts if len(played.reported) > 1 else ():
-        found, _ = paired_differences(played.reported, played.recipe, contrast.where)
-        for reported in played.reported[1:]:
-            whole = f"{contrast.metric} ({WithRoles.of(played.recipe).evaluated})"
-            named = {each.what: each for each in found if each.label == reported.label}
-            if (row := named.get(whole) or named.get(f"{whole} by turn")) is not None:
+def _differences(played: PlayedSystem, apart: Container[str]) -> Iterator[tuple[Contrast, JudgedDifference]]:
+    """Yield the tested differences of a system, assistant by assistant, without the assistants with some labels."""
+    reported = [each for each in played.reported if each.label not in apart]
+    for contrast in played.system.contrasts if len(reported) > 1 else ():
+        found = {
+            (each.label, each.what): each for each in paired_differences(reported, played.recipe, contrast.where)[0]
+        }
+        whole = f"{contrast.metric} ({WithRoles.of(played.recipe).evaluated})"
+        for label in (each.label for each in reported[1:]):
+            if (row := found.get((label, whole)) or found.get((label, f"{whole} by turn"))) is not None:
                 yield contrast, row
 
 
@@ -183,8 +176,7 @@ class Scorecard:
             StoreError: If a run is missing or damaged.
         """
         with ExitStack() as stack:
-            suite, size, systems = open_systems(folders, trust, stack)
-            return _build(suite, size, systems, allow_different_users)
+            return _build(*open_systems(folders, trust, stack), allow_different_users)
 
     @property
     def is_complete(self) -> bool:
@@ -238,17 +230,9 @@ class Scorecard:
         Raises:
             OutputError: If the folder cannot be written.
         """
-        make_folder(Path(folder))
-        texts = (
-            self.page(),
-            str(self),
-            json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n",
-            self.report.latex(),
-        )
-        paths = [Path(folder) / name for name in PAGES]
-        for path, text in zip(paths, texts, strict=True):
-            with text_output(path) as file:
-                file.write(text)
+        as_json = json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n"
+        texts = dict(zip(PAGES, (self.page(), str(self), as_json, self.report.latex()), strict=True))
+        paths = write_texts(texts, Path(folder))
         return [*paths, *(write_charts(self.report.charts, Path(folder)) if can_draw() else ())]
 
 
@@ -258,81 +242,58 @@ def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem], allow_diff
     drawn: list[Chart] = []
     health: dict[str, list[Health]] = {}
     for played in systems:
-        found = system_figures(played, size)
-        figures += [figure for each in found.figures.values() for figure in each]
-        table, chart = figures_table(played, size, found), figures_chart(played, size, found)
-        also = [difference_note(played.reported, played.recipe), *notes_on(played.reported, None)]
-        of_system = [*([chart] if chart else []), *_own_charts(played)]
+        system, reported = played.system, played.reported
+        table = figures_table(played, size)
+        chart = figures_chart(played, size, table)
+        names = [headline.name for headline in system.sized(size).headlines]
+        figures += [
+            Figure(system.label, name, str(label), value)
+            for label, *values in table.rows
+            for name, value in zip(names, values, strict=True)
+        ]
+        of_system = [chart] if chart else []
+        if system.charts:
+            labelled = [(each.label, each.run.episodes(each.set_name)) for each in reported]
+            own = WithReport.of(played.recipe).charts(labelled)
+            of_system += [replace(each, name=system.label) for each in own if each.name in system.charts]
+        also = [difference_note(reported, played.recipe), *notes_on(reported, None)]
         everything: list[Table | Chart] = [table, *of_system]
         for shown in everything:
             shown.notes += [note for note in also if note and note not in shown.notes]
-        table.notes += notes_on_runs(played.reported)
-        health[played.system.label] = [one for each in played.reported for one in health_of(each, None)]
-        tables += [table, *_of_users(played, health[played.system.label])]
+        table.notes += notes_on_runs(reported)
+        health[system.label] = [one for each in reported for one in health_of(each, None)]
+        of_users = user_tables(reported, played.recipe, None)  # empty for a single user model
+        mark_doubtful(of_users, health[system.label], len(reported) > 1)
+        for each in add_offline_column(of_users, reported):
+            each.name, each.title = f"{each.name}-{system.label}", f"{system.label}: {each.title}"
+        tables += [table, *of_users]
         drawn += of_system
+    contrasts = contrasts_table(systems, allow_different_users, health)
     warned = dict.fromkeys(warning for table in tables for warning in table.warnings)
-    tables += _overall_tables(
-        suite, size, systems, contrasts_table(systems, allow_different_users, health), health, [*warned]
-    )
-    pending, failed = unfinished_counts(systems)
-    labels = [each.label for each in systems[0].reported]
-    title = f"Scorecard: {suite.suite} {suite.version}, {size}"
-    return Scorecard(suite, size, labels, figures, Report(title, tables, drawn), pending, failed)
-
-
-def _of_users(played: PlayedSystem, health: Sequence[Health]) -> list[Table]:
-    """Return the tables about a system's user models, named after the system; empty for a single user model."""
-    tables = user_tables(played.reported, played.recipe, None)
-    mark_doubtful(tables, health, len(played.reported) > 1)
-    for table in add_offline_column(tables, played.reported):
-        table.name, table.title = f"{table.name}-{played.system.label}", f"{played.system.label}: {table.title}"
-    return tables
-
-
-def _overall_tables(
-    suite: Suite,
-    size: Size,
-    systems: Sequence[PlayedSystem],
-    contrasts: Sequence[Table],
-    health: Mapping[str, Sequence[Health]],
-    warned: Sequence[str],
-) -> list[Table]:
-    """Return the tables that cover all systems: differences with warnings, provenance, and costs."""
-    everything = [reported for played in systems for reported in played.reported]
     for table in contrasts:
         table.warnings += warned
-    tables = [
+    of_judges = health_table(
+        [replace(one, label=f"{name}: {one.label}") for name, of in health.items() for one in of], several=True
+    )
+    for table in of_judges:
+        table.columns = ["system: assistant", *table.columns[1:]]
+    of_all = [
         *contrasts,
         soundness_table(systems),
-        *_health_table(health),
+        *of_judges,
         *agreement_table(systems),
         cost_of_all(systems),
         settings_table(systems),
         versions_table(suite, size, systems),
     ]
-    for table in tables:
-        table.notes += [note for note in notes_on(everything, None)[-2:] if note]
-    return tables
-
-
-def _health_table(health: Mapping[str, Sequence[Health]]) -> list[Table]:
-    """Return the table of the judges' health in all systems; an empty list without judgements."""
-    of_all = [replace(one, label=f"{system}: {one.label}") for system, of in health.items() for one in of]
-    tables = health_table(of_all, several=True)
-    for table in tables:
-        table.columns = ["system: assistant", *table.columns[1:]]
-    return tables
-
-
-def _own_charts(played: PlayedSystem) -> list[Chart]:
-    """Return the recipe's charts that the suite selects, named after the system."""
-    if not played.system.charts:
-        return []
-    labelled = [(each.label, each.run.episodes(each.set_name)) for each in played.reported]
-    chosen = [chart for chart in WithReport.of(played.recipe).charts(labelled) if chart.name in played.system.charts]
-    for chart in chosen:
-        chart.name = played.system.label
-    return chosen
+    noted = notes_on([reported for played in systems for reported in played.reported], None)[-2:]
+    for table in of_all:
+        table.notes += [note for note in noted if note]
+    statuses = [each.run.status() for played in systems for each in played.reported]
+    pending, failed = sum(each.pending for each in statuses), sum(each.failed for each in statuses)
+    labels = [each.label for each in systems[0].reported]
+    title = f"Scorecard: {suite.suite} {suite.version}, {size}"
+    return Scorecard(suite, size, labels, figures, Report(title, [*tables, *of_all], drawn), pending, failed)
 
 
 def _introduction(card: Scorecard) -> list[str]:

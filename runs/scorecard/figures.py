@@ -6,8 +6,8 @@ import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from dialoom.graphs import Chart, Estimate, Recipe, Series, Table
@@ -43,11 +43,12 @@ class PlayedSystem:
     reported: Sequence[ReportedRun]
 
 
-def read_records(folders: Sequence[Path]) -> list[CardRecord]:
-    """Return the records of folders, which must all be of the same suite and size.
+def open_systems(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tuple[Suite, Size, list[PlayedSystem]]:
+    """Open all runs of the folders until the stack is closed.
 
     Raises:
-        RunError: If a folder has no scorecard or is given twice, or if the folders are not comparable.
+        RunError: If a folder has no scorecard or is given twice, or if the folders differ in suite or size.
+        StoreError: If a run is missing or damaged.
     """
     records: list[CardRecord] = []
     for folder in folders:
@@ -63,34 +64,17 @@ def read_records(folders: Sequence[Path]) -> list[CardRecord]:
                 f"{folder} was played with {record.summary()}, and {folders[0]} with {records[0].summary()}: only "
                 "scorecards of the same suite and size can be compared"
             )
-    return records
-
-
-def open_systems(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tuple[Suite, Size, list[PlayedSystem]]:
-    """Open all runs of the folders until the stack is closed.
-
-    Raises:
-        RunError: In the same cases as `read_records`.
-        StoreError: If a run is missing or damaged.
-    """
-    records = read_records(folders)
-    runs = [
-        (folder, assistant) for folder, record in zip(folders, records, strict=True) for assistant in record.assistants
-    ]
+    runs = [(folder, each) for folder, record in zip(folders, records, strict=True) for each in record.assistants]
     names = Counter(assistant.label for _, assistant in runs)
-    labels = [
-        assistant.label if names[assistant.label] == 1 else f"{assistant.label} ({folder})"
-        for folder, assistant in runs
-    ]
     played = []
     for system in records[0].suite.systems:
         reported = []
-        for label, (folder, assistant) in zip(labels, runs, strict=True):
+        for folder, assistant in runs:
+            label = assistant.label if names[assistant.label] == 1 else f"{assistant.label} ({folder})"
             if (name := assistant.runs.get(system.label)) is None:
                 raise RunError(f"{folder / RECORD} names no run of {system.label} by {assistant.label}")
             file = stack.enter_context(RunFile(folder / name, trust=trust))
-            panel = panel_of(file.judgement_sets())
-            reported.append(ReportedRun(label, file, panel or file.judgement_set(None)))
+            reported.append(ReportedRun(label, file, panel_of(file.judgement_sets()) or file.judgement_set(None)))
         played.append(PlayedSystem(system, reported[0].run.recipe, reported))
     return records[0].suite, records[0].size, played
 
@@ -112,57 +96,33 @@ class Figure:
     value: Cell
 
 
-@dataclass(slots=True)
-class SystemFigures:
-    """The figures of a system, with notes and warnings.
-
-    Attributes:
-        figures: The figures by assistant, in the order of the headlines.
-        notes: Notes of the tables that the figures come from, and notes on missing figures.
-        warnings: Warnings of these tables.
-    """
-
-    figures: dict[str, list[Figure]] = field(default_factory=dict)
-    notes: dict[str, None] = field(default_factory=dict)
-    warnings: dict[str, None] = field(default_factory=dict)
-
-
-def system_figures(played: PlayedSystem, size: Size) -> SystemFigures:
-    """Return the headline figures of a system in each run."""
-    found = SystemFigures()
-    found.notes.update(dict.fromkeys(played.system.notes))
-    for reported in played.reported:
-        report = Report.of([reported.run], reported.set_name)
-        tables = {table.name: table for table in report.tables}
-        of_run = {*notes_on([reported], None)}  # the card shows these notes once, for all assistants
-        values = []
-        for headline in played.system.sized(size).headlines:
-            value, notes = _cell(headline, tables)
-            values.append(Figure(played.system.label, headline.name, reported.label, value))
-            found.notes.update(dict.fromkeys(note for note in notes if note not in of_run))
-            if headline.table in tables:
-                found.warnings.update(dict.fromkeys(tables[headline.table].warnings))
-        found.figures[reported.label] = values
-    return found
-
-
-def figures_table(played: PlayedSystem, size: Size, found: SystemFigures) -> Table:
-    """Return a table with a row for each assistant."""
+def figures_table(played: PlayedSystem, size: Size) -> Table:
+    """Return a table of the headline figures with a row for each assistant, and notes on missing figures."""
     headlines = played.system.sized(size).headlines
     columns = ["assistant", *(headline.name for headline in headlines)]
     table = Table(played.system.label, played.system.title or played.recipe.summary, columns)
+    notes, warnings = dict.fromkeys(played.system.notes), dict[str, None]()
     for reported in played.reported:
-        table.rows.append([reported.label, *(figure.value for figure in found.figures[reported.label])])
+        tables = {each.name: each for each in Report.of([reported.run], reported.set_name).tables}
+        of_run = {*notes_on([reported], None)}  # the card shows these notes once, for all assistants
+        row: list[Cell] = [reported.label]
+        for headline in headlines:
+            value, of_value = _cell(headline, tables)
+            row.append(value)
+            notes |= dict.fromkeys(note for note in of_value if note not in of_run)
+            if headline.table in tables:
+                warnings |= dict.fromkeys(tables[headline.table].warnings)
+        table.rows.append(row)
         if (status := reported.run.status()).pending:
             table.notes.append(
                 f"Of {reported.label} only {status.total - status.pending:,} of {status.total:,} scenarios are played."
             )
-    table.notes += [*found.notes]
-    table.warnings += [*found.warnings]
+    table.notes += notes
+    table.warnings += warnings
     return table
 
 
-def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Chart | None:
+def figures_chart(played: PlayedSystem, size: Size, table: Table) -> Chart | None:
     """Return a chart of all figures with a scale, as percentages of their scales; `None` for fewer than two figures."""
     headlines = played.system.sized(size).headlines
     places = [place for place, headline in enumerate(headlines) if headline.scale is not None]
@@ -175,11 +135,14 @@ def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Cha
         kind="bars",
     )
     chart.names = [headlines[place].name.removesuffix("%").strip() for place in places]
-    for label, figures in found.figures.items():
-        ends = [_on_scale(figures[place].value, headlines[place].scale or (0, 1)) for place in places]
+    for label, *figures in table.rows:
+        ends = [_on_scale(figures[place], headlines[place].scale or (0, 1)) for place in places]
         y, low, high = ([each[side] for each in ends] for side in range(3))
-        chart.series.append(Series(label, range(len(places)), y, low, high))
-    scales = [f"{name}: {_scale_text(headlines[place])}" for name, place in zip(chart.names, places, strict=True)]
+        chart.series.append(Series(str(label), range(len(places)), y, low, high))
+    scales = []
+    for name, place in zip(chart.names, places, strict=True):
+        least, most = headlines[place].scale or (0, 1)
+        scales.append(f"{name}: {'0 to 100 %' if headlines[place].name.endswith('%') else f'{least:g} to {most:g}'}")
     chart.notes.append(f"Scales: {'; '.join(scales)}. Lines: 95 % intervals.")
     has_any = any(value is not None for series in chart.series for value in series.y)
     return chart if has_any and len(places) > 1 else None
@@ -188,10 +151,9 @@ def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Cha
 def _cell(headline: Headline, tables: Mapping[str, Table]) -> tuple[Cell, Sequence[str]]:
     """Return a headline's cell with the notes of its table, or `None` with the reason why it is missing."""
     table = tables.get(headline.table)
-    if table is None:
-        if not tables:
-            return None, ()  # no scenario is finished, as the table's notes state
-        return None, [f"{headline.name}: the report has no table {headline.table!r}; there are {', '.join(tables)}."]
+    if table is None:  # without any table, no scenario is finished, as the table's notes state
+        missing = f"{headline.name}: the report has no table {headline.table!r}; there are {', '.join(tables)}."
+        return None, [missing] if tables else ()
     for name in (headline.column, *headline.row):
         if name not in table.columns:
             known = ", ".join(table.columns)
@@ -205,19 +167,11 @@ def _cell(headline: Headline, tables: Mapping[str, Table]) -> tuple[Cell, Sequen
 
 def _on_scale(cell: Cell, scale: tuple[float, float]) -> tuple[float | None, float | None, float | None]:
     """Return a figure and the ends of its interval, as percentages of its scale."""
-    low, high = scale
-
-    def percentage(value: float | None) -> float | None:
-        return None if value is None else 100 * (value - low) / (high - low)
-
-    if isinstance(cell, Estimate):
-        return percentage(cell.mean), percentage(cell.low), percentage(cell.high)
-    return (percentage(float(cell)), None, None) if isinstance(cell, int | float) else (None, None, None)
-
-
-def _scale_text(headline: Headline) -> str:
-    low, high = headline.scale or (0, 1)
-    return "0 to 100 %" if headline.name.endswith("%") else f"{low:g} to {high:g}"
+    values = (cell.mean, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, None, None)
+    mean, low, high = (
+        100 * (value - scale[0]) / (scale[1] - scale[0]) if isinstance(value, int | float) else None for value in values
+    )
+    return mean, low, high
 
 
 PROVENANCE_TABLES = ("settings", "versions")
@@ -276,10 +230,9 @@ def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
     columns = ["system", "assistant", "calls", "input tokens", "output tokens", "US dollars", "seconds"]
     table = Table("cost", "Usage and cost", columns, decimals={"US dollars": 4, "seconds": 1})
     for played, reported in _reported_runs(systems):
-        usage = reported.run.status().usage
-        tokens = (usage.input_tokens, usage.output_tokens)
-        seconds = seconds_of_calls(reported.run.path)
-        table.rows.append([played.system.label, reported.label, usage.calls, *tokens, usage.cost, seconds])
+        usage, seconds = reported.run.status().usage, seconds_of_calls(reported.run.path)
+        figures = [usage.calls, usage.input_tokens, usage.output_tokens, usage.cost, seconds]
+        table.rows.append([played.system.label, reported.label, *figures])
     table.notes.append(
         "The usage of all roles, including the user and the judges. Seconds: the total duration of the calls, many of "
         "which ran at the same time. A dash: the provider reported no usage, or the price is unknown."
@@ -299,23 +252,20 @@ def settings_table(systems: Sequence[PlayedSystem]) -> Table:
         ]
         others += [f"{USER} {each.model}" for each in config.users]
         usual = recipe.options_type().model_dump(mode="json")
-        options = {name: value for name, value in config.options.items() if value != usual.get(name)}
-        options |= {} if config.sample is None else {"sample": config.sample}
-        texts = (", ".join(others), "; ".join(f"{name} {_option_text(value)}" for name, value in options.items()))
-        total, plan = reported.run.status().total, plan_hash(reported.run)
-        key = (played.system.label, str(config.seed), f"{total:,}", plan, *texts)
-        rows.setdefault(key, []).append(reported.label)
+        given = {name: value for name, value in config.options.items() if value != usual.get(name)}
+        given |= {} if config.sample is None else {"sample": config.sample}
+        options = (
+            f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+            for name, value in given.items()
+        )
+        texts = (f"{reported.run.status().total:,}", plan_hash(reported.run), ", ".join(others), "; ".join(options))
+        rows.setdefault((played.system.label, str(config.seed), *texts), []).append(reported.label)
     table.rows = [[key[0], ", ".join(labels), *key[1:]] for key, labels in rows.items()]
     table.notes.append(
         "Hash: of the scenarios' content; equal hashes mean equal scenarios. Others: the models of the other roles. "
         "Each run is a separate file in the folder, with its whole configuration, every call and every prompt."
     )
     return table
-
-
-def _option_text(value: object) -> str:
-    """Format an option's value."""
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Table:
@@ -326,25 +276,12 @@ def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) ->
         ["suite's settings", suite.hash],
         ["dialoom", __version__],
         ["Python", platform.python_version()],
-        *([name, found] for name in _PACKAGES if (found := _package_version(name)) is not None),
+        *([name, version(name)] for name in _PACKAGES),
     ]
     code = {spec: found for _, reported in _reported_runs(systems) for spec, found in reported.run.config.code.items()}
     table.rows += [[spec, f"sha256 {found[:16]}"] for spec, found in code.items()]
     table.notes.append("The versions of dialoom and its packages with which this page was created.")
     return table
-
-
-def unfinished_counts(systems: Sequence[PlayedSystem]) -> tuple[int, int]:
-    """Return the numbers of pending and of failed scenarios."""
-    statuses = [reported.run.status() for _, reported in _reported_runs(systems)]
-    return sum(each.pending for each in statuses), sum(each.failed for each in statuses)
-
-
-def _package_version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _reported_runs(systems: Sequence[PlayedSystem]) -> Iterator[tuple[PlayedSystem, ReportedRun]]:

@@ -22,14 +22,8 @@ Size = Literal["quick", "full"]
 
 DEFAULT_SUITE = "personalization"
 
-_Judges = str | list[str]
 
-
-class _SuitePart(Record):
-    """A section of a suite's file, in which unknown keys are errors."""
-
-
-class Headline(_SuitePart):
+class Headline(Record):
     """A headline figure of a system: a cell of one of its report's tables.
 
     Attributes:
@@ -56,7 +50,7 @@ class Headline(_SuitePart):
         return self
 
 
-class Contrast(_SuitePart):
+class Contrast(Record):
     """A tested difference between assistants that have played the same scenarios.
 
     Attributes:
@@ -70,7 +64,7 @@ class Contrast(_SuitePart):
     where: str | None = None
 
 
-class SuiteSize(_SuitePart):
+class SuiteSize(Record):
     """The settings that one size of the suite adds to a system's own."""
 
     sample: int | None = Field(None, ge=1)
@@ -78,10 +72,10 @@ class SuiteSize(_SuitePart):
     headlines: tuple[Headline, ...] = ()
 
 
-class _Players(_SuitePart):
+class _Players(Record):
     """The players of the roles that are not under evaluation, and their sampling settings, by role."""
 
-    models: Mapping[str, _Judges] = {}
+    models: Mapping[str, str | list[str]] = {}
     temperature: Mapping[str, Temperature] = {}
     api_base: Mapping[str, str] = {}
     structured: Mapping[str, str] = {}
@@ -192,32 +186,22 @@ def read_suite(named: str | Path) -> Suite:
     if not path.exists():
         known = ", ".join(shipped)
         raise RunError(f"suite {str(named)!r}: there is no such file; the shipped suites are {known}", setting="suite")
-    return suite_of(read_yaml(path), str(named))
-
-
-def suite_of(content: object, place: str) -> Suite:
-    """Parse a suite from plain values; `place` is their source, for messages."""
+    content = read_yaml(path)
     if not isinstance(content, dict):
         raise RunError(
-            f"suite {place} is {type(content).__name__}; it must consist of 'name: value' lines", setting="suite"
+            f"suite {named} is {type(content).__name__}; it must consist of 'name: value' lines", setting="suite"
         )
     try:
         return Suite.model_validate(content)
     except ValidationError as error:
         problem = first_problem(error)
-        where = _where(problem.place, content)
+        keys = problem.place.split(".") if problem.place else []
+        if len(keys) > 1 and keys[0] == "systems" and keys[1].isdecimal():
+            system = content["systems"][int(keys[1])]
+            name = (system.get("name") or system.get("recipe")) if isinstance(system, dict) else None
+            keys[:2] = [f"system {name or int(keys[1]) + 1}"]
         reason = problem.message.removeprefix("Value error, ")
-        raise RunError(f"suite {place}: {where}{reason}", setting="suite") from error
-
-
-def _where(place: str, content: dict[str, Any]) -> str:
-    """Describe a place in the file for messages: a system's name, followed by the keys."""
-    keys = place.split(".") if place else []
-    if len(keys) > 1 and keys[0] == "systems" and keys[1].isdecimal():
-        system = content["systems"][int(keys[1])]
-        name = (system.get("name") or system.get("recipe")) if isinstance(system, dict) else None
-        return ": ".join([f"system {name or int(keys[1]) + 1}", *keys[2:], ""])
-    return ": ".join([*keys, ""])
+        raise RunError(f"suite {named}: {': '.join([*keys, reason])}", setting="suite") from error
 
 
 RECORD, SUITE = "record.json", "suite.yaml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -115,12 +115,11 @@ async def case_of(stepper: StepperView) -> Case:
     points, main, forked = context.points(), context.work.thread, 0
     for before, stop in pairwise(stops):
         if stop.kind == "edit":
-            channels = [
-                name
-                for name in stop.state
-                if changes(_only_channel(before.state, name), _only_channel(stop.state, name))
-            ]
-            edit = {name: json.loads(text_of(pack(stop.state[name]))) for name in channels}
+            edit = {
+                name: json.loads(text_of(pack(value)))
+                for name, value in stop.state.items()
+                if changes({each: old for each, old in before.state.items() if each == name}, {name: value})
+            }
             recorded.append(RecordedStep(nodes=await context.nodes_before(context.line(stop.checkpoint)), edit=edit))
         elif stop.kind == "step" and stop.ran != (START,):
             calls = tuple(
@@ -185,7 +184,11 @@ def write_case(case: Case, path: Path, inputs: Sequence[Path] = ()) -> bool:
     """
     with text_output(path, inputs) as file:
         if replaces := path.is_file() and not is_stream(path):
-            _check_case(path)
+            try:
+                read_case(path)
+            except (DataError, RunError) as error:
+                what = f"{path} exists and is not a saved case, so it is not replaced; give another file"
+                raise OutputError(what) from error
         file.write(case.model_dump_json(indent=1) + "\n")
     return replaces
 
@@ -204,27 +207,11 @@ def read_case(path: Path) -> Case:
     try:
         return Case.model_validate(read_json(path))
     except ValidationError as error:
-        raise RunError(f"{path} is not a saved case: {_problem_text(error)}") from error
-
-
-def _check_case(path: Path) -> None:
-    """Raise `OutputError` if a file is not a saved case."""
-    try:
-        read_case(path)
-    except (DataError, RunError) as error:
-        raise OutputError(f"{path} exists and is not a saved case, so it is not replaced; give another file") from error
+        place, message, _ = first_problem(error)
+        raise RunError(f"{path} is not a saved case: {place or 'it'}: {message}") from error
 
 
 def digest(messages: Sequence[ChatMessage]) -> str:
     """Return the SHA-256 of a request's messages, by which a replay compares requests."""
     text = json.dumps([identity(message) for message in messages], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _only_channel(state: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {name: state[name]} if name in state else {}
-
-
-def _problem_text(error: ValidationError) -> str:
-    place, message, _ = first_problem(error)
-    return f"{place or 'it'}: {message}"

@@ -26,6 +26,8 @@ from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.ledger import SAID
 
+from .values import parsed_value
+
 _CALL_START = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
 _LOOP_TURNS = 50
 """The number of event loop turns to wait for parallel requests before a step that only records requests ends."""
@@ -107,17 +109,9 @@ def text_from_reply(answer: Completion) -> str:
     """Return the text that a person would write to give this reply; see `reply_from_text`."""
     if not answer.tool_calls:
         return answer.text
-    calls = [{"name": call["name"], "arguments": _arguments(call["arguments"])} for call in answer.tool_calls]
+    calls = [{"name": call["name"], "arguments": parsed_value(call["arguments"])} for call in answer.tool_calls]
     reply = {"content": answer.text, "tool_calls": calls} if answer.text else calls[0] if len(calls) == 1 else calls
     return json.dumps(reply, ensure_ascii=False, indent=1)
-
-
-def _arguments(text: str) -> Any:
-    """Parse the arguments of a tool call; return the text itself if it is not valid JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
@@ -172,7 +166,11 @@ class SteppingGateway:
         if key in self._changes.replies:
             text, sample = self._changes.replies[key]
             request, place = replace(request, model=SAID), replace(place, sample=sample, is_common=False)
-            completion = await self._say(request, place, text)
+            key = request.call_key(place)
+            completion = reply_from_text(request, text).with_ids(key)
+            begun = await self._ledger.begin(key, place, request)
+            if isinstance(begun, int):  # a person's reply is recorded as a call without cost
+                await self._ledger.record(begun, CallRecord(completion, None, 0, 0.0))
         else:
             completion = await self._gateway.complete(request, place)
         # Calls are identified by their key and not by their place, because tasks that a graph sends to the same node
@@ -192,15 +190,6 @@ class SteppingGateway:
             if first.again() == place and request.messages[:length] == rendered.messages:
                 return (*written, *request.messages[length:])
         return None
-
-    async def _say(self, request: Request, place: CallPlace, text: str) -> Completion:
-        """Record a person's reply as a call without cost."""
-        key = request.call_key(place)
-        completion = reply_from_text(request, text).with_ids(key)
-        begun = await self._ledger.begin(key, place, request)
-        if isinstance(begun, int):
-            await self._ledger.record(begun, CallRecord(completion, None, 0, 0.0))
-        return completion
 
 
 class RecordingGateway:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -281,32 +283,40 @@ class _Replay:
 
     async def _played(self, step: RecordedStep, number: int) -> bool:
         """Play a step; return whether that was possible, so that the next step can be played."""
-        config = at(self._case.thread)
         if step.edit is not None:
             return await self._edited(step, number)
-        tasks = (await self._graph.aget_state(config)).tasks
-        coming = tuple(dict.fromkeys(task.name for task in tasks))
+        coming = await self._coming()
         if coming != step.nodes:
             self._departures.append(
                 f"step {number}: {_node_names(coming)} would run, but {_node_names(step.nodes)} was recorded"
             )
             return False
         recorded = _RecordedGateway(step.calls)
+        is_played = await self._invoked(recorded, number, coming)
+        self._used += len(recorded.used)
+        if not is_played:
+            return False
+        if recorded.others and not self._others:
+            self._departures.append(f"step {number}: {recorded.others[0]}")
+        self._others += len(recorded.others)
+        self._departures += [f"step {number}: {each}" for each in recorded.missing()]
+        return True
+
+    async def _coming(self) -> tuple[str, ...]:
+        """Return the nodes that run next."""
+        return tuple(dict.fromkeys(task.name for task in (await self._graph.aget_state(at(self._case.thread))).tasks))
+
+    async def _invoked(self, caller: Caller, number: int, coming: Sequence[str]) -> bool:
+        """Run the next nodes; return whether that was possible."""
         try:
-            context = self._stage(recorded, number)
-            await self._graph.ainvoke(None, config, context=context, interrupt_after="*")
-        except _NotRecordedError as error:
+            context = self._stage(caller, number)
+            await self._graph.ainvoke(None, at(self._case.thread), context=context, interrupt_after="*")
+        except (_NotRecordedError, _OtherRequestError) as error:
             self._departures.append(f"step {number}: {error}")
             return False
         except Exception as error:  # any error of the current code counts as a deviation
             self._departures.append(f"step {number}: {_node_names(coming)} failed: {_failure(error)}")
             return False
-        finally:
-            self._used += len(recorded.used)
-        if recorded.others and not self._others:
-            self._departures.append(f"step {number}: {recorded.others[0]}")
-        self._others += len(recorded.others)
-        self._departures += [f"step {number}: {each}" for each in recorded.missing()]
         return True
 
     async def _edited(self, step: RecordedStep, number: int) -> bool:
@@ -438,18 +448,10 @@ class _LiveReplay(_Replay):
                 )
                 return False
             return await self._edited(step, number + 1)
-        tasks = (await self._graph.aget_state(at(case.thread))).tasks
-        if not tasks or (step is None and not case.is_end):
+        coming = await self._coming()
+        if not coming or (step is None and not case.is_end):
             return False
-        try:
-            context = self._stage(caller, number + 1)
-            await self._graph.ainvoke(None, at(case.thread), context=context, interrupt_after="*")
-        except Exception as error:  # any error of the current code counts as a deviation
-            names = _node_names(tuple(dict.fromkeys(task.name for task in tasks)))
-            is_own = isinstance(error, _NotRecordedError | _OtherRequestError)
-            self._departures.append(f"step {number + 1}: {error if is_own else f'{names} failed: {_failure(error)}'}")
-            return False
-        return True
+        return await self._invoked(caller, number + 1, coming)
 
 
 class _NotRecordedError(Exception):
@@ -578,27 +580,21 @@ def _file_folders(case: Case, bases: Sequence[Path]) -> list[Path]:
 
 def _score_changes(before: Sequence[Judgement], after: Sequence[Judgement]) -> Iterator[str]:
     """Yield one line for each judgement that differs, and for each judgement without a score."""
-    old, new = _numbered(before), _numbered(after)
-    for key in dict.fromkeys([*old, *new]):
-        name = f"{key[0]} ({key[1]})" + ("" if key[2] is None else f", turn {key[2]}")
-        then, now = (judged.get(key) for judged in (old, new))
+    # Judgements by name and a number, as a tree may have several of the same turn.
+    sides: tuple[dict[tuple[str, int], Judgement], ...] = ({}, {})
+    for side, judged in zip(sides, (before, after), strict=True):
+        counts = Counter[str]()
+        for each in judged:
+            name = f"{each.metric} ({each.target})" + ("" if each.turn is None else f", turn {each.turn}")
+            side[name, counts[name]] = each
+            counts[name] += 1
+    for key in dict.fromkeys(itertools.chain(*sides)):
+        then, now = (side.get(key) for side in sides)
         if now is not None and now.score is None:
-            yield f"{name}: no score: {now.explanation:.{_WIDTH}}"
-        elif (None if then is None else then.score) != (None if now is None else now.score):
-            yield f"{name}: {_score(then)} -> {_score(now)}"
-
-
-def _numbered(judged: Sequence[Judgement]) -> dict[tuple[str, str, int | None, int], Judgement]:
-    """Return judgements by metric, target, turn and a number, as a tree may have several of the same turn."""
-    found: dict[tuple[str, str, int | None, int], Judgement] = {}
-    for each in judged:
-        number = sum(key[:3] == (each.metric, each.target, each.turn) for key in found)
-        found[each.metric, each.target, each.turn, number] = each
-    return found
-
-
-def _score(judgement: Judgement | None) -> str:
-    return "none" if judgement is None else str(judgement.score)
+            yield f"{key[0]}: no score: {now.explanation:.{_WIDTH}}"
+        elif (then and then.score) != (now and now.score):
+            old, new = ("none" if each is None else str(each.score) for each in (then, now))
+            yield f"{key[0]}: {old} -> {new}"
 
 
 def _failure(error: Exception) -> str:

@@ -97,7 +97,8 @@ class Stepper(StepperView):
         await self._ensure_more()
         if changed is None and (played := await self._played_already()) is not None:
             return await self._stand(played)
-        if self.branch != MAIN or not self._main_goes_on():
+        # A step extends `main` only if the scenario is pending, and this is its last checkpoint.
+        if self.branch != MAIN or not self.context.is_pending or self._head != self._end():
             await self._branch_off()
         await self._play(changed or CallOverrides())
         return await self.here()
@@ -338,10 +339,6 @@ class Stepper(StepperView):
             for call in await context.calls(context.line(point.id))
         )
 
-    def _main_goes_on(self) -> bool:
-        """Return whether a step from here extends `main`: the scenario is pending, and this is its last checkpoint."""
-        return self.context.is_pending and self._head == self._end()
-
     async def _branch_off(self, exchanged: Collection[str] = ()) -> None:
         """Create a branch here if this one has ended; otherwise reload it, as other steppers may have changed it.
 
@@ -354,16 +351,13 @@ class Stepper(StepperView):
         self.context.ensure_unchanged()
         if self.branch != MAIN:
             self._branch = self.context.branch(self.branch)
-            if not await self._is_over():
+            # A new step needs a new branch if this branch has ended or has later steps.
+            end = self.context.points()[self._end()]
+            if end.id == self._head or len(end.threads) > 1 or await self.context.nodes_after(end):
                 return
         names = {branch.name for branch in self.branches()}
         name = next(f"b{number}" for number in range(1, len(names) + 2) if f"b{number}" not in names)
         self._branch = await fork_branch(self.context, self._branch, self._head, name, exchanged)
-
-    async def _is_over(self) -> bool:
-        """Return whether this branch has ended or has later steps, so that a new step needs a new branch."""
-        points, end = self.context.points(), self._end()
-        return end != self._head and len(points[end].threads) == 1 and not await self.context.nodes_after(points[end])
 
     async def _play(self, changed: CallOverrides) -> None:
         context, branch = self.context, self._branch

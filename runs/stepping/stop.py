@@ -27,9 +27,6 @@ _BEFORE_CHANGE = 12
 class _Absent(enum.Enum):
     ABSENT = enum.auto()
 
-    def __repr__(self) -> str:
-        return "ABSENT"
-
 
 PLAYERS = "players"
 """The key of the stateful players' states, by role, in a stop's state; the other keys are the graph's channels."""

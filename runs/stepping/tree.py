@@ -47,23 +47,17 @@ def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
     Args:
         nodes: The checkpoints, in the order of their numbers.
         here: The number of the current checkpoint, drawn as `@`.
-
-    Raises:
-        ValueError: If the checkpoints are not in order, or a checkpoint's parent is a later checkpoint.
     """
-    _check(nodes)
     children = _children(nodes)
     lines = _OpenLines()
     rows: list[tuple[str, TreeNode | None]] = []
     for node in nodes:
         if rows and not lines.expect(node.number):
-            rows.append(
-                (lines.row({}), None)
-            )  # so that a new line does not look like the continuation of one that ended above
+            # A new line must not look like the continuation of one that ended above.
+            rows.append((lines.row({}), None))
         column = lines.column_of(node.number)
         rows.append((lines.row({column: "@" if node.number == here else "*"}), node))
-        opened = lines.follow(column, children.get(node.number, []))
-        if opened:
+        if opened := lines.follow(column, children.get(node.number, [])):
             rows.append((lines.fork(column, opened), None))
     width = max((len(graph) for graph, _ in rows), default=0)
     digits = max((len(str(node.number)) for node in nodes), default=0)
@@ -71,31 +65,12 @@ def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
 
 
 def columns_of(nodes: Sequence[TreeNode]) -> dict[int, int]:
-    """Return each checkpoint's column in `draw_tree`, counted from 0; a line of descent stays in one column.
-
-    Raises:
-        ValueError: In the same cases as `draw_tree`.
-    """
-    _check(nodes)
+    """Return each checkpoint's column in `draw_tree`, counted from 0; a line of descent stays in one column."""
     children, lines, found = _children(nodes), _OpenLines(), dict[int, int]()
     for node in nodes:
         column = found[node.number] = lines.column_of(node.number)
         lines.follow(column, children.get(node.number, []))
     return found
-
-
-def _check(nodes: Sequence[TreeNode]) -> None:
-    last: int | None = None
-    for node in nodes:
-        if last is not None and node.number <= last:
-            raise ValueError(
-                f"checkpoint {node.number} follows {last}; give each checkpoint once, in the order of their numbers"
-            )
-        if node.parent is not None and node.parent >= node.number:
-            raise ValueError(
-                f"checkpoint {node.number} has the parent {node.parent}, which is not an earlier checkpoint"
-            )
-        last = node.number
 
 
 def _children(nodes: Sequence[TreeNode]) -> dict[int, list[int]]:
@@ -141,29 +116,23 @@ class _OpenLines:
 
     def fork(self, column: int, opened: Sequence[int]) -> str:
         """Draw the connection from a line to the columns that branch off from it."""
-        if opened == [column + 1]:
-            return self._joint(column, opened[0], "\\")
-        if opened == [column - 1]:
-            return self._joint(column, opened[0], "/")
+        if opened in ([column + 1], [column - 1]):
+            row = list(self.row({opened[0]: " "}).ljust(2 * column + 2))
+            row[column + opened[0]] = "\\" if opened[0] > column else "/"
+            return "".join(row).rstrip()
         row = list(self.row(dict.fromkeys(opened, ".")))
         first, last = 2 * min(column, *opened), 2 * max(column, *opened)
         row[first:last] = ["-" if sign == " " else sign for sign in row[first:last]]
         return "".join(row)
 
-    def _joint(self, column: int, opened: int, sign: str) -> str:
-        row = list(self.row({opened: " "}).ljust(2 * column + 2))
-        row[column + opened] = sign
-        return "".join(row).rstrip()
-
     def _open(self, number: int, column: int) -> int:
         """Open a line in the nearest free column to the right or left, or else in a new one; return the column."""
-        free = [place for place, next_ in enumerate(self._next) if next_ is None]
-        if free:
-            place = min(free, key=lambda each: (each < column, abs(each - column)))
-            self._next[place] = number
-            return place
-        self._next.append(number)
-        return len(self._next) - 1
+        if None not in self._next:
+            self._next.append(None)
+        free = (place for place, next_ in enumerate(self._next) if next_ is None)
+        place = min(free, key=lambda each: (each < column, abs(each - column)))
+        self._next[place] = number
+        return place
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -317,10 +286,8 @@ def _paired_lines(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> li
 def _paired_judgements(
     left: Sequence[Judgement], right: Sequence[Judgement]
 ) -> list[tuple[str, Judgement | None, Judgement | None]]:
-    ours, theirs = ({_judged_item(judgement): judgement for judgement in each} for each in (left, right))
+    ours, theirs = (
+        {f"{each.metric} {each.target}{'' if each.turn is None else f' turn {each.turn}'}": each for each in of}
+        for of in (left, right)
+    )
     return [(thing, ours.get(thing), theirs.get(thing)) for thing in dict.fromkeys([*ours, *theirs])]
-
-
-def _judged_item(judgement: Judgement) -> str:
-    turn = "" if judgement.turn is None else f" turn {judgement.turn}"
-    return f"{judgement.metric} {judgement.target}{turn}"

@@ -39,22 +39,15 @@ def plain(value: Any) -> Any:
     A message with tool calls also gets `tool_calls`, and the output of a tool the `tool_call_id` of its call.
     """
     if isinstance(value, BaseMessage):
-        return {"role": _role(value), "content": plain(value.content), "id": value.id, **_tool_fields(value)}
+        shown = {"role": value.name or value.type, "content": plain(value.content), "id": value.id}
+        if isinstance(value, ToolMessage):
+            return {**shown, "role": value.type, "tool_call_id": value.tool_call_id}
+        return {**shown, "tool_calls": [{**call} for call in calls]} if (calls := calls_of(value)) else shown
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     return value if value is None or isinstance(value, str | int | float) else str(value)
-
-
-def _role(message: BaseMessage) -> str:
-    return message.type if isinstance(message, ToolMessage) else message.name or message.type
-
-
-def _tool_fields(message: BaseMessage) -> dict[str, Any]:
-    if isinstance(message, ToolMessage):
-        return {"tool_call_id": message.tool_call_id}
-    return {"tool_calls": [{**call} for call in calls]} if (calls := calls_of(message)) else {}
 
 
 def kind_of(value: Any) -> str:
@@ -84,21 +77,19 @@ def converted(old: Any, new: Any, where: str) -> Any:
     if isinstance(old, list | tuple) and isinstance(new, list | tuple):
         return _items(old, new, where)
     if old is not None and kind_of(old) != kind_of(new):
-        raise PathError(
-            f"{where} is {kind_of(old)}: {short_text(old)}; {short_text(new)} is {kind_of(new)}{_hint(old, new)}"
-        )
+        hint = ""
+        if isinstance(old, str) and isinstance(new, int | float):
+            hint = f"; to give it as a string, put it in quotes: {json.dumps(json.dumps(new))}"
+        raise PathError(f"{where} is {kind_of(old)}: {short_text(old)}; {short_text(new)} is {kind_of(new)}{hint}")
     return new
-
-
-def _hint(old: Any, new: Any) -> str:
-    if isinstance(old, str) and isinstance(new, int | float):
-        return f"; to give it as a string, put it in quotes: {json.dumps(json.dumps(new))}"
-    return ""
 
 
 def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
     """Return a list's new items: as messages in a list of messages, else unchanged after a check of their kinds."""
-    if any(isinstance(each, BaseMessage) for each in old) or _begins_conversation(old, new, where):
+    # The new items of an empty top-level list may begin a conversation.
+    is_empty = not old and "." not in where and "[" not in where
+    begins = is_empty and all(isinstance(each, Mapping) and set(each) >= _MESSAGE for each in new)
+    if begins or any(isinstance(each, BaseMessage) for each in old):
         return [
             _message(old[index] if index < len(old) else None, each, index, f"{where}[{index}]")
             for index, each in enumerate(new)
@@ -111,12 +102,6 @@ def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
                 f"{short_text(each)} is {kind_of(each)}"
             )
     return list(new)
-
-
-def _begins_conversation(old: Sequence[Any], new: Sequence[Any], where: str) -> bool:
-    """Return whether the new items of an empty top-level list have the form of messages."""
-    nested = "." in where or "[" in where
-    return not old and not nested and all(isinstance(each, Mapping) and set(each) >= _MESSAGE for each in new)
 
 
 def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
@@ -132,23 +117,15 @@ def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
             f"{where} is a message, so {short_text(new)} cannot replace it; give "
             '{"role": "user", "content": "..."}' + (f" or replace {where}.content" if known else "")
         )
-    if known is not None and _changes_only_content(new, plain(known)):
-        return known.model_copy(update={"content": new["content"]})
-    message, id_ = _new_message(new, position), new.get("id")
-    return message if id_ is None else message.model_copy(update={"id": id_})
-
-
-def _changes_only_content(new: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Return whether only the content of a message changes; omitted keys count as unchanged."""
-    return all(known.get(key) == value for key, value in new.items() if key != "content" and value is not None)
-
-
-def _new_message(new: Mapping[str, Any], position: int) -> BaseMessage:
-    """Return a new message made from plain values."""
     role, content = new["role"], new["content"]
+    given = {key: value for key, value in new.items() if key != "content" and value is not None}
+    if known is not None and {**plain(known), **given} == plain(known):  # omitted keys count as unchanged
+        return known.model_copy(update={"content": content})
+    id_ = given.get("id", f"{position}-{role}")
     if (answered := new.get("tool_call_id")) is not None:
-        return ToolMessage(content=content, tool_call_id=answered, id=f"{position}-{role}")
-    return said(role, content, position, tool_calls=_CALLS.validate_python(new.get("tool_calls", [])))
+        return ToolMessage(content=content, tool_call_id=answered, id=id_)
+    message = said(role, content, position, tool_calls=_CALLS.validate_python(new.get("tool_calls", [])))
+    return message.model_copy(update={"id": id_})
 
 
 def _is_message(new: Any, old: BaseMessage | None) -> bool:
@@ -158,11 +135,10 @@ def _is_message(new: Any, old: BaseMessage | None) -> bool:
         _CALLS.validate_python(new.get("tool_calls", []))
     except ValidationError:
         return False
-    content = new["content"]
-    same = old is not None and kind_of(content) == kind_of(old.content)
-    named = isinstance(new["role"], str) and bool(new["role"]) and isinstance(new.get("id"), str | None)
-    named = named and isinstance(new.get("tool_call_id"), str | None)
-    return named and (isinstance(content, str) or same)
+    content, role = new["content"], new["role"]
+    is_content = isinstance(content, str) or (old is not None and kind_of(content) == kind_of(old.content))
+    has_ids = all(isinstance(new.get(key), str | None) for key in ("id", "tool_call_id"))
+    return is_content and has_ids and isinstance(role, str) and bool(role)
 
 
 Piece = str | int

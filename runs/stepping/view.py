@@ -93,8 +93,12 @@ class Condition:
         try:
             return cls(text, _expression(text, channels))
         except TemplateError as error:
-            forms = _forms(nodes, roles, counted)
-            raise ConditionError(f"{text!r} is not a condition ({error.message}); give {forms}") from error
+            counters = ", ".join(f"{word} N" for word in counted) or "none here"
+            raise ConditionError(
+                f"{text!r} is not a condition ({error.message}); give a node ({', '.join(nodes)}), a role "
+                f"({', '.join(roles)}), a counter and a number ({counters}), or an expression over the state, such as "
+                "messages[-1].role == 'assistant'"
+            ) from error
 
     def is_met(self, at: Position) -> bool:
         """Return whether the condition is met. A condition on an item beyond the end of a list is not met.
@@ -107,14 +111,6 @@ class Condition:
 
     def __str__(self) -> str:
         return self.text
-
-
-def _forms(nodes: Collection[str], roles: Collection[str], counted: Collection[str]) -> str:
-    counters = ", ".join(f"{word} N" for word in counted) or "none here"
-    return (
-        f"a node ({', '.join(nodes)}), a role ({', '.join(roles)}), a counter and a number ({counters}), "
-        "or an expression over the state, such as messages[-1].role == 'assistant'"
-    )
 
 
 def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bool]:
@@ -377,15 +373,11 @@ class ReadOnlyStepper(StepperView):
             TrustError: If a model is code or an address that is specified only by the author of the run's file.
         """
         async with open_read_only(run, run.resolve(str(scenario)), players) as context:
-            stepper = cls._of(context, branch, checkpoint)
-            await stepper.here()
-            yield stepper
+            yield await cls._of(context, branch, checkpoint)
 
     async def at(self, branch: str, checkpoint: str | int | None = None) -> ReadOnlyStepper:
         """Return a view of another branch or checkpoint of the same scenario, given as in `open`."""
-        stepper = ReadOnlyStepper._of(self.context, branch, checkpoint)
-        await stepper.here()
-        return stepper
+        return await ReadOnlyStepper._of(self.context, branch, checkpoint)
 
     def numbers(self) -> list[int]:
         """Return the numbers of this branch's checkpoints from its beginning to its end."""
@@ -407,7 +399,7 @@ class ReadOnlyStepper(StepperView):
         return found[-1]
 
     @classmethod
-    def _of(cls, context: ScenarioContext, name: str, checkpoint: str | int | None) -> ReadOnlyStepper:
+    async def _of(cls, context: ScenarioContext, name: str, checkpoint: str | int | None) -> ReadOnlyStepper:
         branch = context.branch(name)
         head = branch.head or context.latest(branch.thread)
         if head is None:
@@ -415,4 +407,6 @@ class ReadOnlyStepper(StepperView):
         if checkpoint is not None:
             branch, point = context.found(branch, checkpoint)
             head = point.id
-        return cls(context, branch, head)
+        stepper = cls(context, branch, head)
+        await stepper.here()
+        return stepper

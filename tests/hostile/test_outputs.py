@@ -21,7 +21,7 @@ from dialoom import DialoomError
 from dialoom.cli.console import HarmlessConsole
 from dialoom.graphs import Table
 from dialoom.outputs import file_name, folder_output, text_output
-from dialoom.runs.report import markdown, write
+from dialoom.runs.report import Report, markdown
 from dialoom.text import cell_text, csv_cell, harmless, json_line
 from tests.conftest import ROOT, Command, lines_of
 from tests.invented import ALARM, profile, write_release
@@ -307,7 +307,7 @@ def test_page_starts_no_script_and_table_no_formula(tmp_path: Path) -> None:
     assert "<script" not in page
     assert "](" not in page
     assert not OBEYED.search(page)
-    written = write([table], tmp_path / "report", "t")
+    written = Report("t", [table], ()).write(tmp_path / "report")
     assert {path.parent for path in written} == {tmp_path / "report"}
     (table_file,) = (tmp_path / "report").glob("*.csv")
     with table_file.open(newline="", encoding="utf-8") as file:

@@ -11,7 +11,7 @@ import pytest
 from dialoom.cli.reporting import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
 from dialoom.graphs.tables.table import ChartKind, charts_of
-from dialoom.runs.report import draw, markdown, text_of, write
+from dialoom.runs.report import Report, draw, markdown, text_of
 from dialoom.runs.report.report import page
 
 
@@ -87,21 +87,22 @@ def test_points_and_bars_have_the_names_of_their_places(kind: ChartKind) -> None
 def test_report_is_written_with_its_charts(tmp_path: Path) -> None:
     table = Table("levels", "Levels", ["model", "IR"], [["a|b", Estimate(4, 0.25449, 0.2, 0.3)]], ["A note."])
     table.decimals = {"IR": 3}
-    paths = write([table], tmp_path / "out", "My run", [chart("model-a")])
+    paths = Report("My run", [table], [chart("model-a")]).write(tmp_path / "out")
     assert [path.name for path in paths] == [
         "report.md",
+        "report.html",
         "report.tex",
         "levels.csv",
         "levels.png",
         "levels.svg",
         "levels.pdf",
     ]
-    assert "\\toprule" in paths[1].read_text()
+    assert "\\toprule" in paths[2].read_text()
     written = paths[0].read_text()
     assert written == markdown([table], "My run", [chart("model-a")])
     assert written.startswith("# My run\n\n![Levels by round](levels.png)\n\nBands: intervals.\n")
     assert "| a\\|b | 0.254 [0.200, 0.300] n=4 |" in written
-    assert paths[2].read_text().splitlines()[1] == "a|b,0.25449,0.2,0.3,4"
+    assert paths[3].read_text().splitlines()[1] == "a|b,0.25449,0.2,0.3,4"
 
 
 def test_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:

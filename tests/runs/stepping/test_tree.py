@@ -109,14 +109,6 @@ def test_empty_tree_has_no_lines() -> None:
     assert draw_tree([TreeNode(0, None, "two\nlines", ("here",))], 0) == ["@   0 two lines  (here)"]
 
 
-@pytest.mark.parametrize(
-    "nodes", [[TreeNode(1, None, ""), TreeNode(1, None, "")], [TreeNode(1, 2, ""), TreeNode(2, None, "")]]
-)
-def test_checkpoints_out_of_order_are_refused(nodes: list[TreeNode]) -> None:
-    with pytest.raises(ValueError, match="checkpoint 1 "):
-        draw_tree(nodes)
-
-
 @given(families())
 def test_every_checkpoint_is_drawn_once_and_after_its_parent(nodes: list[TreeNode]) -> None:
     lines = draw_tree(nodes)
