@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe, Scenario
@@ -270,74 +270,50 @@ def thread_of(id_: str, take: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PlayWork:
-    """A scenario to play.
+class Work:
+    """A piece of work in a run.
 
     Attributes:
-        position: Its place in the plan, from 0.
+        position: The scenario's place in the plan, from 0.
         id: The episode's id.
         scenario: The scenario.
         thread: The thread of its checkpoints.
         sample: The sample number; recorded replies are reused only within one sample.
-        after: The position of the conversation that must be played first, if there is one.
-        session: The number of the conversation in its sequence, from 1.
     """
 
     position: int
     id: str
     scenario: Scenario
     thread: str
-    sample: int = 0
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlayWork(Work):
+    """A scenario to play.
+
+    Attributes:
+        after: The position of the conversation that must be played first, if there is one.
+        session: The number of the conversation in its sequence, from 1.
+    """
+
     after: int | None = None
     session: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeWork:
-    """A finished scenario without judgements in a set.
+class JudgeWork(Work):
+    """A finished scenario to judge.
 
     Attributes:
-        position: Its place in the plan, from 0.
-        id: The episode's id.
-        scenario: The scenario.
-        thread: The thread of the judging's checkpoints.
         judgement_set: The name of the set to which the judgements are added.
-        outcome: The scenario's outcome, without judgements.
+        outcome: The scenario's outcome; if it is judged again, with the parsed judgements of the set.
+        is_repeated: Whether the scenario was judged before, and only its unparsed judgements are repeated.
     """
 
-    position: int
-    id: str
-    scenario: Scenario
-    thread: str
     judgement_set: str
     outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class RejudgeWork:
-    """A finished scenario whose unparsed judgements in a set should be repeated.
-
-    Attributes:
-        position: Its place in the plan, from 0.
-        id: The episode's id.
-        scenario: The scenario.
-        thread: The thread of the judging's checkpoints.
-        judgement_set: The name of the set.
-        sample: A new sample number, so that the judge is called again instead of reusing replies.
-        outcome: The scenario's outcome, with the parsed judgements of the set.
-    """
-
-    position: int
-    id: str
-    scenario: Scenario
-    thread: str
-    judgement_set: str
-    sample: int
-    outcome: Outcome
-
-
-Work: TypeAlias = PlayWork | JudgeWork | RejudgeWork
-"""Any piece of work in a run."""
+    is_repeated: bool = False
 
 
 _OF_WORK = "position, id, content, take, sample, after, session"
@@ -396,12 +372,11 @@ class WorkQueue:
             "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2"
         )
         for row in self._scenarios.rows(query, name):
-            if only is not None and row["position"] not in only:
-                continue
-            scenario = self._scenarios.scenario(recipe, row["content"])
-            thread = f"{thread_of(row['id'], row['take'])}#{name}"
-            outcome = read_outcome(self._reader, row["position"])
-            yield JudgeWork(row["position"], row["id"], scenario, thread, name, outcome)
+            if only is None or row["position"] in only:
+                scenario = self._scenarios.scenario(recipe, row["content"])
+                thread = f"{thread_of(row['id'], row['take'])}#{name}"
+                outcome = read_outcome(self._reader, row["position"])
+                yield JudgeWork(row["position"], row["id"], scenario, thread, 0, name, outcome)
 
     def continued(self) -> set[int]:
         """Return the positions of the pending scenarios that follow a finished one in sequence, or another of these."""
@@ -429,7 +404,7 @@ class WorkQueue:
         )
         return sum(only is None or position in only for (position,) in self._reader.execute(query, (name,)))
 
-    def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[RejudgeWork]:
+    def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
         """Yield the finished scenarios whose unparsed judgements in a set should be repeated (see `Retries.unparsed`).
 
         Args:
@@ -452,7 +427,7 @@ class WorkQueue:
             assert episode is not None, "a scenario that is judged again is finished"
             parsed = tuple(each for each in episode.outcome.judgements if each.status != "unparsed")
             outcome = episode.outcome.model_copy(update={"judgements": parsed})
-            yield RejudgeWork(position, row["id"], scenario, thread, name, sample, outcome)
+            yield JudgeWork(position, row["id"], scenario, thread, sample, name, outcome, is_repeated=True)
 
     def begin(self, work: Work, branch: str | None = None, line: Sequence[str] = ()) -> None:
         """Mark a piece of work as in progress, so that its calls are recorded as calls of its scenario.
@@ -462,11 +437,8 @@ class WorkQueue:
             branch: The branch to which the calls belong, if it is not the scenario's own line.
             line: The keys of the calls before them, as far as they are known.
         """
-        match work:
-            case PlayWork():
-                judging = None
-            case JudgeWork(judgement_set=name) | RejudgeWork(judgement_set=name):
-                judging = None if name == OWN_JUDGEMENTS else name
+        name = work.judgement_set if isinstance(work, JudgeWork) else OWN_JUDGEMENTS
+        judging = None if name == OWN_JUDGEMENTS else name
         self._bookings[work.thread] = Booking(work.position, judging, branch, line)
 
     def end(self, work: Work) -> None:
@@ -476,5 +448,4 @@ class WorkQueue:
     def _play_work(self, recipe: Recipe, row: sqlite3.Row) -> PlayWork:
         scenario = self._scenarios.scenario(recipe, row["content"])
         thread = thread_of(row["id"], row["take"])
-        session = row["session"] or 1
-        return PlayWork(row["position"], row["id"], scenario, thread, row["sample"], row["after"], session)
+        return PlayWork(row["position"], row["id"], scenario, thread, row["sample"], row["after"], row["session"] or 1)

@@ -13,7 +13,7 @@ from .branches import MAIN, exchange_calls
 from .episodes import PromotedBranch
 from .judgement_sets import OWN_JUDGEMENTS
 from .passages import Passages, StoredMessage
-from .plan import JudgeWork, PlayWork, RejudgeWork, Work, insert_recorded
+from .plan import JudgeWork, PlayWork, Work, insert_recorded
 from .references import canonical, referring
 from .texts import Texts
 from .writer import Transactions
@@ -108,13 +108,13 @@ class Results:
                     self._insert_outcome(connection, position, outcome)
                     connection.execute("UPDATE scenarios SET state = 'done' WHERE position = ?", (position,))
                     insert_judgements(connection, position, OWN_JUDGEMENTS, judgements)
+                case JudgeWork(position, judgement_set=name, is_repeated=True):
+                    replace_unparsed(connection, position, name, judgements)
+                    _end_rejudging(connection, work, "done")
                 case JudgeWork(position, judgement_set=name):
                     insert = "INSERT INTO judged (judging, scenario, state) VALUES (?, ?, 'done')"
                     connection.execute(insert, (name, position))
                     insert_judgements(connection, position, name, judgements)
-                case RejudgeWork(position, judgement_set=name):
-                    replace_unparsed(connection, position, name, judgements)
-                    _end_rejudging(connection, work, "done")
 
         await self._transactions.soon(keep)
 
@@ -138,11 +138,11 @@ class Results:
                         self._insert_outcome(connection, position, outcome)
                     update = "UPDATE scenarios SET state = 'failed', fault = ?, error = ? WHERE position = ?"
                     connection.execute(update, (fault, error, position))
+                case JudgeWork(is_repeated=True):
+                    _end_rejudging(connection, work, "failed")
                 case JudgeWork(position, judgement_set=name):
                     row = (name, position, "failed", fault, error)
                     connection.execute("INSERT INTO judged VALUES (?, ?, ?, ?, ?)", row)
-                case RejudgeWork():
-                    _end_rejudging(connection, work, "failed")
 
         await self._transactions.soon(keep)
 
@@ -247,7 +247,7 @@ def _faults(outcome: Outcome) -> str | None:
     return None if outcome.faults is None else canonical([each.model_dump() for each in outcome.faults])
 
 
-def _end_rejudging(connection: sqlite3.Connection, work: RejudgeWork, state: str) -> None:
+def _end_rejudging(connection: sqlite3.Connection, work: JudgeWork, state: str) -> None:
     update = "UPDATE rejudgings SET state = ? WHERE scenario = ? AND judging = ?"
     connection.execute(update, (state, work.position, work.judgement_set))
 

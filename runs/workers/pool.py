@@ -20,10 +20,10 @@ from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.configuration.recipes import OBJECT
 from dialoom.runs.control import Event, ScenarioDone, ScenarioFailed, Stopping, StopRule, Worked
-from dialoom.runs.engine import WorkInOrder, skipped
+from dialoom.runs.engine import WorkList, skipped
 from dialoom.runs.errors import Fault, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.store import JudgeWork, PlayWork, RunStore, Work
+from dialoom.runs.store import JudgeWork, RunStore, Work
 from dialoom.runs.store.transfer import Transfer
 
 from .cluster import Cluster, WorkerDiedError, WorkerHandle, WorkerLostError, cluster
@@ -100,7 +100,7 @@ class WorkerPool:
         self._on_event = on_event
         self.stop_rule = StopRule(on_event, policy.fail_on_error, self.drain)
         self._is_stopped = False
-        self._work = WorkInOrder(iter(()), store)
+        self._work = WorkList(iter(()), store)
         self._blocked: list[Work] = []
         self._again: deque[Work] = deque()
         self._suspects: deque[Work] = deque()
@@ -158,7 +158,7 @@ class WorkerPool:
         first = next(work, None)
         if first is None:
             return
-        self._work = WorkInOrder(chain([first], work), self._store)
+        self._work = WorkList(chain([first], work), self._store)
         async with cluster(self._policy) as machines:
             shares = _shares(self._policy.settings["concurrency"], self._policy.settings["workers"] or machines.size)
             order = self._order(first, judging)
@@ -201,9 +201,9 @@ class WorkerPool:
         await asyncio.gather(*(member.handle.end() for member in ready), return_exceptions=True)
 
     def _order(self, first: Work, judging: str | None) -> Order:
-        action: Action = (
-            "play" if isinstance(first, PlayWork) else "judge" if isinstance(first, JudgeWork) else "rejudge"
-        )
+        action: Action = "play"
+        if isinstance(first, JudgeWork):
+            action = "rejudge" if first.is_repeated else "judge"
         own = self._store.recipe
         return Order(
             file=self._store.for_worker(),
@@ -296,7 +296,7 @@ class WorkerPool:
             self._clearing = None
         room = member.most - len(member.open)
         works = [self._again.popleft() for _ in range(min(room, len(self._again)))]
-        while len(works) < room and (work := self._work.take()) is not None:
+        while len(works) < room and (work := self._work.take_now()) is not None:
             (works if self._work.obstacle(work) is None else self._blocked).append(work)
         return works
 
@@ -431,9 +431,9 @@ def _shares(concurrency: int, workers: int) -> list[int]:
 
 def _row(transfer: Transfer, work: Work) -> Mapping[str, object]:
     """Return the row in a transfer that holds the state of a piece of work."""
-    if isinstance(work, PlayWork):
+    if not isinstance(work, JudgeWork):
         return transfer.of("scenarios")[0]
-    table = "judged" if isinstance(work, JudgeWork) else "rejudgings"
+    table = "rejudgings" if work.is_repeated else "judged"
     return next((row for row in transfer.of(table) if row["judging"] == work.judgement_set), {})
 
 

@@ -236,45 +236,27 @@ class Worker:
 
 
 class _Dealt:
-    """The queue of work leased to this worker."""
+    """The queue of work leased to this worker. A last entry, `None`, marks the end for all who wait."""
 
     def __init__(self) -> None:
-        self._work: deque[Work] = deque()
-        self._is_closed = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    def put(self, work: Work) -> None:
-        """Add a piece of work."""
-        self._work.append(work)
-        self._wake()
+        self._work: asyncio.Queue[Work | None] = asyncio.Queue()
+        self.put = self._work.put_nowait
 
     def close(self) -> None:
         """Close the queue: no more work will be added."""
-        self._is_closed = True
-        while self._waiting:
-            self._wake()
+        self.put(None)
 
     async def take(self) -> Work | None:
         """Wait for the next piece of work and return it; return `None` after the queue was closed."""
-        while not self._work:
-            if self._is_closed:
-                return None
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            await future
-        return self._work.popleft()
+        if (work := await self._work.get()) is None:
+            self.put(None)
+        return work
 
     def obstacle(self, work: Work) -> None:
         """Return `None`, because the run's own process leases only work that can be carried out."""
 
-    async def ended(self, work: Work) -> None:
+    def ended(self, work: Work) -> None:
         """Do nothing, because the run's own process leases the next conversation of a sequence."""
-
-    def _wake(self) -> None:
-        while self._waiting:
-            if not (future := self._waiting.popleft()).done():
-                future.set_result(None)
-                return
 
 
 def _folder(configured: Path) -> Path:
