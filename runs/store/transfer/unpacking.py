@@ -10,7 +10,7 @@ from dialoom.runs.store.passages import Passages
 from dialoom.runs.store.schema import insert_row
 from dialoom.runs.store.texts import Texts, rows_of
 
-from .packing import Row, Transfer, with_elements, with_messages, with_texts, with_write
+from .packing import NewIds, Row, Transfer
 
 _RESULTS = ("outcomes", "judged", "judgements", "rejudgings")
 
@@ -38,6 +38,8 @@ class Unpacking:
         self._passages: dict[int, int] = {}
         self._values: dict[int, int] = {}
         self._lists: dict[int, int] = {}
+        maps = (self._texts, self._passages, self._values, self._lists)
+        self._new = NewIds(*(ids.__getitem__ for ids in maps))
 
     def leased(self) -> None:
         """Insert a leased scenario into a worker's file."""
@@ -72,11 +74,11 @@ class Unpacking:
     def _find_texts(self) -> None:
         """Map the ids of texts and passages to ids in the file. A passage comes after the passages that it contains."""
         texts = self._transfer.texts
-        self._texts = dict(zip(texts, self._stored_texts.ids_of(self._connection, texts.values()), strict=True))
+        ids = self._stored_texts.ids_of(self._connection, texts.values())
+        self._texts.update(zip(texts, ids, strict=True))
         for row in self._transfer.of("passages"):
-            self._passages[row["id"]] = self._stored_passages.id_of_content(
-                self._connection, self._messages(row["messages"])
-            )
+            content = self._new.with_messages(row["messages"])
+            self._passages[row["id"]] = self._stored_passages.id_of_content(self._connection, content)
 
     def _results(self) -> None:
         """Replace the scenario's results in the file by those in the transfer."""
@@ -85,8 +87,8 @@ class Unpacking:
             self._connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
             for row in self._transfer.of(table):
                 if table == "outcomes":
-                    details = row["details"] and with_texts(row["details"], self._text)
-                    row = row | {"messages": self._messages(row["messages"]), "details": details}
+                    details = row["details"] and self._new.with_texts(row["details"])
+                    row = row | {"messages": self._new.with_messages(row["messages"]), "details": details}
                 insert_row(self._connection, table, row)
 
     def _player_states(self) -> None:
@@ -106,13 +108,8 @@ class Unpacking:
                 continue  # it came in another transfer
             if row["reply"] is not None:
                 answered.add(row["key"])
-            changed = {
-                "id": None,
-                "messages": self._messages(row["messages"]),
-                "reply": self._optional(row["reply"]),
-                "reasoning": self._optional(row["reasoning"]),
-                "changes": self._optional(row["changes"]),
-            }
+            texts = {name: row[name] and self._texts[row[name]] for name in ("reply", "reasoning", "changes")}
+            changed = {"id": None, "messages": self._new.with_messages(row["messages"]), **texts}
             id_ = insert_call(self._connection, self._kinds, row | changed)
             for attempt in tried.get(row["id"], ()):
                 insert_row(self._connection, "attempts", attempt | {"call": id_})
@@ -151,11 +148,11 @@ class Unpacking:
         threads = self._threads()
         frames = {row["id"]: self._hashed("checkpoint_frames", row) for row in self._transfer.of("checkpoint_frames")}
         for row in self._transfer.of("checkpoint_values"):
-            content = with_texts(row["content"], self._text)
+            content = self._new.with_texts(row["content"])
             self._values[row["id"]] = self._hashed("checkpoint_values", row | {"content": content})
         for row in self._transfer.of("checkpoint_lists"):
             prefix = None if row["prefix"] is None else self._lists[row["prefix"]]
-            changed = {"prefix": prefix, "elements": self._elements(row["elements"])}
+            changed = {"prefix": prefix, "elements": self._new.with_elements(row["elements"])}
             self._lists[row["id"]] = self._hashed("checkpoint_lists", row | changed)
         marks = ",".join("?" * len(threads))
         for table in ("checkpoints", "pending_writes"):
@@ -165,11 +162,11 @@ class Unpacking:
                 "number": None,
                 "thread": threads[row["thread"]],
                 "frame": frames[row["frame"]],
-                "held": self._elements(row["held"]),
+                "held": self._new.with_elements(row["held"]),
             }
             insert_row(self._connection, "checkpoints", row | changed)
         for row in self._transfer.of("pending_writes"):
-            value = with_write(row["value"], self._text, self._value, self._list)
+            value = self._new.with_write(row["value"])
             insert_row(self._connection, "pending_writes", row | {"thread": threads[row["thread"]], "value": value})
 
     def _threads(self) -> dict[int, int]:
@@ -185,24 +182,3 @@ class Unpacking:
         """Return the id of a row that is identified by its hash; a new row is inserted."""
         known = self._connection.execute(f"SELECT id FROM {table} WHERE hash = ?", (row["hash"],)).fetchone()
         return int(known[0]) if known else insert_row(self._connection, table, row | {"id": None})
-
-    def _messages(self, column: str) -> str:
-        return with_messages(column, self._text, self._passage)
-
-    def _elements(self, column: str) -> str:
-        return with_elements(column, self._text, self._value, self._list)
-
-    def _optional(self, text: int | None) -> int | None:
-        return None if text is None else self._texts[text]
-
-    def _text(self, id_: int) -> int:
-        return self._texts[id_]
-
-    def _passage(self, id_: int) -> int:
-        return self._passages[id_]
-
-    def _value(self, id_: int) -> int:
-        return self._values[id_]
-
-    def _list(self, id_: int) -> int:
-        return self._lists[id_]
