@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from dialoom.roles.gateway.completions import read_reply
 from dialoom.roles.gateway.graphs import readable
 
 from .ledger import decode_request
+from .writer import Writer
 
 MadeCall = tuple[str, str, bool]
 """A call that led to a checkpoint: node, key in hexadecimal digits, and whether a person wrote the request."""
@@ -234,16 +235,12 @@ class BranchTable(BranchReader):
 
     Args:
         reader: The connection that reads the file.
-        soon: A function that submits a job to the writer.
+        writer: The file's writer.
     """
 
-    def __init__(
-        self,
-        reader: sqlite3.Connection,
-        soon: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
-    ) -> None:
+    def __init__(self, reader: sqlite3.Connection, writer: Writer) -> None:
         super().__init__(reader)
-        self._soon = soon
+        self._writer = writer
 
     async def keep(self, scenario: int, branch: Branch) -> None:
         """Save a branch, which may be new."""
@@ -253,7 +250,7 @@ class BranchTable(BranchReader):
             "ON CONFLICT (scenario, name) DO UPDATE SET head = excluded.head, sample = excluded.sample, "
             "models = excluded.models"
         )
-        await self._soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
+        await self._writer.soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
 
     async def keep_calls(self, scenario: int, led: Mapping[str, Sequence[MadeCall]]) -> None:
         """Record the calls that led to checkpoints, by checkpoint id; an empty sequence of calls is recorded too."""
@@ -263,7 +260,7 @@ class BranchTable(BranchReader):
             for number, (node, key, is_edited) in enumerate(calls or [_NO_CALL])
         ]
         insert = "INSERT OR REPLACE INTO step_calls VALUES (?, ?, ?, ?, ?, ?)"
-        await self._soon(lambda connection: connection.executemany(insert, rows).rowcount)
+        await self._writer.soon(lambda connection: connection.executemany(insert, rows).rowcount)
 
     async def keep_only(self, thread: str, line: Iterable[str]) -> None:
         """Delete all checkpoints of a thread except the given ones."""
@@ -281,7 +278,7 @@ class BranchTable(BranchReader):
             connection.executemany("DELETE FROM checkpoints WHERE thread = ? AND id = ?", others)
             connection.executemany("DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ?", others)
 
-        await self._soon(work)
+        await self._writer.soon(work)
 
     async def drop_writes(self, thread: str, checkpoint: str) -> None:
         """Delete the pending writes of the tasks after a checkpoint, so that all of them run again."""
@@ -291,7 +288,7 @@ class BranchTable(BranchReader):
             "DELETE FROM pending_writes WHERE checkpoint = ? "
             "AND thread IN (SELECT id FROM threads WHERE name = ? AND namespace = '')"
         )
-        await self._soon(lambda connection: connection.execute(delete, (id_column(checkpoint), thread)).rowcount)
+        await self._writer.soon(lambda connection: connection.execute(delete, (id_column(checkpoint), thread)).rowcount)
 
 
 _AT = """step = ?2 AND {0}.judging IS NULL AND {0}.branch IS NULL AND {0}.node IN (SELECT value FROM json_each(?3))

@@ -71,9 +71,9 @@ _PAGES = (
 
 def read_state(connection: sqlite3.Connection, thread: str) -> dict[str, Any]:
     """Return the values of the graph's channels at a thread's latest checkpoint; empty if it has none."""
-    from .checkpoints.reading import CheckpointReader  # slow to import, and not needed for finished scenarios
+    from .checkpoints import ReadingSaver  # slow to import, and not needed for finished scenarios
 
-    found = CheckpointReader(connection).get({"configurable": {"thread_id": thread}})
+    found = ReadingSaver(connection).get_tuple({"configurable": {"thread_id": thread}})
     return {} if found is None else dict(found.checkpoint["channel_values"])
 
 

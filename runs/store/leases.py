@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dialoom.runs.errors import StoreError
 
@@ -15,10 +15,7 @@ from .passages import Passages
 from .plan import Work
 from .texts import Texts
 from .transfer import Transfer, Unpacking, pack, pack_common
-from .writer import Transactions
-
-if TYPE_CHECKING:  # LangGraph takes long to import, and is not needed to look at a run
-    from .checkpoints.batch import Batches
+from .writer import Writer
 
 _BITS = 60
 _KEY = "leased "
@@ -30,29 +27,16 @@ class Leases:
 
     Args:
         reader: The connection that reads the file.
-        transactions: The transactions that write to the file.
-        texts: The file's texts.
-        passages: The file's passages.
-        kinds: The kinds of the file's calls.
-        checkpoints: The object that assigns the ids of checkpoints' rows. Its cache is cleared after rows were written
-            without it.
+        writer: The file's writer.
     """
 
-    def __init__(
-        self,
-        reader: sqlite3.Connection,
-        transactions: Transactions,
-        texts: Texts,
-        passages: Passages,
-        kinds: CallKinds,
-        checkpoints: Batches,
-    ) -> None:
+    def __init__(self, reader: sqlite3.Connection, writer: Writer) -> None:
+        from .checkpoints.batch import Batches  # LangGraph takes long to import, and is not needed to look at a run
+
         self._reader = reader
-        self._transactions = transactions
-        self._texts = texts
-        self._passages = passages
-        self._kinds = kinds
-        self._checkpoints = checkpoints
+        self._writer = writer
+        self._memories = writer.only(Texts), writer.only(Passages), writer.only(CallKinds)
+        self._checkpoints = writer.only(Batches)  # its cache is cleared after rows were written without it
 
     async def lease(self, works: Sequence[Work]) -> list[Transfer]:
         """Lease scenarios to a worker: pack them for transfer and record the leases.
@@ -63,7 +47,7 @@ class Leases:
         transfers = [
             pack(self._reader, work.position, work.thread, secrets.randbits(_BITS), is_leased=True) for work in works
         ]
-        await self._transactions.soon(lambda connection: _note(connection, transfers))
+        await self._writer.soon(lambda connection: _note(connection, transfers))
         return transfers
 
     async def receive(self, transfers: Sequence[Transfer]) -> None:
@@ -75,12 +59,12 @@ class Leases:
 
         def keep(connection: sqlite3.Connection) -> None:
             for transfer in transfers:
-                Unpacking(connection, self._texts, self._passages, self._kinds, transfer).leased()
+                Unpacking(connection, *self._memories, transfer).leased()
             _note(connection, transfers)
             if any(transfer.of("threads") for transfer in transfers):
                 self._checkpoints.forget()
 
-        await self._transactions.soon(keep)
+        await self._writer.soon(keep)
 
     def packed(self, position: int, thread: str) -> Transfer:
         """Return the result of a scenario leased to this file, packed for transfer."""
@@ -102,20 +86,20 @@ class Leases:
         Raises:
             StoreError: If the file cannot be written.
         """
-        return await self._transactions.soon(lambda connection: self._folded(connection, transfers))
+        return await self._writer.soon(lambda connection: self._folded(connection, transfers))
 
     def fold_now(self, transfers: Sequence[Transfer]) -> list[Transfer]:
         """Merge results as `fold` does, without an event loop."""
-        return self._transactions.now(lambda connection: self._folded(connection, transfers))
+        return self._writer.now(lambda connection: self._folded(connection, transfers))
 
     async def keep_common(self, transfers: Sequence[Transfer]) -> None:
         """Store common calls that were made in other files."""
 
         def keep(connection: sqlite3.Connection) -> None:
             for transfer in transfers:
-                Unpacking(connection, self._texts, self._passages, self._kinds, transfer).common()
+                Unpacking(connection, *self._memories, transfer).common()
 
-        await self._transactions.soon(keep)
+        await self._writer.soon(keep)
 
     def common(self, key: str) -> Transfer | None:
         """Return the answered common call with a key (in hex digits); `None` if there is none."""
@@ -128,12 +112,12 @@ class Leases:
             delete = "DELETE FROM run WHERE key >= ? AND key < ?"
             return connection.execute(delete, (_KEY, _KEY + "\U0010ffff")).rowcount
 
-        self._transactions.now(forget)
+        self._writer.now(forget)
 
     def _folded(self, connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> list[Transfer]:
         taken = [transfer for transfer in transfers if _is_open(connection, transfer)]
         for transfer in taken:
-            Unpacking(connection, self._texts, self._passages, self._kinds, transfer).returned()
+            Unpacking(connection, *self._memories, transfer).returned()
             connection.execute("DELETE FROM run WHERE key = ?", (f"{_KEY}{transfer.position}",))
         if taken:
             self._checkpoints.forget()
@@ -186,11 +170,11 @@ class Retries:
     """The retries of a run. They only mark work as pending; resuming the run plays or judges it.
 
     Args:
-        transactions: The transactions that write to the file.
+        writer: The file's writer.
     """
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
 
     def failed(self, judging: str | None = None, too_long: bool = True) -> Retried:
         """Make failed scenarios pending again, or failed judgings in a set; return the numbers.
@@ -215,7 +199,7 @@ class Retries:
             count = connection.execute(delete, (judging,)).rowcount
             return Retried(count, _left(connection, "judged", judging))
 
-        return self._transactions.now(retry)
+        return self._writer.now(retry)
 
     def scenarios(self, positions: Iterable[int], note: str = "") -> None:
         """Make scenarios pending again, to be played from their beginning with new replies. Their outcomes are deleted.
@@ -242,7 +226,7 @@ class Retries:
             for table in ("outcomes", "judgements", "judged", "rejudgings", "branches"):
                 connection.executemany(f"DELETE FROM {table} WHERE scenario = ?", rows)
 
-        self._transactions.now(retry)
+        self._writer.now(retry)
 
     def unparsed(self, name: str) -> int:
         """Mark the unparsed judgements of a set to be repeated, and return the number of scenarios that have any.
@@ -261,7 +245,7 @@ class Retries:
             count = "SELECT count(*) FROM rejudgings WHERE judging = ? AND state = 'pending'"
             return int(connection.execute(count, (name,)).fetchone()[0])
 
-        return self._transactions.now(retry)
+        return self._writer.now(retry)
 
 
 def _left(connection: sqlite3.Connection, table: str, *judging: str) -> int:

@@ -105,10 +105,10 @@ class SQLiteLedger:
     process crashed, and the provider may have billed the call.
     """
 
-    def __init__(self, writer: Writer, texts: Texts, passages: Passages, threads: Threads) -> None:
+    def __init__(self, writer: Writer, threads: Threads) -> None:
         self._writer = writer
-        self._texts = texts
-        self._passages = passages
+        self._texts = writer.only(Texts)
+        self._passages = writer.only(Passages)
         self._kinds = writer.only(CallKinds)
         self._threads = threads
 

@@ -16,7 +16,7 @@ from .passages import Passages, StoredMessage
 from .plan import JudgeWork, PlayWork, Work, insert_recorded
 from .references import canonical, referring
 from .texts import Texts
-from .writer import Transactions
+from .writer import Writer
 
 
 def insert_judgements(
@@ -80,15 +80,13 @@ class Results:
     """The writer of results. Each method runs one transaction, which is durable on return.
 
     Args:
-        transactions: The transactions that write to the file.
-        texts: The file's texts.
-        passages: The file's passages of messages.
+        writer: The file's writer.
     """
 
-    def __init__(self, transactions: Transactions, texts: Texts, passages: Passages) -> None:
-        self._transactions = transactions
-        self._texts = texts
-        self._passages = passages
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._texts = writer.only(Texts)
+        self._passages = writer.only(Passages)
 
     async def finish(self, work: Work, outcome: Outcome) -> None:
         """Save the result of a piece of work: the outcome of a played scenario, or the judgements of a judged one.
@@ -116,7 +114,7 @@ class Results:
                     connection.execute(insert, (name, position))
                     insert_judgements(connection, position, name, judgements)
 
-        await self._transactions.soon(keep)
+        await self._writer.soon(keep)
 
     async def fail(self, work: Work, fault: str, error: str, outcome: Outcome | None) -> None:
         """Save the failure of a piece of work.
@@ -144,7 +142,7 @@ class Results:
                     row = (name, position, "failed", fault, error)
                     connection.execute("INSERT INTO judged VALUES (?, ?, ?, ?, ?)", row)
 
-        await self._transactions.soon(keep)
+        await self._writer.soon(keep)
 
     async def promote(
         self, work: PlayWork, branch: PromotedBranch | None, outcome: Outcome, calls: Sequence[int]
@@ -173,11 +171,11 @@ class Results:
             for table in ("outcomes", "judgements", "judged", "rejudgings"):
                 connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
             _delete_judging_threads(connection, work.thread)
-            self._transactions.forget()
+            self._writer.forget()
             self._insert_outcome(connection, position, outcome)
             insert_judgements(connection, position, OWN_JUDGEMENTS, outcome.judgements)
 
-        await self._transactions.soon(exchange)
+        await self._writer.soon(exchange)
 
     def record(self, recorded: Sequence[tuple[Scenario, Outcome]]) -> int:
         """Add finished conversations to the plan, and return the number of those that are new.
@@ -194,7 +192,7 @@ class Results:
                     insert_judgements(connection, place, OWN_JUDGEMENTS, outcome.judgements)
             return sum(place is not None for place in places)
 
-        return self._transactions.now(keep)
+        return self._writer.now(keep)
 
     def review(self, outcomes: Mapping[int, Outcome]) -> None:
         """Replace the faults and languages of stored outcomes by those of the given outcomes (by position).
@@ -209,7 +207,7 @@ class Results:
                 "UPDATE outcomes SET faults = ?, languages = ? WHERE scenario = ?", rows
             ).rowcount
 
-        self._transactions.now(keep)
+        self._writer.now(keep)
 
     def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
         messages: list[StoredMessage] = [

@@ -60,10 +60,12 @@ class Writer:
     jobs, and also those from outside event loops.
 
     Args:
+        path: The file, for error messages.
         connect: A function that opens the connection, which several threads use, one at a time.
     """
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._path = path
         self._connection = connect()
         (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
         self._waits_for_disk = synchronous > _NORMAL
@@ -94,6 +96,35 @@ class Writer:
             once: Whether the work must not be repeated.
         """
         return self._queue.enqueue(_Single(work, once, is_barrier=True), None)
+
+    async def soon(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Carry out short work and return its result when it is durable.
+
+        Raises:
+            StoreError: If the file cannot be written.
+            Exception: The exception that the work raises, for example because SQLite rejects its values.
+        """
+        try:
+            return await self.submit(work)
+        except sqlite3.Error as error:
+            if not is_about_the_file(error):
+                raise
+            raise store_error(self._path, error) from error
+
+    def now(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:
+        """Carry out work, wait until it is durable and return its result; for callers without an event loop.
+
+        Args:
+            work: The work.
+            once: Whether the work must not be repeated; otherwise it is repeated if another job of its batch fails.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+        try:
+            return self.enqueue(work, once).result()
+        except sqlite3.Error as error:
+            raise store_error(self._path, error) from error
 
     def port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
         """Return a port for items that are written together, with fewer statements than one by one.
@@ -342,49 +373,3 @@ def _by_operation(jobs: list[Job]) -> list[tuple[Operation, list[Job]]]:
         else:
             gathered[job.operation] = group
     return groups
-
-
-class Transactions:
-    """Transactions on a run's file: each job is committed completely or not at all.
-
-    Args:
-        writer: The file's writer.
-        path: The file.
-    """
-
-    def __init__(self, writer: Writer, path: Path) -> None:
-        self._writer = writer
-        self._path = path
-
-    async def soon(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Carry out a short job and return its result when it is durable.
-
-        Raises:
-            StoreError: If the file cannot be written.
-            Exception: The exception that the job raises, for example because SQLite rejects its values.
-        """
-        try:
-            return await self._writer.submit(job)
-        except sqlite3.Error as error:
-            if not is_about_the_file(error):
-                raise
-            raise store_error(self._path, error) from error
-
-    def now(self, job: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:
-        """Carry out a job, wait until it is durable and return its result; for callers without an event loop.
-
-        Args:
-            job: The job.
-            once: Whether the job must not be repeated; otherwise it is repeated if another job of its batch fails.
-
-        Raises:
-            StoreError: If the file cannot be written.
-        """
-        try:
-            return self._writer.enqueue(job, once).result()
-        except sqlite3.Error as error:
-            raise store_error(self._path, error) from error
-
-    def forget(self) -> None:
-        """Clear the caches of the file's content. Called by jobs that delete content."""
-        self._writer.forget()

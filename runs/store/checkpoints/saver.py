@@ -83,7 +83,7 @@ class RunSaver(ReadingSaver):
 
         path.touch()
         lock = WriteLock(path, "other threads of this process can share its saver")
-        with closing(lock), closing(Writer(connect)) as writer, closing(cls(writer, path)) as saver:
+        with closing(lock), closing(Writer(path, connect)) as writer, closing(cls(writer, path)) as saver:
             yield saver
 
     # Storing checkpoints and writes
