@@ -318,36 +318,11 @@ def _key(key: str) -> bytes:
 _PAGE = 500
 
 
-def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Yield every call in the order in which the calls began, without its request.
-
-    Yields:
-        `call` (its row), `number` (the scenario's place in the plan, from 1), `id`, `node`, `step`, `ordinal` (all
-        `None` for a common call, which belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`, `judging`
-        (a later set's name), `branch`, `reply` (its text), `tool_calls`, `error`, `finish_reason`, tokens, `cost` (US
-        dollars), `attempts`, `latency` (seconds) and `replays`.
-    """
-    after = 0
-    while rows := connection.execute(_CALLS, (after, _PAGE)).fetchall():
-        after = rows[-1]["call"]
-        yield from map(_call, rows)
-
-
 def _call(row: sqlite3.Row) -> dict[str, Any]:
     call = dict(row)
     reply = None if call["reply"] is None else read_reply(Completion(call["reply"]))
     call["reply"] = None if reply is None else reply.text
     return call | {"tool_calls": [] if reply is None else list(reply.tool_calls)}
-
-
-def read_calls_of(connection: sqlite3.Connection, position: int) -> list[dict[str, Any]]:
-    """Return one scenario's calls since it was last started from its beginning, with the fields of `read_calls`."""
-    return [_call(row) for row in connection.execute(_CALLS_OF, (position,))]
-
-
-def read_unsound(connection: sqlite3.Connection) -> list[int]:
-    """Return the positions of finished scenarios with faults, or with lines that were requested again due to faults."""
-    return [position for (position,) in connection.execute(_UNSOUND, (ASKS,))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,11 +339,6 @@ class CommonCall:
     prompt: str
     node: str
     scenarios: int
-
-
-def read_common_calls(connection: sqlite3.Connection, position: int) -> list[CommonCall]:
-    """Return the answered common calls that a scenario used in the run itself, in the order of its steps."""
-    return [CommonCall(*row) for row in connection.execute(_COMMON, (position,))]
 
 
 _COMMON = """
@@ -415,14 +385,46 @@ def decode_request(connection: sqlite3.Connection, column: str) -> RecordedReque
     return RecordedRequest(tuple(_message(each, text) for each in messages), tuple(tools))
 
 
-def read_request(connection: sqlite3.Connection, call: int) -> RecordedRequest | None:
-    """Return a call's request, by its row in the ledger; `None` if there is no such call."""
-    row = connection.execute("SELECT messages FROM calls WHERE id = ?", (call,)).fetchone()
-    return None if row is None else decode_request(connection, row["messages"])
-
-
 def _message(stored: StoredMessage, text: ReadText) -> ChatMessage:
     message: ChatMessage = {"role": stored[0], "content": text(stored[1])}
     if (rest := beyond_words_of(stored)) is not None:
         message = _MESSAGE.validate_python({**message, **json.loads(text(rest))})
     return message
+
+
+class CallReader:
+    """The reader of a run's calls."""
+
+    _reader: sqlite3.Connection
+
+    def calls(self) -> Iterator[dict[str, Any]]:
+        """Yield every call in the order in which the calls began, without its request.
+
+        Yields:
+            `call` (its row), `number` (the scenario's place in the plan, from 1), `id`, `node`, `step`, `ordinal` (all
+            `None` for a common call, which belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`,
+            `judging` (a later set's name), `branch`, `reply` (its text), `tool_calls`, `error`, `finish_reason`,
+            tokens, `cost` (US dollars), `attempts`, `latency` (seconds) and `replays`.
+        """
+        after = 0
+        while rows := self._reader.execute(_CALLS, (after, _PAGE)).fetchall():
+            after = rows[-1]["call"]
+            yield from map(_call, rows)
+
+    def calls_of(self, position: int) -> list[dict[str, Any]]:
+        """Return one scenario's calls since it was last started from its beginning, with the fields of `calls`."""
+        return [_call(row) for row in self._reader.execute(_CALLS_OF, (position,))]
+
+    def request(self, call: int) -> RecordedRequest | None:
+        """Return a call's request, by its row in the ledger; `None` if there is no such call."""
+        query = "SELECT messages FROM calls WHERE id = ?"
+        row = self._reader.execute(query, (int(call),)).fetchone()  # SQLite would not match a numpy integer
+        return None if row is None else decode_request(self._reader, row["messages"])
+
+    def unsound(self) -> list[int]:
+        """Return the positions of the scenarios with faults, or with lines that were requested again due to faults."""
+        return [position for (position,) in self._reader.execute(_UNSOUND, (ASKS,))]
+
+    def common_calls(self, position: int) -> list[CommonCall]:
+        """Return the answered common calls that a scenario used in the run itself, in the order of its steps."""
+        return [CommonCall(*row) for row in self._reader.execute(_COMMON, (position,))]

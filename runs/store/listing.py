@@ -11,6 +11,8 @@ from typing import Any
 from dialoom.graphs.outcome import BY_JUDGES
 from dialoom.runs.errors import StoreError
 
+from .judgement_sets import OWN_JUDGEMENTS, SetReader
+
 ANY, NONE = "any", "none"
 """Values of the filter by faults: dialogues with any fault, and dialogues that were checked and have none."""
 
@@ -119,73 +121,6 @@ class ScenarioPage:
     total: int
     offset: int
     matches: Mapping[int, str] = field(default_factory=dict)
-
-
-def read_page(
-    connection: sqlite3.Connection, judging: str, query: ScenarioQuery, offset: int, limit: int
-) -> ScenarioPage:
-    """Read a page in one transaction, so that it is consistent while others write.
-
-    Args:
-        connection: A connection that reads the run.
-        judging: The set of judgements.
-        query: The filter and the order.
-        offset: The number of scenarios to skip.
-        limit: The number of scenarios on a page.
-
-    Raises:
-        StoreError: If a state or an order is invalid.
-    """
-    parts = _Conditions(judging)
-    chosen = parts.of(query)
-    key, values, order = _ordered(query, judging)
-    selected = f"SELECT position, {key} AS sorted {_FROM} {chosen} ORDER BY {order} LIMIT ? OFFSET ?"
-    connection.execute("BEGIN")
-    try:
-        found = connection.execute(selected, (*values, *parts.values, limit, offset)).fetchall()
-        positions = [int(row["position"]) for row in found]
-        total = int(connection.execute(f"SELECT count(*) {_FROM} {chosen}", parts.values).fetchone()[0])
-        return ScenarioPage(_rows(connection, judging, positions), total, offset)
-    finally:
-        connection.execute("COMMIT")
-
-
-def read_neighbours(
-    connection: sqlite3.Connection, judging: str, query: ScenarioQuery, position: int
-) -> Neighbours | None:
-    """Return the previous and the next scenario in a query's result; `None` if the query does not find the scenario.
-
-    Args:
-        connection: A connection that reads the run.
-        judging: The set of judgements.
-        query: The filter and the order.
-        position: The scenario's position.
-
-    Raises:
-        StoreError: If a state or an order is invalid.
-    """
-    parts = _Conditions(judging)
-    chosen = parts.of(query)
-    key, values, order = _ordered(query, judging)
-    found = connection.execute(
-        "SELECT before, after, place, total FROM (SELECT position, lag(position) OVER line AS before, "
-        "lead(position) OVER line AS after, row_number() OVER line AS place, count(*) OVER () AS total "
-        f"FROM (SELECT position, {key} AS sorted {_FROM} {chosen}) WINDOW line AS (ORDER BY {order})) "
-        "WHERE position = ?",
-        (*values, *parts.values, position),
-    ).fetchone()
-    return None if found is None else Neighbours(*found)
-
-
-def read_choices(connection: sqlite3.Connection) -> Choices:
-    """Return the values by which scenarios can be filtered: states, endings, faults, and facets with few values."""
-    found: dict[str, dict[str, int]] = {}
-    for name, query in _CHOICES.items():
-        found[name] = {str(value): count for value, count in connection.execute(query).fetchall() if value is not None}
-    values: dict[str, dict[str, int]] = {}
-    for name, value, count in connection.execute(_FACETS).fetchall():
-        values.setdefault(f"facet:{name}", {})[str(value)] = count
-    return found | {name: each for name, each in values.items() if len(each) <= _MOST_VALUES}
 
 
 _FROM = "FROM scenarios LEFT JOIN outcomes ON outcomes.scenario = position AND state IN ('done', 'failed')"
@@ -354,3 +289,69 @@ def _rows(connection: sqlite3.Connection, judging: str, positions: Sequence[int]
             bool(row["is_changed"]),
         )
     return [found[position] for position in positions]
+
+
+class ListReader(SetReader):
+    """The reader of lists of a run's scenarios."""
+
+    def page(self, query: ScenarioQuery, offset: int, limit: int) -> ScenarioPage:
+        """Return a page of the scenarios that a query finds, without their messages.
+
+        It is read in one transaction, so that it is consistent while others write.
+
+        Args:
+            query: The filter and the order.
+            offset: The number of scenarios to skip.
+            limit: The number of scenarios on a page.
+
+        Raises:
+            StoreError: If the query is invalid, or its set of judgements does not exist.
+        """
+        judging = self._judging_of(query)
+        parts = _Conditions(judging)
+        chosen = parts.of(query)
+        key, values, order = _ordered(query, judging)
+        selected = f"SELECT position, {key} AS sorted {_FROM} {chosen} ORDER BY {order} LIMIT ? OFFSET ?"
+        self._reader.execute("BEGIN")
+        try:
+            found = self._reader.execute(selected, (*values, *parts.values, limit, offset)).fetchall()
+            positions = [int(row["position"]) for row in found]
+            total = int(self._reader.execute(f"SELECT count(*) {_FROM} {chosen}", parts.values).fetchone()[0])
+            return ScenarioPage(_rows(self._reader, judging, positions), total, offset)
+        finally:
+            self._reader.execute("COMMIT")
+
+    def neighbours(self, position: int, query: ScenarioQuery) -> Neighbours | None:
+        """Return the previous and the next scenario in a query's result; `None` if the query does not find this one.
+
+        Raises:
+            StoreError: In the same cases as `page`.
+        """
+        judging = self._judging_of(query)
+        parts = _Conditions(judging)
+        chosen = parts.of(query)
+        key, values, order = _ordered(query, judging)
+        found = self._reader.execute(
+            "SELECT before, after, place, total FROM (SELECT position, lag(position) OVER line AS before, "
+            "lead(position) OVER line AS after, row_number() OVER line AS place, count(*) OVER () AS total "
+            f"FROM (SELECT position, {key} AS sorted {_FROM} {chosen}) WINDOW line AS (ORDER BY {order})) "
+            "WHERE position = ?",
+            (*values, *parts.values, position),
+        ).fetchone()
+        return None if found is None else Neighbours(*found)
+
+    def choices(self) -> Choices:
+        """Return the values by which to filter, with counts: `state`, `ended_by`, `fault`, `fault_of`, `facet:NAME`."""
+        found: dict[str, dict[str, int]] = {}
+        for name, query in _CHOICES.items():
+            found[name] = {
+                str(value): count for value, count in self._reader.execute(query).fetchall() if value is not None
+            }
+        values: dict[str, dict[str, int]] = {}
+        for name, value, count in self._reader.execute(_FACETS).fetchall():
+            values.setdefault(f"facet:{name}", {})[str(value)] = count
+        return found | {name: each for name, each in values.items() if len(each) <= _MOST_VALUES}
+
+    def _judging_of(self, query: ScenarioQuery) -> str:
+        chosen = self.judgement_set(query.judging)
+        return chosen.name if chosen else OWN_JUDGEMENTS

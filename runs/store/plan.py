@@ -157,16 +157,16 @@ _MOST_PARTS = 10_000
 """The maximum number of documents in one scenario: in a crafted file, parts may refer to each other endlessly."""
 
 
-class ScenarioTable:
-    """The scenarios of a run, in plan order.
+class PlanReader:
+    """The reader of a run's scenarios, in plan order.
 
     Args:
-        path: The run's file, for error messages.
+        path: The run's file.
         reader: The connection that reads the file.
     """
 
     def __init__(self, path: Path, reader: sqlite3.Connection) -> None:
-        self._path = path
+        self.path = path
         self._reader = reader
         self._document = lru_cache(maxsize=512)(self._read_document)
         self._shared = SharedValues(lambda hash_: references.fetched(hash_, self._document))
@@ -184,7 +184,12 @@ class ScenarioTable:
             yield from page
             after = page[-1]["position"]
 
-    def scenario(self, recipe: Recipe, content: str) -> Scenario:
+    def scenario(self, recipe: Recipe, position: int) -> Scenario:
+        """Return the scenario at a position of the plan."""
+        row = self._reader.execute("SELECT content FROM scenarios WHERE position = ?", (position,)).fetchone()
+        return self.scenario_of(recipe, row["content"])
+
+    def scenario_of(self, recipe: Recipe, content: str) -> Scenario:
         """Return a recipe's scenario, made from the column `content` of its row.
 
         Raises:
@@ -194,7 +199,7 @@ class ScenarioTable:
 
         def document(hash_: bytes) -> str:
             if next(left, None) is None:
-                raise StoreError(f"{self._path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
+                raise StoreError(f"{self.path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
             return self._document(hash_)
 
         plain = references.unpack(content, document)
@@ -208,7 +213,7 @@ class ScenarioTable:
         Raises:
             StoreError: If no scenario or several match.
         """
-        if name.isdecimal() and (position := self._find("position = ?", int(name) - 1)) is not None:
+        if name.isdecimal() and (position := self._position("position = ?", int(name) - 1)) is not None:
             return position
         if (position := self.position_of(name)) is not None:
             return position
@@ -226,13 +231,13 @@ class ScenarioTable:
             some = ", ".join(row["id"] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
             raise StoreError(f"{name!r} is the prefix of several scenarios' ids: {some}; give a longer prefix")
         raise StoreError(
-            f"{self._path} has no scenario {name!r}; it has {self._count():,}, numbered from 1",
-            advice=Advice("list", "list its scenarios", {"path": self._path}),
+            f"{self.path} has no scenario {name!r}; it has {self.planned:,}, numbered from 1",
+            advice=Advice("list", "list its scenarios", {"path": self.path}),
         )
 
     def position_of(self, id_: str) -> int | None:
         """Return the position of a scenario by its full id; `None` if there is none."""
-        return self._find("id = ?", id_)
+        return self._position("id = ?", id_)
 
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
         """Yield every scenario's position, id, state and ending."""
@@ -242,22 +247,24 @@ class ScenarioTable:
         )
         yield from ((row["position"], row["id"], row["state"], row["ended_by"]) for row in self.rows(query))
 
-    def facets(self) -> Iterator[dict[str, Any]]:
+    def planned_facets(self) -> Iterator[dict[str, Any]]:
         """Yield the facets of every scenario, whether it is finished or not."""
         query = "SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"
         yield from (json.loads(row["facets"]) for row in self.rows(query))
 
-    def _count(self) -> int:
+    @property
+    def planned(self) -> int:
+        """The number of scenarios in the plan."""
         return int(self._reader.execute("SELECT count(*) FROM scenarios").fetchone()[0])
 
-    def _find(self, condition: str, value: Any) -> int | None:
+    def _position(self, condition: str, value: Any) -> int | None:
         row = self._reader.execute(f"SELECT position FROM scenarios WHERE {condition}", (value,)).fetchone()
         return None if row is None else int(row["position"])
 
     def _read_document(self, hash_: bytes) -> str:
         row = self._reader.execute("SELECT content FROM documents WHERE hash = ?", (hash_,)).fetchone()
         if row is None:
-            raise StoreError(f"{self._path} lacks the document {hash_.hex()}; the file is damaged")
+            raise StoreError(f"{self.path} lacks the document {hash_.hex()}; the file is damaged")
         return str(row["content"])
 
 
@@ -324,13 +331,13 @@ class WorkQueue:
 
     Args:
         reader: The connection that reads the file.
-        scenarios: The file's scenarios.
+        plan: The file's scenarios.
         bookings: The bookings of the threads in progress, which the ledger reads.
     """
 
-    def __init__(self, reader: sqlite3.Connection, scenarios: ScenarioTable, bookings: dict[str, Booking]) -> None:
+    def __init__(self, reader: sqlite3.Connection, plan: PlanReader, bookings: dict[str, Booking]) -> None:
         self._reader = reader
-        self._scenarios = scenarios
+        self._plan = plan
         self._bookings = bookings
 
     def pending(
@@ -350,7 +357,7 @@ class WorkQueue:
                     yield self.work_of(recipe, position)
             return
         query = f"SELECT {_OF_WORK} FROM scenarios WHERE state = 'pending' AND position > ? ORDER BY position LIMIT ?"
-        for row in self._scenarios.rows(query):
+        for row in self._plan.rows(query):
             if only is None or row["position"] in only:
                 yield self._play_work(recipe, row)
 
@@ -371,9 +378,9 @@ class WorkQueue:
             "SELECT position, id, content, take FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
             "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2"
         )
-        for row in self._scenarios.rows(query, name):
+        for row in self._plan.rows(query, name):
             if only is None or row["position"] in only:
-                scenario = self._scenarios.scenario(recipe, row["content"])
+                scenario = self._plan.scenario_of(recipe, row["content"])
                 thread = f"{thread_of(row['id'], row['take'])}#{name}"
                 outcome = read_outcome(self._reader, row["position"])
                 yield JudgeWork(row["position"], row["id"], scenario, thread, 0, name, outcome)
@@ -417,11 +424,11 @@ class WorkQueue:
             "ON scenario = position "
             "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
         )
-        for row in self._scenarios.rows(query, name):
+        for row in self._plan.rows(query, name):
             if only is not None and row["position"] not in only:
                 continue
             position, sample = row["position"], row["sample"]
-            scenario = self._scenarios.scenario(recipe, row["content"])
+            scenario = self._plan.scenario_of(recipe, row["content"])
             thread = f"{thread_of(row['id'], row['take'])}#{name}#{sample}"
             episode = read_episode(self._reader, (name,), position)
             assert episode is not None, "a scenario that is judged again is finished"
@@ -446,6 +453,6 @@ class WorkQueue:
         self._bookings.pop(work.thread, None)
 
     def _play_work(self, recipe: Recipe, row: sqlite3.Row) -> PlayWork:
-        scenario = self._scenarios.scenario(recipe, row["content"])
+        scenario = self._plan.scenario_of(recipe, row["content"])
         thread = thread_of(row["id"], row["take"])
         return PlayWork(row["position"], row["id"], scenario, thread, row["sample"], row["after"], row["session"] or 1)

@@ -82,7 +82,7 @@ class RunStore(RunFile):
                 raise damaged(path, error) from error
             opened.pop_all()  # from here on, `close` closes them
         bookings: dict[str, Booking] = {}
-        self.queue = WorkQueue(self._reader, self._scenarios, bookings)
+        self.queue = WorkQueue(self._reader, self, bookings)
         self.results = Results(self._writer)
         self.retries = Retries(self._writer)
         self.ledger = SQLiteLedger(self._writer, bookings)

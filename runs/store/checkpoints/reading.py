@@ -157,7 +157,7 @@ class ReadingSaver(BaseCheckpointSaver[int]):
             checkpoint,
             json.loads(metadata),
             None if parent is None else {"configurable": {**place, "checkpoint_id": id_text(parent)}},
-            self._writes(thread, id_),
+            [*self._writes(thread, id_)],
         )
 
     def _channel_values(self, stored: Mapping[str, Any]) -> dict[str, Any]:
