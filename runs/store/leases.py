@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from dialoom.runs.errors import StoreError
 
@@ -68,7 +67,9 @@ class Leases:
 
     def packed(self, position: int, thread: str) -> Transfer:
         """Return the result of a scenario leased to this file, packed for transfer."""
-        return pack(self._reader, position, thread, self._number(position), is_leased=False)
+        if (number := _number(self._reader, position)) is None:
+            raise StoreError(f"the scenario at {position} was not leased to this file")
+        return pack(self._reader, position, thread, number, is_leased=False)
 
     def open(self) -> dict[int, int]:
         """Return the lease numbers of all scenarios that are leased, by position."""
@@ -115,7 +116,7 @@ class Leases:
         self._writer.now(forget)
 
     def _folded(self, connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> list[Transfer]:
-        taken = [transfer for transfer in transfers if _is_open(connection, transfer)]
+        taken = [transfer for transfer in transfers if _number(connection, transfer.position) == transfer.lease]
         for transfer in taken:
             Unpacking(connection, *self._memories, transfer).returned()
             connection.execute("DELETE FROM run WHERE key = ?", (f"{_KEY}{transfer.position}",))
@@ -132,38 +133,20 @@ class Leases:
             found[int(key.removeprefix(_KEY))] = (int(number), thread)
         return found
 
-    def _number(self, position: int) -> int:
-        row = self._reader.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{position}",)).fetchone()
-        if row is None:
-            raise StoreError(f"the scenario at {position} was not leased to this file")
-        return int(row["value"].partition(" ")[0])
-
 
 def _note(connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> None:
     insert = "INSERT OR REPLACE INTO run VALUES (?, ?)"
     connection.executemany(insert, [(f"{_KEY}{each.position}", f"{each.lease} {each.thread}") for each in transfers])
 
 
-def _is_open(connection: sqlite3.Connection, transfer: Transfer) -> bool:
-    """Return whether the lease to which a result belongs is still open."""
-    row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{transfer.position}",)).fetchone()
-    return row is not None and int(row[0].partition(" ")[0]) == transfer.lease
+def _number(connection: sqlite3.Connection, position: int | None) -> int | None:
+    """Return the number of a scenario's open lease; `None` if there is none."""
+    row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{position}",)).fetchone()
+    return None if row is None else int(row[0].partition(" ")[0])
 
 
 _TOO_LONG = "context"
 """The value of `Fault.CONTEXT`, which cannot be imported because its module depends on this package."""
-
-
-class Retried(NamedTuple):
-    """The number of failures that are retried, and of those that are not.
-
-    Attributes:
-        again: The number of failures that are retried.
-        left: The number of failures that are not retried, because they would occur again.
-    """
-
-    again: int
-    left: int
 
 
 class Retries:
@@ -176,8 +159,8 @@ class Retries:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    def failed(self, judging: str | None = None, too_long: bool = True) -> Retried:
-        """Make failed scenarios pending again, or failed judgings in a set; return the numbers.
+    def failed(self, judging: str | None = None, too_long: bool = True) -> tuple[int, int]:
+        """Make failed scenarios pending again, or failed judgings in a set.
 
         Scenarios continue from their last step. Replies in the ledger are reused, unless a reply made the scenario
         fail: then all further replies are requested anew.
@@ -187,17 +170,28 @@ class Retries:
             too_long: Whether to include failures by a request that exceeded its model's context window. With the same
                 window, they occur again.
 
+        Returns:
+            The number of failures that are retried, and of those that are not, because they would occur again.
+
         Raises:
             StoreError: If the file cannot be written.
         """
         which = "state = 'failed'" if too_long else f"state = 'failed' AND fault IS NOT '{_TOO_LONG}'"
 
-        def retry(connection: sqlite3.Connection) -> Retried:
+        def retry(connection: sqlite3.Connection) -> tuple[int, int]:
             if judging is None:
-                return Retried(_retry_scenarios(connection, which), _left(connection, "scenarios"))
-            delete = f"DELETE FROM judged WHERE judging = ? AND {which}"
-            count = connection.execute(delete, (judging,)).rowcount
-            return Retried(count, _left(connection, "judged", judging))
+                delete = f"DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE {which})"
+                connection.execute(delete)
+                again = connection.execute(
+                    f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {NEXT_SAMPLE}, sample), "
+                    f"fault = NULL, error = NULL WHERE {which}"
+                )
+                left = connection.execute("SELECT count(*) FROM scenarios WHERE state = 'failed'")
+            else:
+                again = connection.execute(f"DELETE FROM judged WHERE judging = ? AND {which}", (judging,))
+                count = "SELECT count(*) FROM judged WHERE state = 'failed' AND judging = ?"
+                left = connection.execute(count, (judging,))
+            return again.rowcount, int(left.fetchone()[0])
 
         return self._writer.now(retry)
 
@@ -246,19 +240,6 @@ class Retries:
             return int(connection.execute(count, (name,)).fetchone()[0])
 
         return self._writer.now(retry)
-
-
-def _left(connection: sqlite3.Connection, table: str, *judging: str) -> int:
-    of = "state = 'failed'" + (" AND judging = ?" if judging else "")
-    return int(connection.execute(f"SELECT count(*) FROM {table} WHERE {of}", judging).fetchone()[0])
-
-
-def _retry_scenarios(connection: sqlite3.Connection, which: str) -> int:
-    connection.execute(f"DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE {which})")
-    return connection.execute(
-        f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {NEXT_SAMPLE}, sample), "
-        f"fault = NULL, error = NULL WHERE {which}"
-    ).rowcount
 
 
 # A judging that failed because of a provider keeps its sample number, so that answered calls are not paid for twice.

@@ -95,7 +95,7 @@ class Delivery:
     Attributes:
         number: The number of the report's last item.
         transfers: The results of scenarios.
-        events: The events, each with a number that is unique for this worker.
+        events: The events.
         is_over: Whether the worker has finished for good, because it was drained or stopped, or because of an error.
         error: The error that ended the worker, if any; it would occur in every other scenario too.
         busy: The seconds in which the worker had a scenario in progress.
@@ -104,7 +104,7 @@ class Delivery:
 
     number: int = 0
     transfers: list[Transfer] = field(default_factory=list)
-    events: list[tuple[int, Event]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     is_over: bool = False
     error: Exception | None = None
     busy: float = 0.0

@@ -338,7 +338,7 @@ class WorkerPool:
                 self._end_work(work)
         if not member.open:
             member.is_alone = False
-        for _, event in report.events:
+        for event in report.events:
             self._hear(event)
         if report.error is not None:
             raise report.error

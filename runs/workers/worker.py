@@ -156,7 +156,7 @@ class Worker:
         return Delivery(
             number=entries[-1][0] if entries else received,
             transfers=[each for _, each in entries if isinstance(each, Transfer)],
-            events=[(number, each) for number, each in entries if not isinstance(each, Transfer)],
+            events=[each for _, each in entries if not isinstance(each, Transfer)],
             is_over=self._over,
             error=self._error,
             busy=self._busy_seconds(),
