@@ -347,8 +347,7 @@ class Engine:
         )
         # A step begins while the checkpoint before it is being committed. Nothing of that step can take effect before
         # the checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
-        state = await graph.ainvoke(begin, config, context=stage, durability="async", control=control)
-        return dict(state)
+        return dict(await graph.ainvoke(begin, config, context=stage, durability="async", control=control))
 
     def _initial(self, work: Work) -> dict[str, Any]:
         if isinstance(work, JudgeWork):

@@ -180,8 +180,7 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
         shown = problem.message.removeprefix("Value error, ")
         if name is None:
             first = names.get(shown.partition(" ")[0])  # a message about several options begins with the name of one
-            text = shown if first is not None else f"options: {shown}"
-            raise RunError(text, setting=first or "options") from error
+            raise RunError(shown if first is not None else f"options: {shown}", setting=first or "options") from error
         if problem.message != shown:  # the message comes from the option's own validator
             raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
         raise setting_error({**error.errors()[0], "loc": (name,)}) from error

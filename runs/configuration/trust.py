@@ -136,8 +136,11 @@ def player_references(model: str, api_base: str | None = None) -> list[Reference
     if kind == "python":
         module = spec.rpartition(":")[0]
         code = _module_file(module)
-        text = f"the player {model}, which would run {code or module}"
-        return [Reference(text, f"player {model} {code or ''}", model, code)]
+        return [
+            Reference(
+                f"the player {model}, which would run {code or module}", f"player {model} {code or ''}", model, code
+            )
+        ]
     address = api_base or (model if "://" in model else None)
     if address is None:
         return []

@@ -287,8 +287,9 @@ class Where:
         try:
             value = self._value({**values, **absent})
         except Exception as error:  # any error is caused by the expression
-            text = f"{self.setting} {self.text!r} cannot be evaluated for {episode.id}: {error}"
-            raise RunError(text, setting=self.setting) from error
+            raise RunError(
+                f"{self.setting} {self.text!r} cannot be evaluated for {episode.id}: {error}", setting=self.setting
+            ) from error
         if isinstance(value, Cell):
             value = str(value) if (number := _number_of(value)) is None else number
         return None if isinstance(value, Undefined) else value

@@ -142,12 +142,12 @@ class BranchReader:
         """Return the checkpoints of threads by id, oldest first; a checkpoint in several threads is returned once."""
         from .checkpoints.items import id_text
 
-        query = (
+        rows = self._reader.execute(
             "SELECT name, checkpoints.id, parent, metadata ->> 'source' AS source FROM checkpoints "
             "JOIN checkpoint_frames AS frames ON frames.id = frame JOIN threads ON threads.id = thread "
-            "WHERE namespace = '' AND name IN (SELECT value FROM json_each(?))"
-        )
-        rows = self._reader.execute(query, (json.dumps(list(threads)),)).fetchall()
+            "WHERE namespace = '' AND name IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(threads)),),
+        ).fetchall()
         names: dict[str, set[str]] = {}
         sources: dict[str, tuple[str | None, str]] = {}
         for row in rows:
@@ -160,8 +160,9 @@ class BranchReader:
 
     def next_sample(self, scenario: int) -> int:
         """Return a sample number that no call of the scenario uses."""
-        query = f"SELECT {NEXT_SAMPLE} FROM scenarios WHERE position = ?"
-        return int(self._reader.execute(query, (scenario,)).fetchone()[0])
+        return int(
+            self._reader.execute(f"SELECT {NEXT_SAMPLE} FROM scenarios WHERE position = ?", (scenario,)).fetchone()[0]
+        )
 
     def indexed(self, scenario: int) -> set[str]:
         """Return the ids of the checkpoints for which the calls that led to them are recorded."""
@@ -170,8 +171,10 @@ class BranchReader:
 
     def has_player_states(self, scenario: int) -> bool:
         """Return whether a player's state was stored for a scenario, on any branch."""
-        query = "SELECT 1 FROM player_states WHERE scenario = ? LIMIT 1"
-        return self._reader.execute(query, (scenario,)).fetchone() is not None
+        return (
+            self._reader.execute("SELECT 1 FROM player_states WHERE scenario = ? LIMIT 1", (scenario,)).fetchone()
+            is not None
+        )
 
     def player_states(self, calls: Iterable[StepCall]) -> dict[str, tuple[str, Any]]:
         """Return the model and state of each stateful player after its last call among the given calls, by role."""
@@ -187,14 +190,17 @@ class BranchReader:
         noted = "SELECT 1 FROM step_calls WHERE scenario = ? AND checkpoint = ? LIMIT 1"
         if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
             return None
-        query = (
-            "SELECT calls.*, is_edited, step_calls.node AS at_node, coalesce(ordinal, (SELECT min(ordinal) FROM "
-            "common_uses AS used WHERE used.key = calls.key AND used.scenario = step_calls.scenario "
-            "AND used.node = step_calls.node)) AS at_ordinal "
-            "FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
-            "WHERE step_calls.scenario = ? AND checkpoint = ? ORDER BY number"
-        )
-        return [self._call(row) for row in self._reader.execute(query, (scenario, checkpoint))]
+        return [
+            self._call(row)
+            for row in self._reader.execute(
+                "SELECT calls.*, is_edited, step_calls.node AS at_node, coalesce(ordinal, (SELECT min(ordinal) FROM "
+                "common_uses AS used WHERE used.key = calls.key AND used.scenario = step_calls.scenario "
+                "AND used.node = step_calls.node)) AS at_ordinal "
+                "FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
+                "WHERE step_calls.scenario = ? AND checkpoint = ? ORDER BY number",
+                (scenario, checkpoint),
+            )
+        ]
 
     def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
         """Return the calls that some nodes made at a step of `main`."""
@@ -270,8 +276,9 @@ class BranchTable(BranchReader):
         retained = {id_column(id_) for id_ in line}
 
         def work(connection: sqlite3.Connection) -> None:
-            find = "SELECT id FROM threads WHERE name = ? AND namespace = ''"
-            (number,) = connection.execute(find, (thread,)).fetchone()
+            (number,) = connection.execute(
+                "SELECT id FROM threads WHERE name = ? AND namespace = ''", (thread,)
+            ).fetchone()
             others = [
                 (number, id_) for (id_,) in connection.execute(query, (number,)).fetchall() if id_ not in retained
             ]
@@ -328,8 +335,9 @@ def exchange_calls(
     ids = json.dumps(list(calls))
     these = "id IN (SELECT value FROM json_each(?))"
     which = "scenario = ? AND kind IN (SELECT kinds.id FROM kinds WHERE judging IS NULL) AND"
-    put_away = f"UPDATE kept_calls SET branch = ? WHERE {which} branch IS NULL AND NOT {these}"
-    connection.execute(put_away, (before, scenario, ids))
+    connection.execute(
+        f"UPDATE kept_calls SET branch = ? WHERE {which} branch IS NULL AND NOT {these}", (before, scenario, ids)
+    )
     connection.execute(f"UPDATE kept_calls SET branch = NULL WHERE {which} {these}", (scenario, ids))
     if after == MAIN:
         connection.execute(f"UPDATE kept_calls SET branch = NULL WHERE {which} branch = ?", (scenario, MAIN))

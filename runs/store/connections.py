@@ -214,8 +214,9 @@ def _exists(path: Path) -> StoreError:
             advice = Advice("remove_or_new_path", "remove it, or give another path")
             return StoreError(f"{path} exists and is empty", advice=advice)
         return StoreError(f"{path} exists and is not a run", advice=Advice("new_path", "give another path"))
-    text = f"continue it with dialoom.resume({str(path)!r}), or give another path"
-    advice = Advice("resume_or_new_path", text, {"path": path})
+    advice = Advice(
+        "resume_or_new_path", f"continue it with dialoom.resume({str(path)!r}), or give another path", {"path": path}
+    )
     return StoreError(f"{path} exists", advice=advice)
 
 

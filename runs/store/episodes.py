@@ -249,8 +249,11 @@ def _messages(
     passage = lru_cache(maxsize=None)(reading(connection))
     by_position = {row["position"]: read_messages(row["messages"], passage) for row in rows}
     ids = {id_ for messages in by_position.values() for message in messages for id_ in message if isinstance(id_, int)}
-    query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
-    return by_position, dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
+    return by_position, dict(
+        connection.execute(
+            "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(ids)),)
+        ).fetchall()
+    )
 
 
 def _outcome(
@@ -260,14 +263,11 @@ def _outcome(
     judgements: tuple[Judgement, ...],
     read: ReadText,
 ) -> Outcome:
-    messages = tuple(_line(message, texts) for message in stored)
-    counts = json.loads(row["counts"])
-    details = json.loads(row["details"] or "{}", object_hook=restoring(lambda id_: texts.get(id_) or read(id_)))
     return Outcome(
-        messages=messages,
+        messages=tuple(_line(message, texts) for message in stored),
         ended_by=row["ended_by"],
-        counts=counts,
-        details=details,
+        counts=json.loads(row["counts"]),
+        details=json.loads(row["details"] or "{}", object_hook=restoring(lambda id_: texts.get(id_) or read(id_))),
         judgements=judgements,
         faults=_faults(row["faults"]),
         languages=_languages(row),
@@ -314,12 +314,11 @@ def _judgements(connection: sqlite3.Connection, after: int, last: int, judging: 
 
 
 def _judgement(row: sqlite3.Row) -> Judgement:
-    score = None if row["score"] is None else _score(row["score"], row["is_verdict"])
     return Judgement(
         metric=row["metric"],
         target=row["target"],
         turn=row["turn"],
-        score=score,
+        score=None if row["score"] is None else _score(row["score"], row["is_verdict"]),
         status=row["status"],
         explanation=row["explanation"],
     )

@@ -159,8 +159,9 @@ class SetReader:
 
     def has_judged(self, name: str) -> bool:
         """Return whether any scenario was judged for a set of judgements, even if the judging failed."""
-        query = "SELECT EXISTS (SELECT 1 FROM judged WHERE judging = ?)"
-        return bool(self._reader.execute(query, (name,)).fetchone()[0])
+        return bool(
+            self._reader.execute("SELECT EXISTS (SELECT 1 FROM judged WHERE judging = ?)", (name,)).fetchone()[0]
+        )
 
     def unjudged(self, judging: JudgementSet) -> frozenset[str]:
         """Return the ids of finished scenarios that a set's judge has not judged; for a panel, one of its judges.
@@ -195,13 +196,19 @@ class SetReader:
 
     def rejudgings(self) -> dict[str, int]:
         """Return the number of scenarios whose unparsed judgements remain to be repeated, by set of judgements."""
-        query = "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"
-        return dict(self._reader.execute(query).fetchall())
+        return dict(
+            self._reader.execute(
+                "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"
+            ).fetchall()
+        )
 
     def unparsed(self, judging: str) -> int:
         """Return the number of unparsed judgements in a set."""
-        query = "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'"
-        return int(self._reader.execute(query, (judging,)).fetchone()[0])
+        return int(
+            self._reader.execute(
+                "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'", (judging,)
+            ).fetchone()[0]
+        )
 
     def _chosen(self, judging: str | None) -> Sequence[str]:
         """Return the sets of judgements to read: the selected set, or those of a panel's judges."""

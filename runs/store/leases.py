@@ -110,8 +110,9 @@ class Leases:
         """Delete all open leases when no worker is left. Scenarios whose results were not merged stay pending."""
 
         def forget(connection: sqlite3.Connection) -> int:
-            delete = "DELETE FROM run WHERE key >= ? AND key < ?"
-            return connection.execute(delete, (_KEY, _KEY + "\U0010ffff")).rowcount
+            return connection.execute(
+                "DELETE FROM run WHERE key >= ? AND key < ?", (_KEY, _KEY + "\U0010ffff")
+            ).rowcount
 
         self._writer.now(forget)
 
@@ -135,8 +136,10 @@ class Leases:
 
 
 def _note(connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> None:
-    insert = "INSERT OR REPLACE INTO run VALUES (?, ?)"
-    connection.executemany(insert, [(f"{_KEY}{each.position}", f"{each.lease} {each.thread}") for each in transfers])
+    connection.executemany(
+        "INSERT OR REPLACE INTO run VALUES (?, ?)",
+        [(f"{_KEY}{each.position}", f"{each.lease} {each.thread}") for each in transfers],
+    )
 
 
 def _number(connection: sqlite3.Connection, position: int | None) -> int | None:
@@ -180,8 +183,9 @@ class Retries:
 
         def retry(connection: sqlite3.Connection) -> tuple[int, int]:
             if judging is None:
-                delete = f"DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE {which})"
-                connection.execute(delete)
+                connection.execute(
+                    f"DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE {which})"
+                )
                 again = connection.execute(
                     f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {NEXT_SAMPLE}, sample), "
                     f"fault = NULL, error = NULL WHERE {which}"
@@ -189,8 +193,9 @@ class Retries:
                 left = connection.execute("SELECT count(*) FROM scenarios WHERE state = 'failed'")
             else:
                 again = connection.execute(f"DELETE FROM judged WHERE judging = ? AND {which}", (judging,))
-                count = "SELECT count(*) FROM judged WHERE state = 'failed' AND judging = ?"
-                left = connection.execute(count, (judging,))
+                left = connection.execute(
+                    "SELECT count(*) FROM judged WHERE state = 'failed' AND judging = ?", (judging,)
+                )
             return again.rowcount, int(left.fetchone()[0])
 
         return self._writer.now(retry)
@@ -236,8 +241,11 @@ class Retries:
 
         def retry(connection: sqlite3.Connection) -> int:
             connection.execute(_REJUDGE, (name,))
-            count = "SELECT count(*) FROM rejudgings WHERE judging = ? AND state = 'pending'"
-            return int(connection.execute(count, (name,)).fetchone()[0])
+            return int(
+                connection.execute(
+                    "SELECT count(*) FROM rejudgings WHERE judging = ? AND state = 'pending'", (name,)
+                ).fetchone()[0]
+            )
 
         return self._writer.now(retry)
 

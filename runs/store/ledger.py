@@ -153,8 +153,7 @@ class SQLiteLedger:
 
     async def is_open(self, key: str, place: CallPlace) -> bool:
         """Return whether a call with this key was begun and has no reply."""
-        position = self._threads[place.scenario].position
-        row = (position, _key(key))
+        row = (self._threads[place.scenario].position, _key(key))
         return await self._writer.submit(lambda connection: connection.execute(_OPEN, row).fetchone() is not None)
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
@@ -203,10 +202,9 @@ class SQLiteLedger:
             request.prompt_id,
             request.temperature,
         )
-        whose = (None, None) if place.is_common else (booking.position, booking.branch)
         row = (
             _key(key),
-            *whose,
+            *((None, None) if place.is_common else (booking.position, booking.branch)),
             self._kinds.id_of(connection, kind),
             request.seed,
             self._passages.text_of(connection, messages),

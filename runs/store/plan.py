@@ -202,8 +202,7 @@ class PlanReader:
                 raise StoreError(f"{self.path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
             return self._document(hash_)
 
-        plain = references.unpack(content, document)
-        return recipe.scenario_type.model_validate(plain, context=self._shared)
+        return recipe.scenario_type.model_validate(references.unpack(content, document), context=self._shared)
 
     def resolve(self, name: str) -> int:
         """Return an episode's position, given its id, its number in the plan (from 1) or a prefix of its scenario's id.
@@ -363,8 +362,9 @@ class WorkQueue:
 
     def work_of(self, recipe: Recipe, position: int) -> PlayWork:
         """Return the piece of work that plays a scenario, whatever state the scenario is in."""
-        query = f"SELECT {_OF_WORK} FROM scenarios WHERE position = ?"
-        return self._play_work(recipe, self._reader.execute(query, (position,)).fetchone())
+        return self._play_work(
+            recipe, self._reader.execute(f"SELECT {_OF_WORK} FROM scenarios WHERE position = ?", (position,)).fetchone()
+        )
 
     def to_judge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
         """Yield the finished scenarios without judgements in a set.
@@ -445,8 +445,7 @@ class WorkQueue:
             line: The keys of the calls before them, as far as they are known.
         """
         name = work.judgement_set if isinstance(work, JudgeWork) else OWN_JUDGEMENTS
-        judging = None if name == OWN_JUDGEMENTS else name
-        self._bookings[work.thread] = Booking(work.position, judging, branch, line)
+        self._bookings[work.thread] = Booking(work.position, None if name == OWN_JUDGEMENTS else name, branch, line)
 
     def end(self, work: Work) -> None:
         """Mark a piece of work as no longer in progress, whatever its result."""

@@ -110,8 +110,9 @@ class Results:
                     replace_unparsed(connection, position, name, judgements)
                     _end_rejudging(connection, work, "done")
                 case JudgeWork(position, judgement_set=name):
-                    insert = "INSERT INTO judged (judging, scenario, state) VALUES (?, ?, 'done')"
-                    connection.execute(insert, (name, position))
+                    connection.execute(
+                        "INSERT INTO judged (judging, scenario, state) VALUES (?, ?, 'done')", (name, position)
+                    )
                     insert_judgements(connection, position, name, judgements)
 
         await self._writer.soon(keep)
@@ -134,8 +135,10 @@ class Results:
                 case PlayWork(position):
                     if outcome is not None:
                         self._insert_outcome(connection, position, outcome)
-                    update = "UPDATE scenarios SET state = 'failed', fault = ?, error = ? WHERE position = ?"
-                    connection.execute(update, (fault, error, position))
+                    connection.execute(
+                        "UPDATE scenarios SET state = 'failed', fault = ?, error = ? WHERE position = ?",
+                        (fault, error, position),
+                    )
                 case JudgeWork(is_repeated=True):
                     _end_rejudging(connection, work, "failed")
                 case JudgeWork(position, judgement_set=name):
@@ -246,8 +249,9 @@ def _faults(outcome: Outcome) -> str | None:
 
 
 def _end_rejudging(connection: sqlite3.Connection, work: JudgeWork, state: str) -> None:
-    update = "UPDATE rejudgings SET state = ? WHERE scenario = ? AND judging = ?"
-    connection.execute(update, (state, work.position, work.judgement_set))
+    connection.execute(
+        "UPDATE rejudgings SET state = ? WHERE scenario = ? AND judging = ?", (state, work.position, work.judgement_set)
+    )
 
 
 def _delete_judging_threads(connection: sqlite3.Connection, thread: str) -> None:

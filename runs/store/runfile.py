@@ -87,8 +87,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         """Return the error that reports corruption if this error is of a type that bad rows cause; else `None`."""
         if not isinstance(error, SIGNS):
             return None
-        reader = None if is_of_the_store(trace) or self._recipe is None else self._recipe.name
-        return damaged(self.path, error, reader)
+        return damaged(self.path, error, None if is_of_the_store(trace) or self._recipe is None else self._recipe.name)
 
     def close(self) -> None:
         """Close the connection."""
@@ -238,8 +237,11 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
 
     def rejected_lines(self) -> int:
         """Return the number of simulated users' lines that were requested again because of a fault."""
-        query = "SELECT count(*) FROM calls WHERE ask > ? AND ask % ? = 1 AND branch IS NULL"
-        return int(self._reader.execute(query, (ASKS, ASKS)).fetchone()[0])
+        return int(
+            self._reader.execute(
+                "SELECT count(*) FROM calls WHERE ask > ? AND ask % ? = 1 AND branch IS NULL", (ASKS, ASKS)
+            ).fetchone()[0]
+        )
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
@@ -288,8 +290,9 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
 
     def so_far(self, position: int) -> RecordedEpisode:
         """Return the latest state of a pending scenario, as an episode without an ending or judgements."""
-        query = "SELECT id, trial, facets, take FROM scenarios WHERE position = ?"
-        row = self._reader.execute(query, (position,)).fetchone()
+        row = self._reader.execute(
+            "SELECT id, trial, facets, take FROM scenarios WHERE position = ?", (position,)
+        ).fetchone()
         scenario = self.scenario(self.recipe, position)
         state = {**self.recipe.initial(scenario), **read_state(self._reader, thread_of(row["id"], row["take"]))}
         outcome = finished(self.recipe, scenario, state, failed=True).model_copy(update={"ended_by": ""})

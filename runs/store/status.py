@@ -180,19 +180,25 @@ class StatusReader:
 
     def failure_causes(self, most: int = 10) -> list[FailureCause]:
         """Return the causes of failed scenarios, the most frequent first."""
-        query = (
-            "SELECT fault, coalesce(error, ''), count(*), min(position) FROM scenarios WHERE state = 'failed' "
-            "GROUP BY 1, 2 ORDER BY 3 DESC, 4 LIMIT ?"
-        )
-        return [FailureCause(*row) for row in self._reader.execute(query, (most,))]
+        return [
+            FailureCause(*row)
+            for row in self._reader.execute(
+                "SELECT fault, coalesce(error, ''), count(*), min(position) FROM scenarios WHERE state = 'failed' "
+                "GROUP BY 1, 2 ORDER BY 3 DESC, 4 LIMIT ?",
+                (most,),
+            )
+        ]
 
     def check_errors(self) -> list[CheckErrors]:
         """Return the errors of checks in the run's own judgements, by metric."""
-        query = (
-            "SELECT metric, count(DISTINCT scenario), explanation, min(scenario) FROM judgements "
-            "WHERE judging = ? AND status = 'error' GROUP BY metric ORDER BY min(ordinal)"
-        )
-        return [CheckErrors(*row[:3]) for row in self._reader.execute(query, (OWN_JUDGEMENTS,))]
+        return [
+            CheckErrors(*row[:3])
+            for row in self._reader.execute(
+                "SELECT metric, count(DISTINCT scenario), explanation, min(scenario) FROM judgements "
+                "WHERE judging = ? AND status = 'error' GROUP BY metric ORDER BY min(ordinal)",
+                (OWN_JUDGEMENTS,),
+            )
+        ]
 
     def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
         """Return the usage of the run's own calls, by the scenario's position and the role."""

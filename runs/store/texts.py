@@ -150,8 +150,10 @@ class Texts:
     def ids_of(self, connection: sqlite3.Connection, contents: Collection[str]) -> list[int]:
         """Return the ids of many texts, as `id_of` does, with one query for all texts that are already stored."""
         hashes = {content: text_hash(content) for content in contents if _name(content) not in self._ids}
-        query = "SELECT hash FROM kept_texts WHERE hash IN ({})"
-        stored = {row[0] for row in rows_of(connection, query, set(hashes.values()))}
+        stored = {
+            row[0]
+            for row in rows_of(connection, "SELECT hash FROM kept_texts WHERE hash IN ({})", set(hashes.values()))
+        }
         ids: list[int] = []
         for content in contents:
             is_new = (hash_ := hashes.get(content)) is not None and hash_ not in stored
@@ -207,8 +209,9 @@ def text_hash(content: str) -> int:
 
 def find_text(connection: sqlite3.Connection, content: str) -> int | None:
     """Return the id of a text; `None` if it is not stored."""
-    query = "SELECT id FROM texts WHERE hash = ? AND content = ?"
-    row = connection.execute(query, (text_hash(content), content)).fetchone()
+    row = connection.execute(
+        "SELECT id FROM texts WHERE hash = ? AND content = ?", (text_hash(content), content)
+    ).fetchone()
     return None if row is None else int(row[0])
 
 

@@ -77,8 +77,9 @@ class HashedRows:
         """Look up the hashes whose ids are not cached."""
         for page in _pages([hash_ for hash_ in hashes if hash_ not in self.ids.known]):
             marks = ",".join("?" * len(page))
-            query = f"SELECT hash, id FROM {self._table} WHERE hash IN ({marks})"
-            self.ids.known.update(connection.execute(query, page))
+            self.ids.known.update(
+                connection.execute(f"SELECT hash, id FROM {self._table} WHERE hash IN ({marks})", page)
+            )
 
     def store(
         self, connection: sqlite3.Connection, hashes: Iterable[bytes], columns: Callable[[bytes], tuple[object, ...]]
@@ -107,8 +108,7 @@ class HashedRows:
             rows.append((self.ids.new(connection, hash_), hash_, *rest))
         if insert_rows(connection, f"INSERT OR IGNORE INTO {self._table}", self._columns, rows) == len(rows):
             return True
-        first = rows[0][0]
-        connection.execute(f"DELETE FROM {self._table} WHERE id >= ?", (first,))
+        connection.execute(f"DELETE FROM {self._table} WHERE id >= ?", (rows[0][0],))
         self.ids.take_back(hashes)
         return False
 

@@ -189,11 +189,11 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         return [element for (elements,) in rows for element in value_of(elements, self._text)]
 
     def _writes(self, thread: int, checkpoint: Id) -> Sequence[PendingWrite]:
-        query = (
+        rows = self._connection.execute(
             "SELECT task, channel, value FROM pending_writes WHERE thread = ? AND checkpoint = ? "
-            "ORDER BY path, task, position"
-        )
-        rows = self._connection.execute(query, (thread, checkpoint)).fetchall()
+            "ORDER BY path, task, position",
+            (thread, checkpoint),
+        ).fetchall()
         values = self._resolved({number: value_of(value, self._text) for number, (_, _, value) in enumerate(rows)})
         return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
 

@@ -70,8 +70,9 @@ def copy_thread(connection: sqlite3.Connection, source: str, target: str) -> Non
     rows = connection.execute("SELECT id, namespace FROM threads WHERE name = ?", (source,)).fetchall()
     for id_, namespace in rows:
         connection.execute("INSERT OR IGNORE INTO threads (name, namespace) VALUES (?, ?)", (target, namespace))
-        query = "SELECT id FROM threads WHERE name = ? AND namespace = ?"
-        (copy,) = connection.execute(query, (target, namespace)).fetchone()
+        (copy,) = connection.execute(
+            "SELECT id FROM threads WHERE name = ? AND namespace = ?", (target, namespace)
+        ).fetchone()
         connection.execute(
             "INSERT OR REPLACE INTO checkpoints (thread, id, parent, time, frame, held) "
             "SELECT ?, id, parent, time, frame, held FROM checkpoints WHERE thread = ? ORDER BY number",

@@ -54,8 +54,10 @@ class Unpacking:
         update = "UPDATE scenarios SET state = ?, fault = ?, error = ? WHERE position = ?"
         for row in self._transfer.of("scenarios"):
             self._connection.execute(update, (row["state"], row["fault"], row["error"], row["position"]))
-        lent = "UPDATE kept_calls SET replays = max(replays, ?), branch = ? WHERE key = ? AND reply IS NOT NULL"
-        self._connection.executemany(lent, [(replays, branch, key) for key, replays, branch in self._transfer.lent])
+        self._connection.executemany(
+            "UPDATE kept_calls SET replays = max(replays, ?), branch = ? WHERE key = ? AND reply IS NOT NULL",
+            [(replays, branch, key) for key, replays, branch in self._transfer.lent],
+        )
         self._all()
 
     def common(self) -> None:
@@ -74,8 +76,7 @@ class Unpacking:
     def _find_texts(self) -> None:
         """Map the ids of texts and passages to ids in the file. A passage comes after the passages that it contains."""
         texts = self._transfer.texts
-        ids = self._stored_texts.ids_of(self._connection, texts.values())
-        self._texts.update(zip(texts, ids, strict=True))
+        self._texts.update(zip(texts, self._stored_texts.ids_of(self._connection, texts.values()), strict=True))
         for row in self._transfer.of("passages"):
             content = self._new.with_messages(row["messages"])
             self._passages[row["id"]] = self._stored_passages.id_of_content(self._connection, content)
@@ -128,8 +129,9 @@ class Unpacking:
         """
         if row["uid"] is None:
             return False
-        query = "SELECT id, attempts IS NULL FROM kept_calls WHERE uid = ?"
-        known = self._connection.execute(query, (row["uid"],)).fetchone()
+        known = self._connection.execute(
+            "SELECT id, attempts IS NULL FROM kept_calls WHERE uid = ?", (row["uid"],)
+        ).fetchone()
         if known is not None and known[1]:
             self._connection.execute("DELETE FROM attempts WHERE call = ?", (known[0],))
             self._connection.execute("DELETE FROM kept_calls WHERE id = ?", (known[0],))
@@ -172,9 +174,9 @@ class Unpacking:
     def _threads(self) -> dict[int, int]:
         found: dict[int, int] = {}
         for row in self._transfer.of("threads"):
-            place = (row["name"], row["namespace"])
-            query = "SELECT id FROM threads WHERE name = ? AND namespace = ?"
-            known = self._connection.execute(query, place).fetchone()
+            known = self._connection.execute(
+                "SELECT id FROM threads WHERE name = ? AND namespace = ?", (row["name"], row["namespace"])
+            ).fetchone()
             found[row["id"]] = known[0] if known else insert_row(self._connection, "threads", row | {"id": None})
         return found
 
