@@ -42,15 +42,12 @@ class WorkSource(Protocol):
 
     async def take(self) -> Work | None:
         """Wait for the next piece of work and return it; return `None` if there is no more work."""
-        ...
 
     def obstacle(self, work: Work) -> str | None:
         """Return the reason why a piece of work cannot be carried out; `None` if it can be."""
-        ...
 
     def ended(self, work: Work) -> None:
         """Record that a piece of work is no longer in progress, whatever its result."""
-        ...
 
 
 class WorkList:
@@ -262,12 +259,9 @@ class Engine:
                 if not self.is_draining:
                     raise
             finally:
-                await self._abandon()
-
-    async def _abandon(self) -> None:
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+                for worker in self._workers:
+                    worker.cancel()
+                await asyncio.gather(*self._workers, return_exceptions=True)
 
     async def _work_through(self, work: WorkSource, graph: Compiled, resuming: bool) -> None:
         while not self.is_draining and (piece := await work.take()) is not None:

@@ -307,7 +307,8 @@ class Trust:
         strange = [each for each in new if each.mark not in known]
         if strange and not self.everything:
             raise TrustError(
-                f"{holder} names {_joined(strange)}. This run file or case comes from elsewhere, so they are not used",
+                f"{holder} names {'; '.join(each.text for each in strange)}. "
+                "This run file or case comes from elsewhere, so they are not used",
                 advice=Advice("trust", "if you trust it, give trust=True", {"path": holder}),
             )
         for each in strange:
@@ -316,7 +317,3 @@ class Trust:
             self._tell(f"{holder}: {path} has changed since the run was created")
             self.changed.append(path.name)
         self.trust_specified(new)
-
-
-def _joined(named: list[Reference]) -> str:
-    return "; ".join(each.text for each in named)

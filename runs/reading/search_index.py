@@ -35,7 +35,9 @@ class SearchIndex:
     def __init__(self, run: RunFile, folder: Path | None = None) -> None:
         self._run = run
         self._texts = run.message_texts()
-        self.path = (folder or _cache_folder()) / f"{_file_name(run)}.db"
+        # The name is made from the run's id and its path, because a copy of a run may have diverged.
+        name = hashlib.blake2b(f"{run.id}\0{run.path.resolve()}".encode(), digest_size=16).hexdigest()
+        self.path = (folder or _cache_folder()) / f"{name}.db"
         private_file(self.path)
 
     def search(
@@ -150,11 +152,6 @@ def _terms(words: str) -> Iterable[str]:
             yield part
         else:
             yield from part.split()
-
-
-def _file_name(run: RunFile) -> str:
-    """Return a file name made from the run's id and its path, because a copy of a run may have diverged."""
-    return hashlib.blake2b(f"{run.id}\0{run.path.resolve()}".encode(), digest_size=16).hexdigest()
 
 
 def _cache_folder() -> Path:

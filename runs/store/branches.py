@@ -14,6 +14,7 @@ from dialoom.roles.gateway.completions import read_reply
 from dialoom.roles.gateway.graphs import readable
 
 from .ledger import decode_request
+from .texts import reading
 from .writer import Writer
 
 MadeCall = tuple[str, str, bool]
@@ -221,7 +222,7 @@ class BranchReader:
             sample=row["sample"],
             messages=request.messages,
             tools=request.tools,
-            answer=None if row["reply"] is None else read_reply(Completion(self._text(row["reply"]))),
+            answer=None if row["reply"] is None else read_reply(Completion(reading(self._reader)(row["reply"]))),
             input_tokens=row["input_tokens"],
             output_tokens=row["output_tokens"],
             cost=row["cost"],
@@ -231,9 +232,6 @@ class BranchReader:
             branch=row["branch"],
             is_common=row["scenario"] is None,
         )
-
-    def _text(self, id_: int) -> str:
-        return str(self._reader.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()[0])
 
 
 class BranchTable(BranchReader):

@@ -309,19 +309,16 @@ def _judgements(connection: sqlite3.Connection, after: int, last: int, judging: 
     query = "SELECT * FROM judgements WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
     found: dict[int, list[Judgement]] = {}
     for row in connection.execute(query, (judging, after, last)):
-        found.setdefault(row["scenario"], []).append(_judgement(row))
+        judgement = Judgement(
+            metric=row["metric"],
+            target=row["target"],
+            turn=row["turn"],
+            score=None if row["score"] is None else _score(row["score"], row["is_verdict"]),
+            status=row["status"],
+            explanation=row["explanation"],
+        )
+        found.setdefault(row["scenario"], []).append(judgement)
     return found
-
-
-def _judgement(row: sqlite3.Row) -> Judgement:
-    return Judgement(
-        metric=row["metric"],
-        target=row["target"],
-        turn=row["turn"],
-        score=None if row["score"] is None else _score(row["score"], row["is_verdict"]),
-        status=row["status"],
-        explanation=row["explanation"],
-    )
 
 
 def _score(score: float, is_verdict: int) -> bool | int | float:

@@ -174,15 +174,11 @@ class SQLiteLedger:
             self._note_use(connection, key, place)
         else:
             connection.execute("UPDATE kept_calls SET replays = replays + 1 WHERE id = ?", (row[0],))
-        if row[1] is not None and self._is_played(row[2]):
-            # `main` has reached a call that another branch had already made.
+        bookings = list(self._threads.values())  # copied at once, because the event loop's thread may change it
+        if row[1] is not None and any(each.position == row[2] and each.branch is None for each in bookings):
+            # `main`, which is in progress, has reached a call that another branch had already made.
             connection.execute("UPDATE kept_calls SET branch = NULL WHERE id = ?", (row[0],))
         return read_reply(Completion(*tuple(row)[3:]))
-
-    def _is_played(self, position: int) -> bool:
-        """Return whether a scenario's `main` branch is in progress."""
-        bookings = list(self._threads.values())  # copied at once, because the event loop's thread may change it
-        return any(each.position == position and each.branch is None for each in bookings)
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
         booking = self._threads[place.scenario]

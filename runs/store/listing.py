@@ -194,44 +194,29 @@ def _ordered(query: ScenarioQuery, judging: str) -> tuple[str, list[str], str]:
     return key, values, f"position {way}" if key == "position" else f"sorted IS NULL, sorted {way}, position {way}"
 
 
-class _Conditions:
-    """The conditions of a query in SQL. The user's input occurs only in `values`, never in the SQL."""
-
-    def __init__(self, judging: str) -> None:
-        self._judging = judging
-        self._conditions: list[str] = []
-        self.values: list[str | float] = []
-
-    def of(self, query: ScenarioQuery) -> str:
-        """Return the WHERE clause of a query."""
-        if query.state:
-            if query.state not in STATES:
-                raise StoreError(f"state must be one of {', '.join(STATES)}, got {query.state!r:.80}", setting="state")
-            self._add("state = ?", query.state)
-        if query.ended_by:
-            self._add("ended_by = ?", query.ended_by)
-        for name, value in query.facets.items():
-            self._add(_HOLDS, name, value)
-        for metric, least in query.at_least.items():
-            self._add(f"{_SCORE} >= ?", self._judging, metric, least)
-        for metric, most in query.at_most.items():
-            self._add(f"{_SCORE} <= ?", self._judging, metric, most)
-        if query.fault == NONE:
-            self._add(f"{_FAULTS} = 0")
-        elif query.fault == ANY:
-            self._add(f"{_FAULTS} > 0")
-        elif query.fault:
-            who, _, kind = query.fault.partition("/")
-            self._add(*((_THEIR_FAULT, who, kind) if kind else (_AT_FAULT, who, who)))
-        if query.among is not None:
-            self._add("position IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.among)))
-        if query.without:
-            self._add("position NOT IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.without)))
-        return f"WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
-
-    def _add(self, condition: str, *values: str | float) -> None:
-        self._conditions.append(condition)
-        self.values += values
+def _chosen(query: ScenarioQuery, judging: str) -> tuple[str, list[str | float]]:
+    """Return the WHERE clause of a query and its parameters. The user's input occurs only in the parameters."""
+    if query.state and query.state not in STATES:
+        raise StoreError(f"state must be one of {', '.join(STATES)}, got {query.state!r:.80}", setting="state")
+    found: list[tuple[str, *tuple[str | float, ...]]] = []
+    if query.state:
+        found.append(("state = ?", query.state))
+    if query.ended_by:
+        found.append(("ended_by = ?", query.ended_by))
+    found += [(_HOLDS, name, value) for name, value in query.facets.items()]
+    found += [(f"{_SCORE} >= ?", judging, metric, least) for metric, least in query.at_least.items()]
+    found += [(f"{_SCORE} <= ?", judging, metric, most) for metric, most in query.at_most.items()]
+    if query.fault in (ANY, NONE):
+        found.append((f"{_FAULTS} {'> 0' if query.fault == ANY else '= 0'}",))
+    elif query.fault:
+        who, _, kind = query.fault.partition("/")
+        found.append((_THEIR_FAULT, who, kind) if kind else (_AT_FAULT, who, who))
+    if query.among is not None:
+        found.append(("position IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.among))))
+    if query.without:
+        found.append(("position NOT IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.without))))
+    clause = f"WHERE {' AND '.join(condition for condition, *_ in found)}" if found else ""
+    return clause, [value for _, *values in found for value in values]
 
 
 _HOLDS = (
@@ -308,15 +293,14 @@ class ListReader(SetReader):
             StoreError: If the query is invalid, or its set of judgements does not exist.
         """
         judging = self._judging_of(query)
-        parts = _Conditions(judging)
-        chosen = parts.of(query)
+        chosen, parameters = _chosen(query, judging)
         key, values, order = _ordered(query, judging)
         selected = f"SELECT position, {key} AS sorted {_FROM} {chosen} ORDER BY {order} LIMIT ? OFFSET ?"
         self._reader.execute("BEGIN")
         try:
-            found = self._reader.execute(selected, (*values, *parts.values, limit, offset)).fetchall()
+            found = self._reader.execute(selected, (*values, *parameters, limit, offset)).fetchall()
             positions = [int(row["position"]) for row in found]
-            total = int(self._reader.execute(f"SELECT count(*) {_FROM} {chosen}", parts.values).fetchone()[0])
+            total = int(self._reader.execute(f"SELECT count(*) {_FROM} {chosen}", parameters).fetchone()[0])
             return ScenarioPage(_rows(self._reader, judging, positions), total, offset)
         finally:
             self._reader.execute("COMMIT")
@@ -328,15 +312,14 @@ class ListReader(SetReader):
             StoreError: In the same cases as `page`.
         """
         judging = self._judging_of(query)
-        parts = _Conditions(judging)
-        chosen = parts.of(query)
+        chosen, parameters = _chosen(query, judging)
         key, values, order = _ordered(query, judging)
         found = self._reader.execute(
             "SELECT before, after, place, total FROM (SELECT position, lag(position) OVER line AS before, "
             "lead(position) OVER line AS after, row_number() OVER line AS place, count(*) OVER () AS total "
             f"FROM (SELECT position, {key} AS sorted {_FROM} {chosen}) WINDOW line AS (ORDER BY {order})) "
             "WHERE position = ?",
-            (*values, *parts.values, position),
+            (*values, *parameters, position),
         ).fetchone()
         return None if found is None else Neighbours(*found)
 

@@ -166,14 +166,12 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
     @property
     def changed_code(self) -> list[str]:
         """The names of code files that had changed when further scenarios of the run were played."""
-        found: list[str] = json.loads(self._find("changed code") or "[]")
-        return found
+        return list(json.loads(self._find("changed code") or "[]"))
 
     @property
     def forgotten(self) -> list[str]:
         """The ids of conversations before which a stateful player may have lost its state, because the run stopped."""
-        found: list[str] = json.loads(self._find("forgotten") or "[]")
-        return found
+        return list(json.loads(self._find("forgotten") or "[]"))
 
     @property
     def limits(self) -> str:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
-
-if TYPE_CHECKING:
-    from sqlite_utils import Database
-
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 _PLACE = "(SELECT place.atom FROM json_each(part.value) AS place WHERE place.key = {})"
 """The SQL expression for one field of a span: the text's id, the offset, or the length in characters."""
@@ -280,36 +275,23 @@ TABLES = frozenset((*_OF_RUNS, *CHECKPOINT_TABLES, "judgements"))
 """The tables that `create` creates; views are not included."""
 
 
-def database_of(connection: sqlite3.Connection) -> Database:
-    """Return a connection as a database of sqlite-utils, which defines tables.
+def create_tables(
+    connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, Any]], others: Iterable[str]
+) -> None:
+    """Create tables, given as arguments for sqlite-utils, and then whatever other statements create.
 
     If pandas and numpy are installed, sqlite-utils imports them for columns with their types, which are not used here.
     The imports would take a sixth of the time until a run's first call, and 90 MB.
     """
-    with _not_importable("pandas"), _not_importable("numpy"):
-        from sqlite_utils import Database
-    return Database(connection)
-
-
-@contextmanager
-def _not_importable(name: str) -> Iterator[None]:
-    """Make imports of a module fail within the block, unless the module has been imported already."""
+    absent = {"pandas", "numpy"} - sys.modules.keys()
     modules = cast(dict[str, Any], sys.modules)
-    if name in modules:
-        yield
-        return
-    modules[name] = None  # the entry with which Python marks a module that cannot be imported
+    modules |= dict.fromkeys(absent)  # `None` is the entry with which Python marks a module that cannot be imported
     try:
-        yield
+        from sqlite_utils import Database
     finally:
-        del modules[name]
-
-
-def create_tables(
-    connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, Any]], others: Iterable[str]
-) -> None:
-    """Create tables, given as arguments for sqlite-utils, and then whatever other statements create."""
-    database = database_of(connection)
+        for name in absent:
+            del modules[name]
+    database = Database(connection)
     for name, definition in tables.items():
         database.table(name).create(**definition)
     for statement in others:

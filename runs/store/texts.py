@@ -165,8 +165,12 @@ class Texts:
     def _insert(self, connection: sqlite3.Connection, content: str) -> int:
         """Insert a new text and return its id."""
         (id_,) = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM kept_texts").fetchone()
-        row = (id_, *row_of(id_, content, self._sources))
-        connection.execute("INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)", row)
+        parts = self._sources.parts_of(content)
+        if parts is None:
+            self._sources.remember(id_, content)
+        stored = (content, None) if parts is None else (None, canonical(parts))
+        insert = "INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)"
+        connection.execute(insert, (id_, text_hash(content), *stored))
         return self._remembered(_name(content), id_)
 
     def find(self, connection: sqlite3.Connection, content: str) -> int | None:
@@ -191,15 +195,6 @@ class Texts:
         if len(self._ids) > _REMEMBERED:
             self._ids.popitem(last=False)
         return id_
-
-
-def row_of(id_: int, content: str, sources: Sources) -> tuple[int, str | None, str | None]:
-    """Return the columns `hash`, `content` and `parts` of a new text. A text stored whole is added to the sources."""
-    parts = sources.parts_of(content)
-    if parts is not None:
-        return text_hash(content), None, canonical(parts)
-    sources.remember(id_, content)
-    return text_hash(content), content, None
 
 
 def text_hash(content: str) -> int:

@@ -196,7 +196,7 @@ class WorkerHandle:
                 async with asyncio.timeout(_ANSWERING):
                     return await _answer(ask())
             except TimeoutError as error:
-                self._start_anew()
+                self.kill(is_restarted=True)
                 raise WorkerDiedError(f"it did not answer for {_ANSWERING:.0f} s") from error
             except WorkerAwayError:
                 if time.monotonic() > until or not await asyncio.to_thread(_is_there, begun.node):
@@ -216,23 +216,18 @@ class WorkerHandle:
         """Ask the worker to stop, without waiting for it."""
         self._send(self._actor.stop)
 
-    def kill(self) -> None:
-        """Kill the worker's process, which is not restarted."""
+    def kill(self, is_restarted: bool = False) -> None:
+        """Kill the worker's process."""
         import ray
 
         with suppress(ray.exceptions.RayError):  # for example because Ray has ended with all of its processes
-            ray.kill(self._actor, no_restart=True)
+            ray.kill(self._actor, no_restart=not is_restarted)
 
     def _send(self, method: Any) -> None:
         try:
             method.remote()
         except Exception as error:  # Ray raises a plain exception if it no longer knows the actor
             raise WorkerDiedError(str(error)) from error
-
-    def _start_anew(self) -> None:
-        import ray
-
-        ray.kill(self._actor, no_restart=False)
 
 
 class Cluster:

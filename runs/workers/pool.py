@@ -15,9 +15,7 @@ from pathlib import Path
 from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
-from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.budget import Spend
-from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.configuration.recipes import OBJECT
 from dialoom.runs.control import Event, ScenarioDone, ScenarioFailed, Stopping, StopRule, Worked
 from dialoom.runs.engine import WorkList, skipped
@@ -116,16 +114,6 @@ class WorkerPool:
         """Return whether the workers were asked to stop."""
         return self.stop_rule.is_draining
 
-    @property
-    def states(self) -> Mapping[str, LimitState]:
-        """The states of rate limits: none, because only the workers know them."""
-        return {}
-
-    @property
-    def in_flight(self) -> Sequence[CallInFlight]:
-        """The calls in progress: none, because only the workers know them."""
-        return ()
-
     def drain(self) -> None:
         """Lease no further scenarios; ask each worker to finish the current steps and return everything."""
         self.stop_rule.is_draining = True
@@ -193,10 +181,6 @@ class WorkerPool:
                 break
         if error is not None:
             raise error
-        await self._end()
-
-    async def _end(self) -> None:
-        """End the live workers."""
         ready = [member for member in self._members if member.begun is not None]
         await asyncio.gather(*(member.handle.end() for member in ready), return_exceptions=True)
 
@@ -325,7 +309,11 @@ class WorkerPool:
         """Merge a worker's results, and then emit its events, because receivers of events may read the file."""
         member.received = report.number
         member.busy[-1] = report.busy
-        self._keep_shapes(report.shapes)
+        if report.shapes and report.shapes != (known := self._store.shapes):
+            # They are saved, so that the formats that models refused in a worker are not requested again.
+            places = {*known, *report.shapes}
+            found = {each: sorted({*known.get(each, ()), *report.shapes.get(each, ())}) for each in places}
+            self._store.keep_shapes(found)
         await self._store.leases.fold(report.transfers)
         for transfer in report.transfers:
             assert transfer.position is not None
@@ -343,12 +331,6 @@ class WorkerPool:
         if report.error is not None:
             raise report.error
         self._wake()
-
-    def _keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
-        """Save the reply formats that models refused in a worker, so that they are not requested again."""
-        if found and found != (known := self._store.shapes):
-            places = {*known, *found}
-            self._store.keep_shapes({each: sorted({*known.get(each, ()), *found.get(each, ())}) for each in places})
 
     def _hear(self, event: Event) -> None:
         match event:

@@ -82,7 +82,8 @@ class SharedBudget:
         lease = self._leases.setdefault(gateway, _Lease())
         lease.state = lease.state.later(state)
         while self._refused is None:
-            short = [name for name in self._bounds if not self._fits(name, amount)]
+            bounded = (name for name, bound in self._bounds.items() if bound is not None)
+            short = [name for name in bounded if getattr(amount, name) > self._left(name)]
             if not short:
                 grant = amount if self._is_short else self._generous(amount)
                 lease.granted += grant
@@ -121,9 +122,6 @@ class SharedBudget:
         assert bound is not None
         taken = sum(lease.taken(dimension) for lease in self._leases.values())
         return bound * (1 + _ROUNDING) - float(getattr(self._spent, dimension)) - taken
-
-    def _fits(self, dimension: str, amount: Spend) -> bool:
-        return self._bounds[dimension] is None or getattr(amount, dimension) <= self._left(dimension)
 
     def _generous(self, amount: Spend) -> Spend:
         """Return a share for one call, or for several calls that use at most a quarter of the rest per gateway."""

@@ -91,7 +91,7 @@ class SharedState(SharedBudget):
         self._cache = None if cache is None else ResponseCache(cache)
         self._made: OrderedDict[str, tuple[str, Transfer]] = OrderedDict()
         self._pending: dict[str, _PendingCall] = {}
-        self._refused: dict[str, Failed] = {}
+        self._refused_calls: dict[str, Failed] = {}
         self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_MOST_NOTICES)
         self._number = 0
 
@@ -142,7 +142,7 @@ class SharedState(SharedBudget):
         while True:
             if (transfer := self._known(key)) is not None:
                 return transfer
-            if (refused := self._refused.get(key)) is not None:
+            if (refused := self._refused_calls.get(key)) is not None:
                 return refused
             if (pending := self._pending.get(key)) is None:
                 self._pending[key] = _PendingCall(worker)
@@ -162,7 +162,7 @@ class SharedState(SharedBudget):
     async def failed(self, worker: str, key: str, error: Exception | None) -> None:
         """Record that a common call failed. Others may try it again, unless a permanent error is given."""
         if isinstance(error, PermanentProviderError):
-            self._refused[key] = worker, error
+            self._refused_calls[key] = worker, error
         self._over(key, error)
 
     async def reply(self, key: bytes) -> Completion | None:

@@ -223,12 +223,10 @@ def _folded(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:
         assert isinstance(item, Put)
         puts[item.key] = item
         if item.parent is not None and (led := arrived.pop((item.key[0], item.parent), None)) and item.replayed:
-            arrived[item.key[0], item.parent] = [_only(writes, item.replayed) for writes in led]
+            arrived[item.key[0], item.parent] = [
+                each._replace(writes=[write for write in each.writes if write.channel in item.replayed]) for each in led
+            ]
     return puts, {key: _by_place(of_checkpoint) for key, of_checkpoint in arrived.items()}
-
-
-def _only(writes: PutWrites, channels: Collection[str]) -> PutWrites:
-    return writes._replace(writes=[write for write in writes.writes if write.channel in channels])
 
 
 def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 
 from dialoom.runs.store.ledger import CallKinds, insert_call
 from dialoom.runs.store.passages import Passages
@@ -103,7 +102,9 @@ class Unpacking:
         for attempt in self._transfer.of("attempts"):
             tried.setdefault(attempt["call"], []).append(attempt)
         calls = self._transfer.of("calls")
-        answered = self._answered([row["key"] for row in calls if row["reply"] is not None])
+        query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
+        replied = [row["key"] for row in calls if row["reply"] is not None]
+        answered = {row[0] for row in rows_of(self._connection, query, replied)}
         for row in calls:
             if (row["key"] in answered and row["reply"] is not None) or self._has_common(row):
                 continue  # it came in another transfer
@@ -115,11 +116,6 @@ class Unpacking:
             for attempt in tried.get(row["id"], ()):
                 insert_row(self._connection, "attempts", attempt | {"call": id_})
         self._uses()
-
-    def _answered(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Return the keys of those calls whose replies the file already has."""
-        query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
-        return {row[0] for row in rows_of(self._connection, query, keys)}
 
     def _has_common(self, row: Row) -> bool:
         """Return whether the file already has a common call, which comes with every scenario that uses it.
