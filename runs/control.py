@@ -102,10 +102,7 @@ class Control:
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: drain the work the first time, and stop it the second time."""
-        if self.is_draining:
-            self.stop()
-        else:
-            self.drain()
+        (self.stop if self.is_draining else self.drain)()
 
     def attach(self, work: _Stoppable, calls: Calls | None = None) -> None:
         """Begin to control work that runs in the current event loop. The calls of other processes are not known."""

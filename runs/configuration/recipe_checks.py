@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dialoom.runs.errors import RunError
+from dialoom.errors import RunError
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -123,14 +123,11 @@ def check_facets(recipe: Recipe, known: Collection[str]) -> None:
 
 def _instantiated(kind: type[Recipe]) -> Recipe:
     _check_concrete(kind)
-    if any(each.default is each.empty for each in _named_parameters(kind)):
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(kind).parameters.values()
+    if any(each.default is each.empty and each.kind not in variable for each in parameters):
         raise _recipe_error(f"recipe: {kind.__name__} cannot be created without arguments; give an instance of it")
     return kind()
-
-
-def _named_parameters(kind: type[Recipe]) -> list[inspect.Parameter]:
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each for each in inspect.signature(kind).parameters.values() if each.kind not in variable]
 
 
 def _check_attributes(recipe: Any, kind: str) -> None:

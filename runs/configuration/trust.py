@@ -270,23 +270,19 @@ class Trust:
         tell: Receives a line for each reference that is trusted only because of `everything`, and for changed code.
 
     Attributes:
+        used: The marks of all references whose use was allowed so far.
         changed: The names of the files of code that have changed since the file was made.
     """
 
     def __init__(self, everything: bool = False, tell: Callable[[str], None] = lambda _line: None) -> None:
         self.everything = everything
         self._tell = tell
-        self._used: dict[str, None] = {}
+        self.used: dict[str, None] = {}
         self.changed: list[str] = []
 
     def trust_specified(self, named: Iterable[Reference]) -> None:
         """Trust the references that the user has specified in this process."""
-        self._used.update(dict.fromkeys(each.mark for each in named))
-
-    @property
-    def used(self) -> list[str]:
-        """The marks of all references whose use was allowed so far."""
-        return list(self._used)
+        self.used.update(dict.fromkeys(each.mark for each in named))
 
     def check(self, holder: Path | str, id_: str | None, named: Iterable[Reference], code: Mapping[str, str]) -> None:
         """Check that the user has allowed the use of these references.
@@ -300,7 +296,7 @@ class Trust:
         Raises:
             TrustError: If a reference may not be used.
         """
-        new = [each for each in dict.fromkeys(named) if each.mark not in self._used]
+        new = [each for each in dict.fromkeys(named) if each.mark not in self.used]
         if not new:
             return
         known = remembered(id_)

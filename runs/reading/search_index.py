@@ -21,6 +21,14 @@ _PATIENCE = 60.0
 """The seconds to wait for another process that is updating the index."""
 
 
+OnProgress = Callable[[str, int, int], None]
+"""A listener that gets the operation, its progress and the total; an exception that it raises ends the operation."""
+
+
+def ignore_progress(_what: str, _done: int, _of: int) -> None:
+    """Ignore progress."""
+
+
 class SearchIndex:
     """A full-text index of a run's finished conversations.
 
@@ -40,9 +48,7 @@ class SearchIndex:
         self.path = (folder or _cache_folder()) / f"{name}.db"
         private_file(self.path)
 
-    def search(
-        self, words: str, on_progress: Callable[[str, int, int], None] = lambda _what, _done, _of: None
-    ) -> dict[int, int]:
+    def search(self, words: str, on_progress: OnProgress = ignore_progress) -> dict[int, int]:
         """Return the scenarios with a message that contains all of some words.
 
         Args:
@@ -66,7 +72,7 @@ class SearchIndex:
             )
             return dict(found.fetchall())
 
-    def _update(self, connection: sqlite3.Connection, on_progress: Callable[[str, int, int], None]) -> None:
+    def _update(self, connection: sqlite3.Connection, on_progress: OnProgress) -> None:
         """Index the messages that were added since the last update."""
         mark = repr(signature(self._run.path))
         if connection.execute("SELECT mark FROM taken_in").fetchone() == (mark,):

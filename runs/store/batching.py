@@ -176,8 +176,7 @@ class BatchQueue:
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                for loop in list(self._open_batches):
-                    self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
+                self._hand_over_orphans()
                 self.batches.put(None)
 
     def _ensure_open(self) -> None:
@@ -185,8 +184,11 @@ class BatchQueue:
             raise RuntimeError("the file is closed and can no longer be written")
 
     def _hand_over_orphans(self) -> None:
-        """Queue the jobs of event loops that were closed with an incomplete batch, so that they precede later jobs."""
-        for loop in [loop for loop in self._open_batches if loop.is_closed()]:
+        """Queue the jobs of event loops that were closed with an incomplete batch, so that they precede later jobs.
+
+        If the queue is closed, the jobs of all event loops are queued.
+        """
+        for loop in [loop for loop in self._open_batches if self._is_closed or loop.is_closed()]:
             self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -69,9 +69,7 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
         error: The error.
         recipe: The name of the recipe whose code was reading; `None` if dialoom's own code was.
     """
-    if isinstance(error, sqlite3.Error) and not _is_of_damage(error):
-        return store_error(path, error)
-    if "not a database" in str(error):
+    if (isinstance(error, sqlite3.Error) and not _is_of_damage(error)) or "not a database" in str(error):
         return store_error(path, error)
     found = _looked_through(path)
     if recipe is not None and found is None:

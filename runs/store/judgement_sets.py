@@ -63,16 +63,12 @@ def judges_of(sets: Iterable[JudgementSet]) -> list[list[JudgementSet]]:
 
     Reviews are left out.
     """
-    found: list[list[JudgementSet]] = []
+    found: dict[str, list[JudgementSet]] = {}
     for each in sets:
-        if each.is_review:
-            continue
-        same = next((group for group in found if _judge(group[0]) == _judge(each)), None)
-        if same is None:
-            found.append([each])
-        else:
-            same.append(each)
-    return found
+        if not each.is_review:
+            models = sorted(each.models.items()) or each.name
+            found.setdefault(f"{models} {sorted(each.prompts.items())}", []).append(each)
+    return [*found.values()]
 
 
 def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
@@ -83,8 +79,11 @@ def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
     judges = [group[0] for group in judges_of(sets) if group[0].models]  # without models, only checks scored the set
     if len(judges) < 2 or any(each.name == PANEL for each in sets):
         return None
-    roles = dict.fromkeys(role for judge in judges for role in judge.models)
-    models = {role: ModelBinding(model=_names(judges, role), temperature=0.0) for role in roles}
+    names: dict[str, dict[str, None]] = {}
+    for judge in judges:
+        for role, binding in judge.models.items():
+            names.setdefault(role, {})[binding.model] = None
+    models = {role: ModelBinding(model=", ".join(each), temperature=0.0) for role, each in names.items()}
     prompts = {id_: hash_ for judge in reversed(judges) for id_, hash_ in judge.prompts.items()}
     return JudgementSet(PANEL, models, prompts, tuple(judge.name for judge in judges))
 
@@ -121,14 +120,6 @@ def _together(by_judge: Mapping[str, Judgement]) -> Judgement:
     if 2 * yes == len(scores):
         return first.model_copy(update={"score": None, "status": "tied", "explanation": explanation})
     return first.model_copy(update={"score": 2 * yes > len(scores), "status": "ok", "explanation": explanation})
-
-
-def _judge(judgement_set: JudgementSet) -> tuple[object, object]:
-    return dict(judgement_set.models) or judgement_set.name, dict(judgement_set.prompts)
-
-
-def _names(judges: Sequence[JudgementSet], role: str) -> str:
-    return ", ".join(dict.fromkeys(judge.models[role].model for judge in judges if role in judge.models))
 
 
 class SetReader:

@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dialoom.runs.errors import StoreError
+from dialoom.runs.errors import Fault, StoreError
 
 from .branches import NEXT_SAMPLE
 from .ledger import CallKinds
@@ -148,10 +148,6 @@ def _number(connection: sqlite3.Connection, position: int | None) -> int | None:
     return None if row is None else int(row[0].partition(" ")[0])
 
 
-_TOO_LONG = "context"
-"""The value of `Fault.CONTEXT`, which cannot be imported because its module depends on this package."""
-
-
 class Retries:
     """The retries of a run. They only mark work as pending; resuming the run plays or judges it.
 
@@ -179,7 +175,7 @@ class Retries:
         Raises:
             StoreError: If the file cannot be written.
         """
-        which = "state = 'failed'" if too_long else f"state = 'failed' AND fault IS NOT '{_TOO_LONG}'"
+        which = "state = 'failed'" if too_long else f"state = 'failed' AND fault IS NOT '{Fault.CONTEXT}'"
 
         def retry(connection: sqlite3.Connection) -> tuple[int, int]:
             if judging is None:

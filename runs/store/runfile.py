@@ -64,7 +64,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         self._recipe = recipe
         self._trust = trust or Trust()
         self._parsed: tuple[str, RunConfig] | None = None
-        self.on_read: Callable[[], None] | None = None
+        self.on_read: Callable[[], None] = lambda: None
         with ExitStack() as opened:
             super().__init__(path, opened.enter_context(closing(open_for_reading(path))))
             self.queue = WorkQueue(self._reader, self, {})
@@ -101,7 +101,11 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
     @property
     def config(self) -> RunConfig:
         """The run's configuration. It is parsed anew only if its text in the file has changed."""
-        text = self._value("config")
+        if (text := self._find("config")) is None:
+            raise StoreError(
+                f"{self.path} was left incomplete by a run that was stopped at its start; remove the "
+                "file and start the run again"
+            )
         if self._parsed is None or self._parsed[0] != text:
             self._parsed = text, RunConfig.model_validate_json(text)
         return self._parsed[1]
@@ -276,14 +280,14 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         """Yield all finished scenarios in plan order, with one set of judgements (by default the oldest)."""
         with reading(self.path):
             for episode in read_episodes(self._reader, self._chosen(judging)):
-                self._notify_read()
+                self.on_read()
                 yield self._with_judges(episode)
 
     def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
         """Yield every scenario's position and its episode without messages, in plan order; see `read_figures`."""
         with reading(self.path):
             for found in read_figures(self._reader, self._chosen(judging)):
-                self._notify_read()
+                self.on_read()
                 yield found
 
     def so_far(self, position: int) -> RecordedEpisode:
@@ -310,10 +314,6 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
     def _prompt_words(self) -> PromptWords:
         return PromptWords.of(self.prompts.values())
 
-    def _notify_read(self) -> None:
-        if self.on_read is not None:
-            self.on_read()
-
     def _with_judges(self, episode: RecordedEpisode) -> RecordedEpisode:
         """Return an episode with the faults of its judgements added, if the gate has checked it."""
         outcome = episode.outcome
@@ -321,15 +321,6 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
             return episode
         faults = (*outcome.faults, *copied_forms(outcome.judgements, self._prompt_words))
         return replace(episode, outcome=outcome.model_copy(update={"faults": faults}))
-
-    def _value(self, key: str) -> str:
-        value = self._find(key)
-        if value is None:
-            raise StoreError(
-                f"{self.path} was left incomplete by a run that was stopped at its start; remove the "
-                "file and start the run again"
-            )
-        return value
 
     def _find(self, key: str) -> str | None:
         row = self._reader.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()

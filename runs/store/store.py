@@ -278,10 +278,8 @@ class RunStore(RunFile):
 
     def close(self) -> None:
         """Finish writing, close the file and release the writer lock."""
-        with ExitStack() as opened:  # closes in reverse order
-            opened.enter_context(closing(self._lock))
-            # Closed after the reader, because only a connection that may write can merge SQLite's log into the file.
-            opened.enter_context(closing(self._writer))
+        # The writer is closed after the reader, as only a connection that may write can merge SQLite's log into the file.
+        with closing(self._lock), closing(self._writer):
             super().close()
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:

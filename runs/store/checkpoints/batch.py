@@ -142,9 +142,7 @@ class Batches:
         return f"[{','.join(map(self._element, elements))}]"
 
     def _element(self, element: Value) -> str:
-        if type(element) is Large:
-            return str(self._values.ids.known[element.hash])
-        return f"[{_short_text(element)}]"
+        return str(self._values.ids.known[element.hash]) if type(element) is Large else f"[{_short_text(element)}]"
 
     def _checkpoint_rows(self, connection: sqlite3.Connection, puts: Collection[Put]) -> list[tuple[object, ...]]:
         frames = [(frame.hash, frame) for frame in map(_Frame.of, puts)]
@@ -166,11 +164,6 @@ class Batches:
             fields = (f"{json_text(name)}:{self._stored_form(part)}" for name, part in content.items())
             return f'{{"fields":{{{",".join(fields)}}}}}'
         return self._element(content)  # type: ignore[arg-type]
-
-    def _value(self, value: Value) -> str:
-        if isinstance(value, Large):
-            return f'"value",{self._values.ids.known[value.hash]}'
-        return f'"is",{_short_text(value)}'
 
     def _delete_superseded(self, connection: sqlite3.Connection, put: Put) -> None:
         """Delete pending writes that a checkpoint now includes."""
@@ -201,7 +194,9 @@ class Batches:
     def _write(self, value: Packed) -> str:
         if isinstance(value, list):
             return f'["items",{self._elements(value)}]'
-        return f"[{self._value(value)}]"
+        if isinstance(value, Large):
+            return f'["value",{self._values.ids.known[value.hash]}]'
+        return f'["is",{_short_text(value)}]'
 
 
 _short_text = lru_cache(maxsize=4096)(text_of)

@@ -55,14 +55,13 @@ class Put(NamedTuple):
     def anew(self, memory: Memory) -> Put:
         """Return the same checkpoint with complete values, without references to earlier checkpoints of its thread."""
         memory.forget(self.key[0])
-        packed = {name: _as_packed(value) for name, value in self.values.items()}
+        packed: dict[str, Packed | PackedFields | ChannelContent] = {
+            name: {field: _elements(part) for field, part in content.items()}
+            if type(content) is dict
+            else _elements(content)  # type: ignore[arg-type]
+            for name, content in self.values.items()
+        }
         return self._replace(values=memory.follow(self.key, self.versions, packed))
-
-
-def _as_packed(content: ChannelContent) -> Packed | PackedFields:
-    if type(content) is dict:
-        return {name: _elements(part) for name, part in content.items()}
-    return _elements(content)  # type: ignore[arg-type]
 
 
 def _elements(content: Value | Chain) -> Packed:
