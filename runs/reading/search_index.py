@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 
 from dialoom.outputs import private_file
@@ -27,6 +27,24 @@ OnProgress = Callable[[str, int, int], None]
 
 def ignore_progress(_what: str, _done: int, _of: int) -> None:
     """Ignore progress."""
+
+
+_TABLES = f"""
+BEGIN IMMEDIATE;
+DROP TABLE IF EXISTS seen;
+DROP TABLE IF EXISTS said;
+DROP TABLE IF EXISTS indexed;
+DROP TABLE IF EXISTS words;
+DROP TABLE IF EXISTS taken_in;
+CREATE TABLE seen (position INTEGER PRIMARY KEY, messages BLOB);
+CREATE TABLE said (text INTEGER, position INTEGER, PRIMARY KEY (text, position)) WITHOUT ROWID;
+CREATE INDEX said_by_position ON said (position);
+CREATE TABLE taken_in (mark TEXT);
+CREATE TABLE indexed (text INTEGER PRIMARY KEY);
+CREATE VIRTUAL TABLE words USING fts5(content, content='', tokenize='unicode61 remove_diacritics 2');
+PRAGMA user_version = {_LAYOUT};
+COMMIT;
+"""
 
 
 class SearchIndex:
@@ -63,7 +81,10 @@ class SearchIndex:
             RunError: If `words` contains no word.
         """
         expression = _fts_query(words)
-        with self._opened() as connection:
+        with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous = OFF")  # the index can be rebuilt
+            if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
+                connection.executescript(_TABLES)
             self._update(connection, on_progress)
             found = connection.execute(
                 "SELECT position, min(text) FROM said WHERE text IN (SELECT rowid FROM words WHERE words MATCH ?) "
@@ -102,14 +123,6 @@ class SearchIndex:
             connection.execute("ROLLBACK")
             raise
 
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as connection:
-            connection.execute("PRAGMA synchronous = OFF")  # the index can be rebuilt
-            if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
-                _create_tables(connection)
-            yield connection
-
 
 def snippet(text: str, words: str, length: int = 160) -> str:
     """Return the part of a text around the first match of some words.
@@ -124,22 +137,6 @@ def snippet(text: str, words: str, length: int = 160) -> str:
     start = max(min([at for at in found if at >= 0], default=0) - length // 4, 0)
     part = " ".join(text[start : start + length].split())
     return f"{'…' if start else ''}{part}{'…' if start + length < len(text) else ''}"
-
-
-def _create_tables(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    for table in ("seen", "said", "indexed", "words", "taken_in"):
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
-    connection.execute("CREATE TABLE seen (position INTEGER PRIMARY KEY, messages BLOB)")
-    connection.execute("CREATE TABLE said (text INTEGER, position INTEGER, PRIMARY KEY (text, position)) WITHOUT ROWID")
-    connection.execute("CREATE INDEX said_by_position ON said (position)")
-    connection.execute("CREATE TABLE taken_in (mark TEXT)")
-    connection.execute("CREATE TABLE indexed (text INTEGER PRIMARY KEY)")
-    connection.execute(
-        "CREATE VIRTUAL TABLE words USING fts5(content, content='', tokenize='unicode61 remove_diacritics 2')"
-    )
-    connection.execute(f"PRAGMA user_version = {_LAYOUT}")
-    connection.execute("COMMIT")
 
 
 def _fts_query(words: str) -> str:

@@ -191,21 +191,17 @@ def _appear(path: Path, content: bytes) -> None:
 
 
 def _appear_by_name(path: Path, content: bytes) -> None:
+    """Create the file under a temporary name, without replacing a file that has appeared under its name meanwhile."""
     with partial_file(path, "wb") as (beside, file):
         file.write(content)
         file.flush()
-        _give_name(beside, path)
-
-
-def _give_name(beside: Path, path: Path) -> None:
-    """Give a finished file its name, without replacing a file that has appeared under this name meanwhile."""
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        raise
-    except OSError:  # the file system has no hard links
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-        beside.replace(path)
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            raise
+        except OSError:  # the file system has no hard links
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            beside.replace(path)
 
 
 def _exists(path: Path) -> StoreError:
@@ -269,7 +265,13 @@ class WriteLock:
             self._file = found.st_dev, found.st_ino
             if self._file in _locked:
                 raise _is_taken(path, "another task or thread of this process", instead)
-            self._descriptor = _opened(path)
+            try:
+                self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            except OSError as error:
+                raise StoreError(
+                    f"{path} cannot be written ({error.strerror}); copy it to a writable folder, and continue with the "
+                    "copy"
+                ) from error
             try:
                 _take(self._descriptor)
             except OSError as error:
@@ -283,15 +285,6 @@ class WriteLock:
             if self._file in _locked:
                 _locked.remove(self._file)
                 os.close(self._descriptor)
-
-
-def _opened(path: Path) -> int:
-    try:
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written ({error.strerror}); copy it to a writable folder, and continue with the copy"
-        ) from error
 
 
 def _is_taken(path: Path, writer: str, instead: str | None) -> StoreError:

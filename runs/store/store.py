@@ -28,7 +28,7 @@ from .branches import BranchTable
 from .connections import WriteLock, create_atomically, ensure_file, open_for_writing
 from .corruption import damaged, is_of_the_store
 from .judgement_sets import JudgementSet, insert_judgement_set
-from .leases import Retries
+from .leases import Leases, Retries
 from .ledger import Booking, SQLiteLedger
 from .plan import WorkQueue, insert_plan, insert_trials
 from .results import Results
@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # LangGraph is slow to import, and not needed to look at a ru
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from .checkpoints import Compacted
-    from .leases import Leases
 
 
 class RunStore(RunFile):
@@ -91,8 +90,6 @@ class RunStore(RunFile):
     @cached_property
     def leases(self) -> Leases:
         """The leases of scenarios to other files."""
-        from .leases import Leases
-
         return Leases(self._reader, self._writer)
 
     @classmethod
@@ -278,7 +275,7 @@ class RunStore(RunFile):
 
     def close(self) -> None:
         """Finish writing, close the file and release the writer lock."""
-        # The writer is closed after the reader, as only a connection that may write can merge SQLite's log into the file.
+        # The writer is closed after the reader: only a connection that may write can merge SQLite's log into the file.
         with closing(self._lock), closing(self._writer):
             super().close()
 

@@ -33,19 +33,12 @@ Failed = tuple[str, Exception]
 """The name of the worker whose common call failed, with the error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
-    """The notice that another worker's call was rejected by a rate limit or because of overload.
+Overload = tuple[Place, float, float | None]
+"""The notice that another worker's call was rejected by a rate limit or because of overload.
 
-    Attributes:
-        place: The model and the address that serves it.
-        age: The seconds since the call was sent.
-        retry_after: The wait in seconds that the provider asks for.
-    """
-
-    place: Place
-    age: float
-    retry_after: float | None
+It consists of the model and the address that serves it, the seconds since the call was sent, and the wait in seconds
+that the provider asks for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +115,7 @@ class SharedState(SharedBudget):
         while True:
             now = time.monotonic()
             found = [
-                Overload(place, now - sent_at, None if until is None else max(0.0, until - now))
+                (place, now - sent_at, None if until is None else max(0.0, until - now))
                 for number, by, place, sent_at, until in self._overloads
                 if number > seen and by != worker
             ]
@@ -234,7 +227,7 @@ class SharedGateway:
             notices = await self._line.notices(self._worker, seen, is_short)
             seen = notices.number
             for each in notices.overloads:
-                self._hear(each.place, each.age, each.retry_after)
+                self._hear(*each)
             if notices.is_short and not is_short and self._account is not None:
                 self._account.give_back()
             is_short = notices.is_short

@@ -11,7 +11,7 @@ from dialoom.runs.store.texts import Texts, rows_of
 
 from .packing import NewIds, Row, Transfer
 
-_RESULTS = ("outcomes", "judged", "judgements", "rejudgings")
+_RESULTS = ("outcomes", "judged", "judgements", "rejudgings", "common_uses")
 
 
 class Unpacking:
@@ -81,7 +81,7 @@ class Unpacking:
             self._passages[row["id"]] = self._stored_passages.id_of_content(self._connection, content)
 
     def _results(self) -> None:
-        """Replace the scenario's results in the file by those in the transfer."""
+        """Replace the scenario's results and its uses of common calls in the file by those in the transfer."""
         position = self._transfer.position
         for table in _RESULTS:
             self._connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
@@ -115,7 +115,6 @@ class Unpacking:
             id_ = insert_call(self._connection, self._kinds, row | changed)
             for attempt in tried.get(row["id"], ()):
                 insert_row(self._connection, "attempts", attempt | {"call": id_})
-        self._uses()
 
     def _has_common(self, row: Row) -> bool:
         """Return whether the file already has a common call, which comes with every scenario that uses it.
@@ -134,16 +133,14 @@ class Unpacking:
             return False
         return known is not None
 
-    def _uses(self) -> None:
-        if self._transfer.position is None:
-            return
-        self._connection.execute("DELETE FROM common_uses WHERE scenario = ?", (self._transfer.position,))
-        for row in self._transfer.of("common_uses"):
-            insert_row(self._connection, "common_uses", row)
-
     def _checkpoints(self) -> None:
         """Replace the thread's checkpoints in the file by those in the transfer."""
-        threads = self._threads()
+        threads: dict[int, int] = {}
+        for row in self._transfer.of("threads"):
+            known = self._connection.execute(
+                "SELECT id FROM threads WHERE name = ? AND namespace = ?", (row["name"], row["namespace"])
+            ).fetchone()
+            threads[row["id"]] = known[0] if known else insert_row(self._connection, "threads", row | {"id": None})
         frames = {row["id"]: self._hashed("checkpoint_frames", row) for row in self._transfer.of("checkpoint_frames")}
         for row in self._transfer.of("checkpoint_values"):
             content = self._new.with_texts(row["content"])
@@ -166,15 +163,6 @@ class Unpacking:
         for row in self._transfer.of("pending_writes"):
             value = self._new.with_write(row["value"])
             insert_row(self._connection, "pending_writes", row | {"thread": threads[row["thread"]], "value": value})
-
-    def _threads(self) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for row in self._transfer.of("threads"):
-            known = self._connection.execute(
-                "SELECT id FROM threads WHERE name = ? AND namespace = ?", (row["name"], row["namespace"])
-            ).fetchone()
-            found[row["id"]] = known[0] if known else insert_row(self._connection, "threads", row | {"id": None})
-        return found
 
     def _hashed(self, table: str, row: Row) -> int:
         """Return the id of a row that is identified by its hash; a new row is inserted."""
