@@ -373,8 +373,7 @@ class Engine:
         """Return the outcome so far of a scenario that is being played; `None` if it is being judged."""
         if not isinstance(work, PlayWork):
             return None
-        snapshot = await graph.aget_state(config)
-        return self._outcome(work, snapshot.values or self._initial(work), failed=True)
+        return self._outcome(work, (await graph.aget_state(config)).values or self._initial(work), failed=True)
 
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
         """Return the outcome derived from a state, with its faults if the scenario was played and not only judged."""

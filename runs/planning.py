@@ -309,8 +309,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
         notes.append(drawn.summary())
-    sequence = WithFacets.of(recipe).sequence_facet
-    if not store.plan(scenarios, notes, own, config.trials, sequence, config.user_models):
+    if not store.plan(scenarios, notes, own, config.trials, WithFacets.of(recipe).sequence_facet, config.user_models):
         raise RunError("the plan is empty: these options select no scenario", setting="options")
     check_facets(recipe, facets)
     store.ensure_trusted(load_references(loads))

@@ -240,16 +240,20 @@ class PlanReader:
 
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
         """Yield every scenario's position, id, state and ending."""
-        query = (
-            "SELECT position, id, state, ended_by FROM scenarios LEFT JOIN outcomes ON scenario = position "
-            "WHERE position > ? ORDER BY position LIMIT ?"
+        yield from (
+            (row["position"], row["id"], row["state"], row["ended_by"])
+            for row in self.rows(
+                "SELECT position, id, state, ended_by FROM scenarios LEFT JOIN outcomes ON scenario = position "
+                "WHERE position > ? ORDER BY position LIMIT ?"
+            )
         )
-        yield from ((row["position"], row["id"], row["state"], row["ended_by"]) for row in self.rows(query))
 
     def planned_facets(self) -> Iterator[dict[str, Any]]:
         """Yield the facets of every scenario, whether it is finished or not."""
-        query = "SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"
-        yield from (json.loads(row["facets"]) for row in self.rows(query))
+        yield from (
+            json.loads(row["facets"])
+            for row in self.rows("SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?")
+        )
 
     @property
     def planned(self) -> int:
@@ -374,11 +378,11 @@ class WorkQueue:
             name: The set's name.
             only: The positions to include; by default all.
         """
-        query = (
+        for row in self._plan.rows(
             "SELECT position, id, content, take FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
-            "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2"
-        )
-        for row in self._plan.rows(query, name):
+            "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2",
+            name,
+        ):
             if only is None or row["position"] in only:
                 scenario = self._plan.scenario_of(recipe, row["content"])
                 thread = f"{thread_of(row['id'], row['take'])}#{name}"
@@ -405,11 +409,14 @@ class WorkQueue:
 
     def count_to_judge(self, name: str, only: Container[int] | None = None) -> int:
         """Return the number of finished scenarios without judgements in a set, among all or only some positions."""
-        query = (
-            "SELECT position FROM scenarios WHERE state = 'done' AND NOT EXISTS "
-            "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)"
+        return sum(
+            only is None or position in only
+            for (position,) in self._reader.execute(
+                "SELECT position FROM scenarios WHERE state = 'done' AND NOT EXISTS "
+                "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)",
+                (name,),
+            )
         )
-        return sum(only is None or position in only for (position,) in self._reader.execute(query, (name,)))
 
     def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
         """Yield the finished scenarios whose unparsed judgements in a set should be repeated (see `Retries.unparsed`).
@@ -419,12 +426,12 @@ class WorkQueue:
             name: The set's name.
             only: The positions to include; by default all.
         """
-        query = (
+        for row in self._plan.rows(
             "SELECT position, id, content, take, rejudgings.sample FROM scenarios JOIN rejudgings "
             "ON scenario = position "
-            "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
-        )
-        for row in self._plan.rows(query, name):
+            "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2",
+            name,
+        ):
             if only is not None and row["position"] not in only:
                 continue
             position, sample = row["position"], row["sample"]

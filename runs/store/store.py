@@ -122,8 +122,7 @@ class RunStore(RunFile):
             schema.create(connection)
             with connection:
                 for table, condition in (("run", "key NOT LIKE 'leased %'"), ("prompts", "1"), ("judgement_sets", "1")):
-                    rows = self._reader.execute(f"SELECT * FROM {table} WHERE {condition}").fetchall()
-                    for row in rows:
+                    for row in self._reader.execute(f"SELECT * FROM {table} WHERE {condition}").fetchall():
                         connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", tuple(row))
                 if is_relative_file(self.config.recipe) and (found := self.located_recipe) is not None:
                     folder = found.removesuffix(f"/{self.config.recipe}")  # possibly the folder of this recipe file

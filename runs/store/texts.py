@@ -169,8 +169,9 @@ class Texts:
         if parts is None:
             self._sources.remember(id_, content)
         stored = (content, None) if parts is None else (None, canonical(parts))
-        insert = "INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)"
-        connection.execute(insert, (id_, text_hash(content), *stored))
+        connection.execute(
+            "INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)", (id_, text_hash(content), *stored)
+        )
         return self._remembered(_name(content), id_)
 
     def find(self, connection: sqlite3.Connection, content: str) -> int | None:

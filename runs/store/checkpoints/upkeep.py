@@ -67,8 +67,7 @@ def copy_thread(connection: sqlite3.Connection, source: str, target: str) -> Non
     """Copy all checkpoints and writes of a thread to another thread. The values are shared."""
     if source == target:
         return
-    rows = connection.execute("SELECT id, namespace FROM threads WHERE name = ?", (source,)).fetchall()
-    for id_, namespace in rows:
+    for id_, namespace in connection.execute("SELECT id, namespace FROM threads WHERE name = ?", (source,)).fetchall():
         connection.execute("INSERT OR IGNORE INTO threads (name, namespace) VALUES (?, ?)", (target, namespace))
         (copy,) = connection.execute(
             "SELECT id FROM threads WHERE name = ? AND namespace = ?", (target, namespace)
