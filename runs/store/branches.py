@@ -144,20 +144,24 @@ class BranchReader:
         from .checkpoints.items import id_text
 
         rows = self._reader.execute(
-            "SELECT name, checkpoints.id, parent, metadata ->> 'source' AS source FROM checkpoints "
-            "JOIN checkpoint_frames AS frames ON frames.id = frame JOIN threads ON threads.id = thread "
-            "WHERE namespace = '' AND name IN (SELECT value FROM json_each(?))",
+            "SELECT checkpoints.id, parent, metadata ->> 'source' AS source, json_group_array(name) AS names "
+            "FROM checkpoints JOIN checkpoint_frames AS frames ON frames.id = frame "
+            "JOIN threads ON threads.id = thread "
+            "WHERE namespace = '' AND name IN (SELECT value FROM json_each(?)) "
+            "GROUP BY checkpoints.id ORDER BY checkpoints.id",
             (json.dumps(list(threads)),),
         ).fetchall()
-        names: dict[str, set[str]] = {}
-        sources: dict[str, tuple[str | None, str]] = {}
-        for row in rows:
-            id_ = id_text(row["id"])
-            names.setdefault(id_, set()).add(row["name"])
-            sources[id_] = (None if row["parent"] is None else id_text(row["parent"]), row["source"])
-        return {
-            id_: Point(number, id_, *sources[id_], frozenset(names[id_])) for number, id_ in enumerate(sorted(names))
-        }
+        points = [
+            Point(
+                number,
+                id_text(row["id"]),
+                None if row["parent"] is None else id_text(row["parent"]),
+                row["source"],
+                frozenset(json.loads(row["names"])),
+            )
+            for number, row in enumerate(rows)
+        ]
+        return {point.id: point for point in points}
 
     def next_sample(self, scenario: int) -> int:
         """Return a sample number that no call of the scenario uses."""
@@ -205,8 +209,8 @@ class BranchReader:
 
     def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
         """Return the calls that some nodes made at a step of `main`."""
-        rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes)))).fetchall()
-        return [self._call(row) for row in _latest_sample(rows)]
+        rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes))))
+        return [self._call(row) for row in rows.fetchall()]
 
     def _call(self, row: sqlite3.Row) -> StepCall:
         request = decode_request(self._reader, row["messages"])
@@ -299,22 +303,15 @@ class BranchTable(BranchReader):
 _AT = """step = ?2 AND {0}.judging IS NULL AND {0}.branch IS NULL AND {0}.node IN (SELECT value FROM json_each(?3))
     AND {0}.sample >= (SELECT take FROM scenarios WHERE position = ?1) AND reply IS NOT NULL"""
 
+# Only the call with the latest sample number at each place is selected, which is the one that the engine used.
 _CALLS_AT = f"""
+SELECT * FROM (SELECT *, max(at_sample) OVER (PARTITION BY at_node, at_ordinal) AS latest FROM (
 SELECT calls.*, 0 AS is_edited, node AS at_node, ordinal AS at_ordinal, sample AS at_sample
 FROM calls WHERE scenario = ?1 AND {_AT.format("calls")}
 UNION ALL
 SELECT calls.*, 0, used.node, used.ordinal, used.sample
 FROM common_uses AS used JOIN calls USING (key) WHERE used.scenario = ?1 AND used.{_AT.format("used")}
-ORDER BY at_node, at_ordinal, ask, id"""
-
-
-def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return only the call with the latest sample number at each place, which is the one that the engine used."""
-    latest: dict[tuple[str, int], int] = {}
-    for row in rows:
-        place = (row["at_node"], row["at_ordinal"])
-        latest[place] = max(latest.get(place, 0), row["at_sample"])
-    return [row for row in rows if row["at_sample"] == latest[row["at_node"], row["at_ordinal"]]]
+)) WHERE at_sample = latest ORDER BY at_node, at_ordinal, ask, id"""
 
 
 def exchange_calls(

@@ -25,7 +25,7 @@ from dialoom.runs.store import JudgeWork, RunStore, Work
 from dialoom.runs.store.transfer import Transfer
 
 from .cluster import Cluster, WorkerDiedError, WorkerHandle, WorkerLostError, cluster
-from .messages import Action, Begun, Delivery, Order, folder_of, take_leftovers
+from .messages import Begun, Delivery, Order, folder_of, take_leftovers
 from .shared_state import SharedState
 
 _DEATHS = 3
@@ -107,7 +107,7 @@ class WorkerPool:
         self._clearing: _Member | None = None
         self._given_up = 0
         self._first_lease_at: float | None = None
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
 
     @property
     def is_draining(self) -> bool:
@@ -185,16 +185,13 @@ class WorkerPool:
         await asyncio.gather(*(member.handle.end() for member in ready), return_exceptions=True)
 
     def _order(self, first: Work, judging: str | None) -> Order:
-        action: Action = "play"
-        if isinstance(first, JudgeWork):
-            action = "rejudge" if first.is_repeated else "judge"
         own = self._store.recipe
         return Order(
             file=self._store.for_worker(),
             folder=folder_of(self._store.path).absolute(),
             cwd=Path(os.getcwd()),  # noqa: PTH109
-            action=action,
             judging=judging,
+            is_repeated=isinstance(first, JudgeWork) and first.is_repeated,
             models=self._models,
             recipe=own if self._store.config.recipe.startswith(OBJECT) else None,
             is_review=isinstance(self._recipe, Review),
@@ -286,16 +283,14 @@ class WorkerPool:
 
     async def _nothing_left(self, member: _Member) -> bool:
         """Wait until there may be work for this worker again, or all work is done; return whether all work is done."""
-        async with self._changed:
-            await self._changed.wait_for(
-                lambda: (
-                    self._is_over()
-                    or self.is_draining
-                    or bool(self._again)
-                    or self._work.can_begin
-                    or (bool(self._suspects) and self._clearing in (None, member))
-                )
-            )
+        while not (
+            self._is_over()
+            or self.is_draining
+            or self._again
+            or self._work.can_begin
+            or (self._suspects and self._clearing in (None, member))
+        ):
+            await self._changed.wait()
         return self._is_over()
 
     def _is_over(self) -> bool:
@@ -392,12 +387,8 @@ class WorkerPool:
 
     def _wake(self) -> None:
         """Wake all waiting tasks."""
-
-        async def notify() -> None:
-            async with self._changed:
-                self._changed.notify_all()
-
-        self._waking = asyncio.get_running_loop().create_task(notify())
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 def _there(member: _Member) -> Begun:

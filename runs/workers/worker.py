@@ -83,7 +83,7 @@ class Worker:
         tune_process()
         path = _folder(order.folder) / f"{self._name}-{secrets.token_hex(4)}.db"
         create_atomically(path, order.file)
-        store = RunStore(path, order.synchronous, order.recipe, Trust(everything=True))
+        store = RunStore(path, recipe=order.recipe, trust=Trust(everything=True))
         self._store = self._opened.enter_context(store)
         recipe: Recipe = Review(store.recipe) if order.is_review else store.recipe
         common = SharedGateway(line, path.stem, store)
@@ -186,7 +186,7 @@ class Worker:
             remove(self._path)
 
     def _graph(self, recipe: Recipe) -> Graph:
-        if self._order.action == "play":
+        if self._order.judging is None:
             return graph_of(recipe, self._store.config.options)
         graph = WithJudging.of(recipe).judging()
         assert graph is not None, "checked before any worker was started"
@@ -195,12 +195,9 @@ class Worker:
     def _work_of(self, position: int) -> Work:
         queue, recipe, judging = self._store.queue, self._store.recipe, self._order.judging
         only = frozenset((position,))
-        if self._order.action == "play":
+        if judging is None:
             return next(queue.pending(recipe, only))
-        assert judging is not None
-        if self._order.action == "judge":
-            return next(queue.to_judge(recipe, judging, only))
-        return next(queue.to_rejudge(recipe, judging, only))
+        return next((queue.to_rejudge if self._order.is_repeated else queue.to_judge)(recipe, judging, only))
 
     async def _work(self, engine: Engine) -> None:
         try:
