@@ -163,10 +163,7 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
                 faults=_faults(row["faults"]),
                 languages=_languages(row),
             )
-            branch = None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"])
-            facets = json.loads(row["facets"])
-            rest = {"error": row["error"], "at_fault": row["fault"], "trial": row["trial"], "branch": branch}
-            yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, **rest)
+            yield position, _episode(row, outcome, {})
         after = last
 
 
@@ -197,32 +194,33 @@ def _page(
         rows = connection.execute(_EPISODES, (after, end, _PAGE)).fetchall()
         if not rows:
             return []
-        by_position = [(row["position"], row) for row in rows]
-        last = by_position[-1][0]
+        last = rows[-1]["position"]
         messages, texts = _messages(connection, rows)
         judgements = _of_sets(judging, partial(_judgements, connection, after, last))
         tokens = _output_tokens(connection, after, last)
         read = text_reading(connection)
-        outcomes = [_outcome(row, messages[at], texts, tuple(judgements.get(at, ())), read) for at, row in by_position]
+        found: list[tuple[int, RecordedEpisode]] = []
+        for row in rows:
+            at = row["position"]
+            outcome = _outcome(row, messages[at], texts, tuple(judgements.get(at, ())), read)
+            found.append((at, _episode(row, outcome, tokens.get(at, {}))))
+        return found
     finally:
         connection.execute("COMMIT")
-    return [
-        (
-            position,
-            RecordedEpisode(
-                id=row["id"],
-                facets=json.loads(row["facets"]),
-                state=row["state"],
-                outcome=outcome,
-                output_tokens=tokens.get(position, {}),
-                error=row["error"],
-                at_fault=row["fault"],
-                trial=row["trial"],
-                branch=None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"]),
-            ),
-        )
-        for (position, row), outcome in zip(by_position, outcomes, strict=True)
-    ]
+
+
+def _episode(row: sqlite3.Row, outcome: Outcome, output_tokens: Mapping[str, int | None]) -> RecordedEpisode:
+    return RecordedEpisode(
+        id=row["id"],
+        facets=json.loads(row["facets"]),
+        state=row["state"],
+        outcome=outcome,
+        output_tokens=output_tokens,
+        error=row["error"],
+        at_fault=row["fault"],
+        trial=row["trial"],
+        branch=None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"]),
+    )
 
 
 _EPISODES = """

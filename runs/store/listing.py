@@ -251,28 +251,26 @@ def _rows(connection: sqlite3.Connection, judging: str, positions: Sequence[int]
             (selected,),
         )
     }
-    found = {}
-    for row in connection.execute(
-        "SELECT position, id, state, coalesce(ended_by, '') AS ended_by, coalesce(error, '') AS error, facets, counts, "
-        f"{_FAULTS} AS faults, branch IS NOT NULL AS is_changed {_FROM} WHERE position IN {among}",
-        (selected,),
-    ):
-        position = row["position"]
-        cost, tokens = took.get(position, (0.0, 0))
-        found[position] = ScenarioRow(
-            position,
+    found = {
+        row["position"]: ScenarioRow(
+            row["position"],
             row["id"],
             row["state"],
             row["ended_by"],
             row["error"],
             json.loads(row["facets"]),
             json.loads(row["counts"] or "{}"),
-            scores.get(position, {}),
+            scores.get(row["position"], {}),
             row["faults"],
-            cost,
-            tokens,
+            *took.get(row["position"], (0.0, 0)),
             bool(row["is_changed"]),
         )
+        for row in connection.execute(
+            "SELECT position, id, state, coalesce(ended_by, '') AS ended_by, coalesce(error, '') AS error, facets, "
+            f"counts, {_FAULTS} AS faults, branch IS NOT NULL AS is_changed {_FROM} WHERE position IN {among}",
+            (selected,),
+        )
+    }
     return [found[position] for position in positions]
 
 

@@ -193,8 +193,7 @@ class WorkerHandle:
         until = time.monotonic() + _PATIENCE
         while True:
             try:
-                async with asyncio.timeout(_ANSWERING):
-                    return await _answer(ask())
+                return await asyncio.wait_for(_answer(ask()), _ANSWERING)
             except TimeoutError as error:
                 self.kill(is_restarted=True)
                 raise WorkerDiedError(f"it did not answer for {_ANSWERING:.0f} s") from error
@@ -205,8 +204,7 @@ class WorkerHandle:
 
     async def end(self) -> None:
         """End the worker; see `Worker.end`. If this takes too long, return without waiting further."""
-        async with asyncio.timeout(_ENDING):
-            await _answer(self._actor.end.remote())
+        await asyncio.wait_for(_answer(self._actor.end.remote()), _ENDING)
 
     def drain(self) -> None:
         """Ask the worker to drain, without waiting for it."""
@@ -277,8 +275,8 @@ class Cluster:
         placed = reading.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
         seconds = self._clock.stretched(_READING)
         try:
-            async with asyncio.timeout(seconds):
-                return await _answer(placed.remote(begun.path, leases, prices))  # type: ignore[no-any-return]
+            found: Left = await asyncio.wait_for(_answer(placed.remote(begun.path, leases, prices)), seconds)
+            return found
         except TimeoutError as error:
             raise WorkerAwayError(f"its machine did not answer for {seconds:.0f} s") from error
 

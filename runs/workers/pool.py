@@ -345,9 +345,8 @@ class WorkerPool:
         member.busy.append(0.0)
         member.silent_deaths += begun is not None
         suspected = list(leased)[: member.share]
-        found: dict[int | None, Transfer] = {}
-        if begun is not None:
-            found = {each.position: each for each in await self._left(machines, begun)}
+        transfers = () if begun is None else await self._left(machines, begun)
+        found = {each.position: each for each in transfers}
         for position, work in leased.items():
             transfer = found.get(position)
             if transfer is not None and not _is_unfinished(transfer, work):

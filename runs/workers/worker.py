@@ -141,12 +141,10 @@ class Worker:
         if path != self._path:
             return None
         with suppress(TimeoutError):
-            async with asyncio.timeout(_AT_MOST):
-                await self._changed.wait()
+            await asyncio.wait_for(self._changed.wait(), _AT_MOST)
         await asyncio.sleep(_AT_LEAST)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_GATHERING):
-                await self._enough.wait()
+            await asyncio.wait_for(self._enough.wait(), _GATHERING)
         while self._outbox and self._outbox[0][0] <= received:
             self._outbox.popleft()
         entries = list(self._outbox)
