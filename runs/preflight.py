@@ -355,8 +355,10 @@ def _extrapolated(
         )
         for scenario in taken
     ]
-    each_total = each_total or [Expected(0, 0, 0, 0.0)]  # all calls are common
-    ordered = sorted(each_total, key=lambda expected: expected.input_tokens + expected.output_tokens)
+    ordered = sorted(
+        each_total or [Expected(0, 0, 0, 0.0)],  # all calls are common
+        key=lambda expected: expected.input_tokens + expected.output_tokens,
+    )
     return CostEstimate(
         total,
         config.units,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -141,20 +141,13 @@ def snippet(text: str, words: str, length: int = 160) -> str:
 
 def _fts_query(words: str) -> str:
     """Return the words as an FTS5 query. Each word is quoted, so that none is taken as an operator."""
-    found = [*_terms(words)]
+    parts = enumerate(words.replace("\0", " ").split('"'))  # every second one is a phrase
+    found = [term for number, part in parts for term in ([part] if number % 2 else part.split())]
     if not any(char.isalnum() for term in found for char in term):
         raise RunError(f"search must contain a word, got {words!r:.80}", setting="search")
     return " ".join(
         '"' + term.rstrip("*").replace('"', "") + '"' + ("*" if term.endswith("*") else "") for term in found
     )
-
-
-def _terms(words: str) -> Iterable[str]:
-    for number, part in enumerate(words.replace("\0", " ").split('"')):
-        if number % 2:
-            yield part
-        else:
-            yield from part.split()
 
 
 def _cache_folder() -> Path:

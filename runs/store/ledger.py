@@ -48,7 +48,6 @@ class CallKind(NamedTuple):
     temperature: float | None
 
 
-_INSERT_KIND = f"INSERT INTO kinds ({', '.join(CallKind._fields)}) VALUES ({', '.join('?' * len(CallKind._fields))})"
 _FIND_KIND = f"SELECT id FROM kinds WHERE {' AND '.join(f'{name} IS ?' for name in CallKind._fields)}"
 
 
@@ -63,10 +62,8 @@ class CallKinds:
         if (known := self._ids.get(kind)) is not None:
             return known
         row = connection.execute(_FIND_KIND, kind).fetchone()
-        id_ = connection.execute(_INSERT_KIND, kind).lastrowid if row is None else row[0]
-        assert id_ is not None
-        self._ids[kind] = id_
-        return int(id_)
+        id_ = self._ids[kind] = insert_row(connection, "kinds", kind._asdict()) if row is None else int(row[0])
+        return id_
 
     def forget(self) -> None:
         """Clear the cache, after cached rows were rolled back."""
@@ -208,9 +205,7 @@ class SQLiteLedger:
         )
         if place.is_common:
             self._note_use(connection, key, place)
-        id_ = connection.execute(_INSERT_CALL, row).lastrowid
-        assert id_ is not None
-        return id_
+        return int(connection.execute(_INSERT_CALL, row).lastrowid or 0)
 
     def _stored_message(self, connection: sqlite3.Connection, message: ChatMessage) -> StoredMessage:
         stored = (message["role"], self._texts.id_of(connection, message["content"]))

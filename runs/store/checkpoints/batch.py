@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from dialoom.runs.store.references import FindText
 from dialoom.runs.store.texts import Texts
@@ -86,7 +86,7 @@ class Ids(Generic[K]):
             del self.known[key]
 
 
-class HashedRows:
+class HashedRows(Ids[bytes]):
     """Rows of a table that are identified by a hash and written once.
 
     Args:
@@ -96,17 +96,14 @@ class HashedRows:
     """
 
     def __init__(self, table: str, columns: int, limit: int) -> None:
-        self.ids = Ids[bytes](table, limit)
-        self._table = table
+        super().__init__(table, limit)
         self._columns = columns
 
     def find(self, connection: sqlite3.Connection, hashes: Collection[bytes]) -> None:
         """Look up the hashes whose ids are not cached."""
-        for page in _pages([hash_ for hash_ in hashes if hash_ not in self.ids.known]):
+        for page in _pages([hash_ for hash_ in hashes if hash_ not in self.known]):
             marks = ",".join("?" * len(page))
-            self.ids.known.update(
-                connection.execute(f"SELECT hash, id FROM {self._table} WHERE hash IN ({marks})", page)
-            )
+            self.known.update(connection.execute(f"SELECT hash, id FROM {self._table} WHERE hash IN ({marks})", page))
 
     def store(
         self, connection: sqlite3.Connection, hashes: Iterable[bytes], columns: Callable[[bytes], tuple[object, ...]]
@@ -120,10 +117,10 @@ class HashedRows:
             hashes: The hashes, in the order in which the rows get their ids.
             columns: A function that returns a row's columns after the first two; it may use the ids of earlier rows.
         """
-        unknown = [hash_ for hash_ in hashes if hash_ not in self.ids.known]
+        unknown = [hash_ for hash_ in hashes if hash_ not in self.known]
         if unknown and not self._insert(connection, unknown, columns):
             self.find(connection, unknown)
-            self._insert(connection, [hash_ for hash_ in unknown if hash_ not in self.ids.known], columns)
+            self._insert(connection, [hash_ for hash_ in unknown if hash_ not in self.known], columns)
 
     def _insert(
         self, connection: sqlite3.Connection, hashes: Sequence[bytes], columns: Callable[[bytes], tuple[object, ...]]
@@ -132,11 +129,11 @@ class HashedRows:
         rows: list[tuple[object, ...]] = []
         for hash_ in hashes:
             rest = columns(hash_)
-            rows.append((self.ids.new(connection, hash_), hash_, *rest))
+            rows.append((self.new(connection, hash_), hash_, *rest))
         if insert_rows(connection, f"INSERT OR IGNORE INTO {self._table}", self._columns, rows) == len(rows):
             return True
         connection.execute(f"DELETE FROM {self._table} WHERE id >= ?", (rows[0][0],))
-        self.ids.take_back(hashes)
+        self.take_back(hashes)
         return False
 
 
@@ -186,6 +183,7 @@ class Batches:
         self._frames = HashedRows("checkpoint_frames", 7, _REMEMBERED)
         self._values = HashedRows("checkpoint_values", 3, _REMEMBERED)
         self._lists = HashedRows("checkpoint_lists", 4, _REMEMBERED)
+        self._tables: tuple[Ids[Any], ...] = (self._threads, self._frames, self._values, self._lists)
         self._has_writes: Recent[Key, bool] = Recent(_REMEMBERED)
 
     def refer_to(self, texts: Texts) -> None:
@@ -194,10 +192,8 @@ class Batches:
 
     def forget(self) -> None:
         """Clear the caches."""
-        self._threads.forget()
-        self._frames.ids.forget()
-        self._values.ids.forget()
-        self._lists.ids.forget()
+        for ids in self._tables:
+            ids.forget()
         self._has_writes.clear()
 
     def write(self, connection: sqlite3.Connection, items: Sequence[Put | PutWrites]) -> None:
@@ -214,7 +210,7 @@ class Batches:
         for put in puts.values():
             self._delete_superseded(connection, put)
         self._insert_writes(connection, writes)
-        for ids in (self._threads, self._frames.ids, self._values.ids, self._lists.ids):
+        for ids in self._tables:
             ids.known.trim()
         self._has_writes.trim()
 
@@ -245,7 +241,7 @@ class Batches:
 
     def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
         prefix = None
-        if chain.prefix is not None and (prefix := self._lists.ids.known.get(chain.prefix)) is None:
+        if chain.prefix is not None and (prefix := self._lists.known.get(chain.prefix)) is None:
             raise UnknownPrefixError(chain.prefix.hex())
         return prefix, self._elements(chain.added)
 
@@ -254,7 +250,7 @@ class Batches:
         return f"[{','.join(map(self._element, elements))}]"
 
     def _element(self, element: Value) -> str:
-        return str(self._values.ids.known[element.hash]) if type(element) is Large else f"[{_short_text(element)}]"
+        return str(self._values.known[element.hash]) if type(element) is Large else f"[{_short_text(element)}]"
 
     def _checkpoint_rows(self, connection: sqlite3.Connection, puts: Collection[Put]) -> list[tuple[object, ...]]:
         frames = [(put.frame.hash, put.frame) for put in puts]
@@ -266,12 +262,12 @@ class Batches:
         self._has_writes.setdefault(put.key, False)
         channels = ",".join(map(self._stored_form, put.values.values()))
         thread, id_ = put.key
-        return self._threads.known[thread], id_, put.parent, put.time, self._frames.ids.known[frame], f"[{channels}]"
+        return self._threads.known[thread], id_, put.parent, put.time, self._frames.known[frame], f"[{channels}]"
 
     def _stored_form(self, content: ChannelContent) -> str:
         """Return, as JSON, a channel's value in its stored form: a value, a list, or the fields of a graph's input."""
         if type(content) is Chain:
-            return f'{{"list":{self._lists.ids.known[content.hash]}}}'
+            return f'{{"list":{self._lists.known[content.hash]}}}'
         if type(content) is dict:
             fields = (f"{json_text(name)}:{self._stored_form(part)}" for name, part in content.items())
             return f'{{"fields":{{{",".join(fields)}}}}}'
@@ -307,7 +303,7 @@ class Batches:
         if isinstance(value, list):
             return f'["items",{self._elements(value)}]'
         if isinstance(value, Large):
-            return f'["value",{self._values.ids.known[value.hash]}]'
+            return f'["value",{self._values.known[value.hash]}]'
         return f'["is",{_short_text(value)}]'
 
 
