@@ -73,11 +73,8 @@ def _can_end(graph: Graph) -> bool:
     from langgraph.graph import END, START
 
     following: dict[str, set[str]] = defaultdict(set)
-    for begin, end in graph.edges:
+    for begin, end in (*graph.edges, *((begin, end) for begins, end in graph.waiting_edges for begin in begins)):
         following[begin].add(end)
-    for ends, end in graph.waiting_edges:
-        for begin in ends:
-            following[begin].add(end)
     for name, branches in graph.branches.items():
         for branch in branches.values():
             following[name].update(branch.ends.values() if branch.ends else (END,))

@@ -29,7 +29,7 @@ from .branches import BranchReader
 from .connections import open_for_reading
 from .corruption import SIGNS, damaged, is_of_the_store, reading
 from .episodes import SpokenTexts, read_episode, read_episodes, read_figures, read_outcome, read_state
-from .ledger import CallReader
+from .ledger import Booking, CallReader
 from .listing import ListReader
 from .plan import PlanReader, WorkQueue, thread_of
 from .status import StatusReader
@@ -67,7 +67,8 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         self.on_read: Callable[[], None] = lambda: None
         with ExitStack() as opened:
             super().__init__(path, opened.enter_context(closing(open_for_reading(path))))
-            self.queue = WorkQueue(self._reader, self, {})
+            self._bookings: dict[str, Booking] = {}
+            self.queue = WorkQueue(self._reader, self, self._bookings)
             self.branches = BranchReader(self._reader)
             if recipe is not None and (stored := self._find("recipe")) is not None:
                 check_same(stored, recipe)

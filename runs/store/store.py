@@ -29,8 +29,8 @@ from .connections import WriteLock, create_atomically, ensure_file, open_for_wri
 from .corruption import damaged, is_of_the_store
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .leases import Leases, Retries
-from .ledger import Booking, SQLiteLedger
-from .plan import WorkQueue, insert_plan, insert_trials
+from .ledger import SQLiteLedger
+from .plan import insert_plan, insert_trials
 from .results import Results
 from .runfile import RunFile
 from .writer import Writer
@@ -80,11 +80,9 @@ class RunStore(RunFile):
             except sqlite3.Error as error:
                 raise damaged(path, error) from error
             opened.pop_all()  # from here on, `close` closes them
-        bookings: dict[str, Booking] = {}
-        self.queue = WorkQueue(self._reader, self, bookings)
         self.results = Results(self._writer)
         self.retries = Retries(self._writer)
-        self.ledger = SQLiteLedger(self._writer, bookings)
+        self.ledger = SQLiteLedger(self._writer, self._bookings)
         self.branches = BranchTable(self._reader, self._writer)
 
     @cached_property
