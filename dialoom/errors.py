@@ -65,6 +65,10 @@ class DialoomError(Exception):
         return self.message if self.advice is None else f"{self.message}; {self.advice}"
 
 
+class RunError(DialoomError):
+    """A request that cannot be carried out with the given configuration."""
+
+
 class SettingError(DialoomError):
     """A setting whose value is invalid, or that does not exist."""
 

@@ -32,12 +32,10 @@ class Calls(Protocol):
     @property
     def states(self) -> Mapping[str, LimitState]:
         """The state of each model's rate limit."""
-        ...
 
     @property
     def in_flight(self) -> Sequence[CallInFlight]:
         """The calls that have no reply yet; those that were sent first come first."""
-        ...
 
 
 class Control:
@@ -104,13 +102,10 @@ class Control:
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: drain the work the first time, and stop it the second time."""
-        if self.is_draining:
-            self.stop()
-        else:
-            self.drain()
+        (self.stop if self.is_draining else self.drain)()
 
-    def attach(self, work: _Stoppable, calls: Calls) -> None:
-        """Begin to control work that runs in the current event loop."""
+    def attach(self, work: _Stoppable, calls: Calls | None = None) -> None:
+        """Begin to control work that runs in the current event loop. The calls of other processes are not known."""
         with self._lock:
             self._work, self._loop, self._calls = work, asyncio.get_running_loop(), calls
         if self.is_draining:

@@ -33,7 +33,7 @@ from .configuration.trust import load_references
 from .control import Event, NodeMessage, ScenarioDone, ScenarioFailed, Stopping, StopRule
 from .errors import FATAL, Fault, fault_of, is_about_the_file, lasting_cause, store_error
 from .gateway_setup import FailOnError
-from .store import JudgeWork, PlayWork, RejudgeWork, RunFile, RunStore, Work
+from .store import JudgeWork, PlayWork, RunFile, RunStore, Work
 from .store.branches import MAIN
 
 
@@ -42,52 +42,19 @@ class WorkSource(Protocol):
 
     async def take(self) -> Work | None:
         """Wait for the next piece of work and return it; return `None` if there is no more work."""
-        ...
 
     def obstacle(self, work: Work) -> str | None:
         """Return the reason why a piece of work cannot be carried out; `None` if it can be."""
-        ...
 
-    async def ended(self, work: Work) -> None:
+    def ended(self, work: Work) -> None:
         """Record that a piece of work is no longer in progress, whatever its result."""
-        ...
 
 
 class WorkList:
-    """A source of work that reads an iterator on demand.
+    """A source of work in which a conversation can begin only after its predecessor in the sequence has been played.
 
     Args:
-        work: The work, in which the conversations of a sequence are in their order.
-        store: The run, which holds the state of each conversation's predecessor.
-    """
-
-    def __init__(self, work: Iterator[Work], store: RunStore) -> None:
-        self._order = WorkInOrder(work, store)
-        self._changed = asyncio.Condition()
-
-    async def take(self) -> Work | None:
-        """Wait until a piece of work can begin, and return it; return `None` at the end."""
-        async with self._changed:
-            while (piece := self._order.take()) is None and not self._order.is_over:
-                await self._changed.wait()
-            return piece
-
-    def obstacle(self, work: Work) -> str | None:
-        """Return an error message if the predecessor of a piece of work failed; `None` otherwise."""
-        return self._order.obstacle(work)
-
-    async def ended(self, work: Work) -> None:
-        """Record that a piece of work has ended, so that its successor can begin."""
-        async with self._changed:
-            self._order.ended(work)
-            self._changed.notify_all()
-
-
-class WorkInOrder:
-    """A queue of work in which a conversation can begin only after its predecessor in the sequence has been played.
-
-    Args:
-        work: The work, in which the conversations of a sequence are in their order.
+        work: The work, which is read on demand, with the conversations of a sequence in their order.
         store: The run, which holds the state of each predecessor.
     """
 
@@ -98,6 +65,7 @@ class WorkInOrder:
         self._waiting: dict[int, Work] = {}
         self._open: set[int] = set()
         self._is_read = False
+        self._changed = asyncio.Event()
 
     @property
     def can_begin(self) -> bool:
@@ -109,16 +77,19 @@ class WorkInOrder:
         """Return whether no more work can begin, neither now nor after the work in progress has ended."""
         return self._is_read and not self._ready and not (self._waiting and self._open)
 
-    def take(self) -> Work | None:
+    async def take(self) -> Work | None:
+        """Wait until a piece of work can begin, and return it; return `None` at the end."""
+        while (piece := self.take_now()) is None and not self.is_over:
+            await self._changed.wait()
+        return piece
+
+    def take_now(self) -> Work | None:
         """Return the next piece of work that can begin now; `None` if there is none."""
         while True:
-            if self._ready:
-                piece = self._ready.popleft()
-            elif (next_piece := next(self._work, None)) is None:
+            piece = self._ready.popleft() if self._ready else next(self._work, None)
+            if piece is None:
                 self._is_read = True
                 return None
-            else:
-                piece = next_piece
             before = _predecessor(piece)
             if before is None or self._store.state_of(before) != "pending":
                 self._open.add(piece.position)
@@ -140,6 +111,8 @@ class WorkInOrder:
         ) != "pending":
             del self._waiting[work.position]
             self._ready.append(successor)
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 def _predecessor(work: Work) -> int | None:
@@ -286,12 +259,9 @@ class Engine:
                 if not self.is_draining:
                     raise
             finally:
-                await self._abandon()
-
-    async def _abandon(self) -> None:
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+                for worker in self._workers:
+                    worker.cancel()
+                await asyncio.gather(*self._workers, return_exceptions=True)
 
     async def _work_through(self, work: WorkSource, graph: Compiled, resuming: bool) -> None:
         while not self.is_draining and (piece := await work.take()) is not None:
@@ -299,7 +269,7 @@ class Engine:
                 await remote_tools(self._servers)
                 await self._carry_out(piece, graph, resuming, work.obstacle(piece))
             finally:
-                await work.ended(piece)
+                work.ended(piece)
 
     async def _carry_out(self, work: Work, graph: Compiled, resuming: bool, obstacle: str | None) -> None:
         """Carry out a piece of work; restart the conversation from its beginning if a player has lost its state."""
@@ -362,24 +332,21 @@ class Engine:
             self._users[numbers_of(work.id)[1] - 1],
             work.thread,
             self._seed,
-            _sample(work),
+            work.sample,
             tell=lambda text: self._on_event(NodeMessage(work.id, text)),
             gate=self._gate,
             retries=self._store.config.user_retries,
-            judged=None if isinstance(work, PlayWork) else work.outcome,
+            judged=work.outcome if isinstance(work, JudgeWork) else None,
             session=session_of(self._store, self._recipe, work),
         )
         # A step begins while the checkpoint before it is being committed. Nothing of that step can take effect before
         # the checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
-        state = await graph.ainvoke(begin, config, context=stage, durability="async", control=control)
-        return dict(state)
+        return dict(await graph.ainvoke(begin, config, context=stage, durability="async", control=control))
 
     def _initial(self, work: Work) -> dict[str, Any]:
-        match work:
-            case PlayWork(scenario=scenario):
-                return self._recipe.initial(scenario)
-            case JudgeWork(outcome=outcome) | RejudgeWork(outcome=outcome):
-                return {"judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements]}
+        if isinstance(work, JudgeWork):
+            return {"judgements": [judgement.model_dump(mode="json") for judgement in work.outcome.judgements]}
+        return self._recipe.initial(work.scenario)
 
     async def _failed(self, work: Work, graph: Compiled, config: RunnableConfig, error: Exception) -> None:
         """Record a failure with the conversation so far; raise an error that would occur in every scenario."""
@@ -406,27 +373,17 @@ class Engine:
         """Return the outcome so far of a scenario that is being played; `None` if it is being judged."""
         if not isinstance(work, PlayWork):
             return None
-        snapshot = await graph.aget_state(config)
-        return self._outcome(work, snapshot.values or self._initial(work), failed=True)
+        return self._outcome(work, (await graph.aget_state(config)).values or self._initial(work), failed=True)
 
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
         """Return the outcome derived from a state, with its faults if the scenario was played and not only judged."""
-        if isinstance(work, PlayWork):
-            outcome = finished(self._recipe, work.scenario, state, failed)
-            if self._is_stateful and work.sample:
-                outcome = outcome.model_copy(update={"counts": {**outcome.counts, EARLIER_ATTEMPTS: work.sample}})
-            return self._gate.passed(work.scenario, outcome)
-        found = tuple(Judgement.model_validate(value) for value in state.get("judgements", []))
-        return completed(self._recipe, work.scenario, work.outcome.model_copy(update={"judgements": found}))
-
-
-def _sample(work: Work) -> int:
-    """Return the sample number, which selects one of several recorded replies to equal requests."""
-    match work:
-        case PlayWork(sample=sample) | RejudgeWork(sample=sample):
-            return sample
-        case JudgeWork():
-            return 0
+        if isinstance(work, JudgeWork):
+            found = tuple(Judgement.model_validate(value) for value in state.get("judgements", []))
+            return completed(self._recipe, work.scenario, work.outcome.model_copy(update={"judgements": found}))
+        outcome = finished(self._recipe, work.scenario, state, failed)
+        if self._is_stateful and work.sample:
+            outcome = outcome.model_copy(update={"counts": {**outcome.counts, EARLIER_ATTEMPTS: work.sample}})
+        return self._gate.passed(work.scenario, outcome)
 
 
 def _bug_message(error: Exception) -> str:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from dialoom.errors import Advice, DialoomError, SettingError
+from dialoom.errors import RunError as RunError
 from dialoom.graphs import RecipeError
 from dialoom.graphs.environment import ToolError
 from dialoom.graphs.judge import JudgeError
@@ -25,10 +26,6 @@ from dialoom.roles import (
     TransientProviderError,
     UnparsedReplyError,
 )
-
-
-class RunError(DialoomError):
-    """A request that cannot be carried out with the given configuration."""
 
 
 class StoreError(DialoomError):

@@ -60,7 +60,12 @@ class RunLimits(CallLimits):
         values = dict(self)
         for name in model_of(LimitSettings).model_fields:  # a setting without a field raises a KeyError
             field = _FIELDS.get(name, name)
-            values[field] = _updated(values[field], cast("Mapping[str, object]", given)[name])
+            stored, new = values[field], cast("Mapping[str, Any]", given)[name]  # 0 and `None` remove a limit
+            values[field] = (
+                stored.changed(new)
+                if isinstance(stored, Budget)
+                else {key: value for key, value in {**stored, **by_name(new)}.items() if value}
+            )
         return RunLimits(**values)
 
     @classmethod
@@ -122,13 +127,6 @@ class FailOnError:
         if self.percent is not None and finished >= _FEW and failed * 100 > self.percent * finished:
             return f"{failed:,} of {finished:,} scenarios failed (fail_on_error {self.percent:g}%)"
         return None
-
-
-def _updated(stored: Budget | Mapping[str, object], given: Any) -> Budget | dict[str, object]:
-    """Return a budget, or named limits or prices, updated with the given ones; 0 and `None` remove a limit."""
-    if isinstance(stored, Budget):
-        return stored.changed(given)
-    return {name: value for name, value in {**stored, **by_name(given)}.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.graphs.acting import servers_of
@@ -93,7 +92,10 @@ def draw_sample(
         sequence: The facet whose values have their scenarios played one after another, if there is one.
         draw: The random stream.
     """
-    rows = [{name: _key(value) for name, value in scenario.facets().items()} for scenario in scenarios]
+    rows = [
+        {name: json.dumps(value, ensure_ascii=False, sort_keys=True) for name, value in scenario.facets().items()}
+        for scenario in scenarios
+    ]
     shares = {
         name: Counter(row.get(name, "") for row in rows) for name in dict.fromkeys(key for row in rows for key in row)
     }
@@ -201,10 +203,6 @@ def _taken(root: _Cell, facets: int, balance: _Balance) -> int:
     return position
 
 
-def _key(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
 Note = Callable[[str], None]
 
 
@@ -306,7 +304,9 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     store.ensure_trusted(file_references(options))
 
     def whole(say: Note) -> Iterator[Scenario]:
-        for scenario in _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say)):
+        for scenario in recipe.scenarios(options, stream(config.seed, "", "plan"), say):
+            if is_stopped():
+                raise StoppedError("stopped during planning; nothing was written")
             loads.update(dict.fromkeys(scenario.loads))
             if named - facets:
                 facets.update(scenario.facets())
@@ -331,10 +331,3 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
 def judgement_set(name: str, library: PromptLibrary, models: Mapping[str, ModelBinding]) -> JudgementSet:
     """Return a new set of judgements with its name, its judging models and their prompts."""
     return JudgementSet(name, models, {prompt.id: prompt.hash for prompt in prompts_of(library, models).values()})
-
-
-def _until(is_stopped: Callable[[], bool], scenarios: Iterator[Scenario]) -> Iterator[Scenario]:
-    for scenario in scenarios:
-        if is_stopped():
-            raise StoppedError("stopped during planning; nothing was written")
-        yield scenario

@@ -239,8 +239,7 @@ async def estimate_cost(
         for model in dict.fromkeys(binding.model for binding in models.values()):
             await asyncio.to_thread(check_model, model)
         await asyncio.to_thread(check_parameters, models)
-    shipped = await asyncio.to_thread(WithPrompts.of(recipe).library)
-    played = _with_understudies(config, shipped)
+    played = _with_understudies(config, await asyncio.to_thread(WithPrompts.of(recipe).library))
     try:
         library = await asyncio.to_thread(prepare, recipe, played)
     except NoUnderstudiesError as error:
@@ -250,8 +249,7 @@ async def estimate_cost(
         plan = planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining, is_for_good=False)
         async with plan as store:
             total = store.status().total
-            draw = stream(config.seed, "", "estimate")
-            positions = sorted(draw.sample(range(total), min(SAMPLE, total)))
+            positions = sorted(stream(config.seed, "", "estimate").sample(range(total), min(SAMPLE, total)))
             await _play_sample(store, recipe, positions, control)
             taken = list(store.usage_by_scenario().values())
             common = store.common_usage()
@@ -357,8 +355,10 @@ def _extrapolated(
         )
         for scenario in taken
     ]
-    each_total = each_total or [Expected(0, 0, 0, 0.0)]  # all calls are common
-    ordered = sorted(each_total, key=lambda expected: expected.input_tokens + expected.output_tokens)
+    ordered = sorted(
+        each_total or [Expected(0, 0, 0, 0.0)],  # all calls are common
+        key=lambda expected: expected.input_tokens + expected.output_tokens,
+    )
     return CostEstimate(
         total,
         config.units,

@@ -270,7 +270,7 @@ async def _played_by_workers(
     from dialoom.runs.workers.pool import WorkerPool  # imported here, as a run in a single process does not need it
 
     pool = WorkerPool(opened.store, opened.recipe, casts[0], opened.policy, opened.tell)
-    opened.control.attach(pool, pool)
+    opened.control.attach(pool)
     try:
         await pool.run(work, judging)
     finally:

@@ -20,12 +20,12 @@ from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.reading.scenarios import (
     all_scenarios,
     check_selection,
-    ignore_progress,
     neighbours,
     scenario_page,
     search_messages,
     selected,
 )
+from dialoom.runs.reading.search_index import ignore_progress
 from dialoom.runs.report import Report
 from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode

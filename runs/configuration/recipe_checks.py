@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dialoom.runs.errors import RunError
+from dialoom.errors import RunError
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -73,11 +73,8 @@ def _can_end(graph: Graph) -> bool:
     from langgraph.graph import END, START
 
     following: dict[str, set[str]] = defaultdict(set)
-    for begin, end in graph.edges:
+    for begin, end in (*graph.edges, *((begin, end) for begins, end in graph.waiting_edges for begin in begins)):
         following[begin].add(end)
-    for ends, end in graph.waiting_edges:
-        for begin in ends:
-            following[begin].add(end)
     for name, branches in graph.branches.items():
         for branch in branches.values():
             following[name].update(branch.ends.values() if branch.ends else (END,))
@@ -123,14 +120,11 @@ def check_facets(recipe: Recipe, known: Collection[str]) -> None:
 
 def _instantiated(kind: type[Recipe]) -> Recipe:
     _check_concrete(kind)
-    if any(each.default is each.empty for each in _named_parameters(kind)):
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(kind).parameters.values()
+    if any(each.default is each.empty and each.kind not in variable for each in parameters):
         raise _recipe_error(f"recipe: {kind.__name__} cannot be created without arguments; give an instance of it")
     return kind()
-
-
-def _named_parameters(kind: type[Recipe]) -> list[inspect.Parameter]:
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each for each in inspect.signature(kind).parameters.values() if each.kind not in variable]
 
 
 def _check_attributes(recipe: Any, kind: str) -> None:

@@ -10,7 +10,9 @@ from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialoom.errors import Advice
+from dialoom.errors import Advice, RunError, first_problem
+
+from .recipe_checks import checked_recipe
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -78,10 +80,6 @@ def load_recipe(
     """
     if study is not None or is_study(spec):
         return _of_study(spec, folders, study)
-    from dialoom.runs.errors import RunError
-
-    from .recipe_checks import checked_recipe
-
     if spec.startswith(OBJECT):
         raise RunError(
             f"recipe {spec.removeprefix(OBJECT)!r} was passed as an object and cannot be loaded from a file",
@@ -110,8 +108,6 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
     """
     from dialoom.graphs.transcript import Transcripts
 
-    from .recipe_checks import checked_recipe
-
     if isinstance(recipe, str):
         return recipe, load_recipe(recipe)
     found = checked_recipe(recipe, repr(recipe))
@@ -132,8 +128,6 @@ def check_same(stored: str, given: Recipe) -> None:
     Raises:
         RunError: If the two recipes differ.
     """
-    from dialoom.runs.errors import RunError
-
     if given.name != stored:
         raise RunError(f"recipe: this run was created with {stored!r}, but {given.name!r} was given", setting="recipe")
 
@@ -152,8 +146,6 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
     """
     from pydantic import BaseModel, ValidationError
 
-    from dialoom.errors import first_problem
-    from dialoom.runs.errors import RunError
     from dialoom.settings import check_truth, setting_error
 
     if isinstance(given, BaseModel):
@@ -180,8 +172,7 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
         shown = problem.message.removeprefix("Value error, ")
         if name is None:
             first = names.get(shown.partition(" ")[0])  # a message about several options begins with the name of one
-            text = shown if first is not None else f"options: {shown}"
-            raise RunError(text, setting=first or "options") from error
+            raise RunError(shown if first is not None else f"options: {shown}", setting=first or "options") from error
         if problem.message != shown:  # the message comes from the option's own validator
             raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
         raise setting_error({**error.errors()[0], "loc": (name,)}) from error
@@ -238,7 +229,6 @@ def _entry_points_in(folder: str, _changed: int) -> dict[str, EntryPoint]:
 
 def _registered(name: str) -> Any:
     from dialoom.personas.rows import study_advice
-    from dialoom.runs.errors import RunError
 
     if name in _OF_COMMANDS:
         return EntryPoint(name, _OF_COMMANDS[name], GROUP).load()
@@ -256,7 +246,6 @@ def _registered(name: str) -> Any:
 def _from_file(spec: str) -> Any:
     from dialoom.roles import BindingError
     from dialoom.roles.players import load_file
-    from dialoom.runs.errors import RunError
 
     path, _, name = spec.rpartition(":")
     try:

@@ -136,8 +136,11 @@ def player_references(model: str, api_base: str | None = None) -> list[Reference
     if kind == "python":
         module = spec.rpartition(":")[0]
         code = _module_file(module)
-        text = f"the player {model}, which would run {code or module}"
-        return [Reference(text, f"player {model} {code or ''}", model, code)]
+        return [
+            Reference(
+                f"the player {model}, which would run {code or module}", f"player {model} {code or ''}", model, code
+            )
+        ]
     address = api_base or (model if "://" in model else None)
     if address is None:
         return []
@@ -267,23 +270,19 @@ class Trust:
         tell: Receives a line for each reference that is trusted only because of `everything`, and for changed code.
 
     Attributes:
+        used: The marks of all references whose use was allowed so far.
         changed: The names of the files of code that have changed since the file was made.
     """
 
     def __init__(self, everything: bool = False, tell: Callable[[str], None] = lambda _line: None) -> None:
         self.everything = everything
         self._tell = tell
-        self._used: dict[str, None] = {}
+        self.used: dict[str, None] = {}
         self.changed: list[str] = []
 
     def trust_specified(self, named: Iterable[Reference]) -> None:
         """Trust the references that the user has specified in this process."""
-        self._used.update(dict.fromkeys(each.mark for each in named))
-
-    @property
-    def used(self) -> list[str]:
-        """The marks of all references whose use was allowed so far."""
-        return list(self._used)
+        self.used.update(dict.fromkeys(each.mark for each in named))
 
     def check(self, holder: Path | str, id_: str | None, named: Iterable[Reference], code: Mapping[str, str]) -> None:
         """Check that the user has allowed the use of these references.
@@ -297,14 +296,15 @@ class Trust:
         Raises:
             TrustError: If a reference may not be used.
         """
-        new = [each for each in dict.fromkeys(named) if each.mark not in self._used]
+        new = [each for each in dict.fromkeys(named) if each.mark not in self.used]
         if not new:
             return
         known = remembered(id_)
         strange = [each for each in new if each.mark not in known]
         if strange and not self.everything:
             raise TrustError(
-                f"{holder} names {_joined(strange)}. This run file or case comes from elsewhere, so they are not used",
+                f"{holder} names {'; '.join(each.text for each in strange)}. "
+                "This run file or case comes from elsewhere, so they are not used",
                 advice=Advice("trust", "if you trust it, give trust=True", {"path": holder}),
             )
         for each in strange:
@@ -313,7 +313,3 @@ class Trust:
             self._tell(f"{holder}: {path} has changed since the run was created")
             self.changed.append(path.name)
         self.trust_specified(new)
-
-
-def _joined(named: list[Reference]) -> str:
-    return "; ".join(each.text for each in named)

@@ -184,7 +184,11 @@ def calls_by_message(messages: Sequence[Line], calls: Iterable[Call], recipe: Re
     """Return the call that wrote each message, by the message's index; messages that no call wrote are left out."""
     left, found = own_calls(calls), dict[int, Call]()
     lines = {place: line for place, line in enumerate(messages) if line.tool_call_id is None}
-    for says in (_is_written_by, _is_whole_reply):
+    for says in (
+        _is_written_by,
+        # the line equals a whole reply, even if it is shown under another role
+        lambda call, line, _recipe: bool(line.content.strip()) and call["reply"].strip() == line.content.strip(),
+    ):
         for place, line in lines.items():
             writer = next((number for number, call in enumerate(left) if says(call, line, recipe)), None)
             if place not in found and writer is not None:
@@ -212,11 +216,6 @@ def _is_written_by(call: Call, line: Line, recipe: Recipe) -> bool:
 def _is_in_reply(text: str, role: str, reply: str, recipe: WithGate) -> bool:
     """Return whether a line comes from a reply, which may also have contained an end marker or a label."""
     return text in reply or (role == USER and text == recipe.spoken(reply))
-
-
-def _is_whole_reply(call: Call, line: Line, recipe: Recipe) -> bool:  # noqa: ARG001
-    """Return whether a line equals a whole reply, even if it is shown under another role."""
-    return bool(line.content.strip()) and call["reply"].strip() == line.content.strip()
 
 
 def _last_message(episode: RecordedEpisode, item: Item) -> int | None:
@@ -276,17 +275,13 @@ def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Ou
     for each in tries:
         taken = by_call.get(each[-1]["call"])
         before = [Line(role=line.role, content=line.text) for line in taken.before] if taken else outcome.messages
-        for call in _rejected_calls(each):
+        # The last request of every attempt at a line was rejected, except that of the final attempt.
+        blocks = {(call["ask"] - 1) // ASKS: call for call in each}
+        for call in [blocks[number] for number in sorted(blocks)][:-1]:
             line = Line(role=USER, content=recipe.spoken(call["reply"]), finish_reason=call["finish_reason"])
             found.rejected.add(call["call"])
             found.faults[call["call"]] = run.gate.faults_of_line(scenario, before, line)
     return found
-
-
-def _rejected_calls(tries: Sequence[Call]) -> Iterator[Call]:
-    """Yield the last request of every attempt at a line, except that of the final attempt, which was accepted."""
-    blocks = {(call["ask"] - 1) // ASKS: call for call in tries}
-    yield from [blocks[number] for number in sorted(blocks)][:-1]
 
 
 def _spoken_lines(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_SpokenLine]:

@@ -23,7 +23,7 @@ from dialoom.runs.store.connections import Signature, signature
 from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.sandbox import Sandbox
 
-from .search_index import SearchIndex
+from .search_index import OnProgress, SearchIndex, ignore_progress
 
 
 class NotYetError(UndefinedError):
@@ -287,8 +287,9 @@ class Where:
         try:
             value = self._value({**values, **absent})
         except Exception as error:  # any error is caused by the expression
-            text = f"{self.setting} {self.text!r} cannot be evaluated for {episode.id}: {error}"
-            raise RunError(text, setting=self.setting) from error
+            raise RunError(
+                f"{self.setting} {self.text!r} cannot be evaluated for {episode.id}: {error}", setting=self.setting
+            ) from error
         if isinstance(value, Cell):
             value = str(value) if (number := _number_of(value)) is None else number
         return None if isinstance(value, Undefined) else value
@@ -446,9 +447,6 @@ def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
     return {**outcome.counts, **scores, **own, "scenario": own}
 
 
-OnProgress = Callable[[str, int, int], None]
-"""A listener that gets the operation, its progress and the total; an exception that it raises ends the operation."""
-
 _STEP = 500
 """The number of scenarios between two progress reports."""
 _CACHE_SIZE = 4
@@ -457,10 +455,6 @@ _cache: dict[tuple[Signature, str, str | None, str], frozenset[int]] = {}
 """The positions that expressions select, cached while the run's file is unchanged: every page of a list needs them."""
 _cache_lock = Lock()
 """The lock that guards the cache, because several threads use it."""
-
-
-def ignore_progress(_what: str, _done: int, _of: int) -> None:
-    """Ignore progress."""
 
 
 def scenario_page(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from dialoom.outputs import private_file
@@ -19,6 +19,32 @@ _STEP = 500
 """The number of conversations or texts between two progress reports."""
 _PATIENCE = 60.0
 """The seconds to wait for another process that is updating the index."""
+
+
+OnProgress = Callable[[str, int, int], None]
+"""A listener that gets the operation, its progress and the total; an exception that it raises ends the operation."""
+
+
+def ignore_progress(_what: str, _done: int, _of: int) -> None:
+    """Ignore progress."""
+
+
+_TABLES = f"""
+BEGIN IMMEDIATE;
+DROP TABLE IF EXISTS seen;
+DROP TABLE IF EXISTS said;
+DROP TABLE IF EXISTS indexed;
+DROP TABLE IF EXISTS words;
+DROP TABLE IF EXISTS taken_in;
+CREATE TABLE seen (position INTEGER PRIMARY KEY, messages BLOB);
+CREATE TABLE said (text INTEGER, position INTEGER, PRIMARY KEY (text, position)) WITHOUT ROWID;
+CREATE INDEX said_by_position ON said (position);
+CREATE TABLE taken_in (mark TEXT);
+CREATE TABLE indexed (text INTEGER PRIMARY KEY);
+CREATE VIRTUAL TABLE words USING fts5(content, content='', tokenize='unicode61 remove_diacritics 2');
+PRAGMA user_version = {_LAYOUT};
+COMMIT;
+"""
 
 
 class SearchIndex:
@@ -35,12 +61,12 @@ class SearchIndex:
     def __init__(self, run: RunFile, folder: Path | None = None) -> None:
         self._run = run
         self._texts = run.message_texts()
-        self.path = (folder or _cache_folder()) / f"{_file_name(run)}.db"
+        # The name is made from the run's id and its path, because a copy of a run may have diverged.
+        name = hashlib.blake2b(f"{run.id}\0{run.path.resolve()}".encode(), digest_size=16).hexdigest()
+        self.path = (folder or _cache_folder()) / f"{name}.db"
         private_file(self.path)
 
-    def search(
-        self, words: str, on_progress: Callable[[str, int, int], None] = lambda _what, _done, _of: None
-    ) -> dict[int, int]:
+    def search(self, words: str, on_progress: OnProgress = ignore_progress) -> dict[int, int]:
         """Return the scenarios with a message that contains all of some words.
 
         Args:
@@ -55,7 +81,10 @@ class SearchIndex:
             RunError: If `words` contains no word.
         """
         expression = _fts_query(words)
-        with self._opened() as connection:
+        with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous = OFF")  # the index can be rebuilt
+            if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
+                connection.executescript(_TABLES)
             self._update(connection, on_progress)
             found = connection.execute(
                 "SELECT position, min(text) FROM said WHERE text IN (SELECT rowid FROM words WHERE words MATCH ?) "
@@ -64,7 +93,7 @@ class SearchIndex:
             )
             return dict(found.fetchall())
 
-    def _update(self, connection: sqlite3.Connection, on_progress: Callable[[str, int, int], None]) -> None:
+    def _update(self, connection: sqlite3.Connection, on_progress: OnProgress) -> None:
         """Index the messages that were added since the last update."""
         mark = repr(signature(self._run.path))
         if connection.execute("SELECT mark FROM taken_in").fetchone() == (mark,):
@@ -94,14 +123,6 @@ class SearchIndex:
             connection.execute("ROLLBACK")
             raise
 
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as connection:
-            connection.execute("PRAGMA synchronous = OFF")  # the index can be rebuilt
-            if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
-                _create_tables(connection)
-            yield connection
-
 
 def snippet(text: str, words: str, length: int = 160) -> str:
     """Return the part of a text around the first match of some words.
@@ -118,43 +139,15 @@ def snippet(text: str, words: str, length: int = 160) -> str:
     return f"{'…' if start else ''}{part}{'…' if start + length < len(text) else ''}"
 
 
-def _create_tables(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    for table in ("seen", "said", "indexed", "words", "taken_in"):
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
-    connection.execute("CREATE TABLE seen (position INTEGER PRIMARY KEY, messages BLOB)")
-    connection.execute("CREATE TABLE said (text INTEGER, position INTEGER, PRIMARY KEY (text, position)) WITHOUT ROWID")
-    connection.execute("CREATE INDEX said_by_position ON said (position)")
-    connection.execute("CREATE TABLE taken_in (mark TEXT)")
-    connection.execute("CREATE TABLE indexed (text INTEGER PRIMARY KEY)")
-    connection.execute(
-        "CREATE VIRTUAL TABLE words USING fts5(content, content='', tokenize='unicode61 remove_diacritics 2')"
-    )
-    connection.execute(f"PRAGMA user_version = {_LAYOUT}")
-    connection.execute("COMMIT")
-
-
 def _fts_query(words: str) -> str:
     """Return the words as an FTS5 query. Each word is quoted, so that none is taken as an operator."""
-    found = [*_terms(words)]
+    parts = enumerate(words.replace("\0", " ").split('"'))  # every second one is a phrase
+    found = [term for number, part in parts for term in ([part] if number % 2 else part.split())]
     if not any(char.isalnum() for term in found for char in term):
         raise RunError(f"search must contain a word, got {words!r:.80}", setting="search")
     return " ".join(
         '"' + term.rstrip("*").replace('"', "") + '"' + ("*" if term.endswith("*") else "") for term in found
     )
-
-
-def _terms(words: str) -> Iterable[str]:
-    for number, part in enumerate(words.replace("\0", " ").split('"')):
-        if number % 2:
-            yield part
-        else:
-            yield from part.split()
-
-
-def _file_name(run: RunFile) -> str:
-    """Return a file name made from the run's id and its path, because a copy of a run may have diverged."""
-    return hashlib.blake2b(f"{run.id}\0{run.path.resolve()}".encode(), digest_size=16).hexdigest()
 
 
 def _cache_folder() -> Path:

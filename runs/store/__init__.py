@@ -2,7 +2,7 @@
 
 from .judgement_sets import OWN_JUDGEMENTS, PANEL, JudgementSet, judges_of, panel_of
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, ScenarioRow
-from .plan import JudgeWork, PlayWork, RejudgeWork, Work
+from .plan import JudgeWork, PlayWork, Work
 from .runfile import RunFile
 from .status import Status, Usage
 from .store import RunStore
@@ -15,7 +15,6 @@ __all__ = [
     "JudgementSet",
     "Neighbours",
     "PlayWork",
-    "RejudgeWork",
     "RunFile",
     "RunStore",
     "ScenarioPage",

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 _QUIET_ROUNDS = 2
 """The number of event loop rounds without a new job after which a batch is complete."""
@@ -70,17 +70,29 @@ class Job:
             future.set_exception(self.error)
 
 
-class Batch(NamedTuple):
+class Batch:
     """Jobs that were submitted together.
 
-    Attributes:
+    Args:
         jobs: The jobs.
         loop: The event loop that submitted them, in whose thread their futures must be resolved; `None` if there is
             none.
     """
 
-    jobs: list[Job]
-    loop: asyncio.AbstractEventLoop | None
+    __slots__ = ("_quiet", "_rounds", "_seen", "jobs", "loop")
+
+    def __init__(self, jobs: list[Job], loop: asyncio.AbstractEventLoop | None) -> None:
+        self.jobs = jobs
+        self.loop = loop
+        self._seen = self._quiet = self._rounds = 0
+
+    def is_complete(self) -> bool:
+        """Return whether the jobs should be submitted now; call it once per round of the event loop."""
+        count = len(self.jobs)
+        self._rounds += 1
+        self._quiet = self._quiet + 1 if count == self._seen else 0
+        self._seen = count
+        return self._quiet >= _QUIET_ROUNDS or count >= _LARGE_BATCH or self._rounds >= _MOST_ROUNDS
 
     def settle(self) -> None:
         """Resolve the jobs' futures in the loop's thread. Call it from any other thread."""
@@ -104,24 +116,6 @@ class Batch(NamedTuple):
             job.tell()
 
 
-class _OpenBatch:
-    """The jobs of an event loop that are not yet submitted to the writer."""
-
-    __slots__ = ("_quiet", "_rounds", "_seen", "jobs")
-
-    def __init__(self) -> None:
-        self.jobs: list[Job] = []
-        self._seen = self._quiet = self._rounds = 0
-
-    def is_complete(self) -> bool:
-        """Return whether the jobs should be submitted now; call it once per round of the event loop."""
-        count = len(self.jobs)
-        self._rounds += 1
-        self._quiet = self._quiet + 1 if count == self._seen else 0
-        self._seen = count
-        return self._quiet >= _QUIET_ROUNDS or count >= _LARGE_BATCH or self._rounds >= _MOST_ROUNDS
-
-
 class BatchQueue:
     """The queue of jobs for the writer.
 
@@ -135,7 +129,7 @@ class BatchQueue:
     def __init__(self, at_once: Callable[[list[Job]], bool]) -> None:
         self.batches: queue.Queue[Batch | None] = queue.Queue()
         self._at_once = at_once
-        self._open_batches: dict[asyncio.AbstractEventLoop, _OpenBatch] = {}
+        self._open_batches: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -154,7 +148,7 @@ class BatchQueue:
             if batch is None:
                 self._hand_over_orphans()
                 loop.call_soon(self._check, loop)
-                batch = self._open_batches[loop] = _OpenBatch()
+                batch = self._open_batches[loop] = Batch([], loop)
             batch.jobs.append(job)
         return future
 
@@ -176,8 +170,7 @@ class BatchQueue:
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                for loop in list(self._open_batches):
-                    self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
+                self._hand_over_orphans()
                 self.batches.put(None)
 
     def _ensure_open(self) -> None:
@@ -185,9 +178,12 @@ class BatchQueue:
             raise RuntimeError("the file is closed and can no longer be written")
 
     def _hand_over_orphans(self) -> None:
-        """Queue the jobs of event loops that were closed with an incomplete batch, so that they precede later jobs."""
-        for loop in [loop for loop in self._open_batches if loop.is_closed()]:
-            self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
+        """Queue the jobs of event loops that were closed with an incomplete batch, so that they precede later jobs.
+
+        If the queue is closed, the jobs of all event loops are queued.
+        """
+        for loop in [loop for loop in self._open_batches if self._is_closed or loop.is_closed()]:
+            self.batches.put(self._open_batches.pop(loop))
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
         """Submit the batch if it is complete; otherwise check again in the next round of the event loop."""
@@ -206,10 +202,9 @@ class BatchQueue:
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """Carry out a batch at once, or queue it for the writer's thread."""
         with self._lock:
-            complete = self._open_batches.pop(loop, None)
-        if complete is None:
+            batch = self._open_batches.pop(loop, None)
+        if batch is None:
             return
-        batch = Batch(complete.jobs, loop)
         is_done = False
         try:
             is_done = self._at_once(batch.jobs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,8 @@ from dialoom.roles.gateway.completions import read_reply
 from dialoom.roles.gateway.graphs import readable
 
 from .ledger import decode_request
+from .texts import reading
+from .writer import Writer
 
 MadeCall = tuple[str, str, bool]
 """A call that led to a checkpoint: node, key in hexadecimal digits, and whether a person wrote the request."""
@@ -141,26 +143,31 @@ class BranchReader:
         """Return the checkpoints of threads by id, oldest first; a checkpoint in several threads is returned once."""
         from .checkpoints.items import id_text
 
-        query = (
-            "SELECT name, checkpoints.id, parent, metadata ->> 'source' AS source FROM checkpoints "
-            "JOIN checkpoint_frames AS frames ON frames.id = frame JOIN threads ON threads.id = thread "
-            "WHERE namespace = '' AND name IN (SELECT value FROM json_each(?))"
-        )
-        rows = self._reader.execute(query, (json.dumps(list(threads)),)).fetchall()
-        names: dict[str, set[str]] = {}
-        sources: dict[str, tuple[str | None, str]] = {}
-        for row in rows:
-            id_ = id_text(row["id"])
-            names.setdefault(id_, set()).add(row["name"])
-            sources[id_] = (None if row["parent"] is None else id_text(row["parent"]), row["source"])
-        return {
-            id_: Point(number, id_, *sources[id_], frozenset(names[id_])) for number, id_ in enumerate(sorted(names))
-        }
+        rows = self._reader.execute(
+            "SELECT checkpoints.id, parent, metadata ->> 'source' AS source, json_group_array(name) AS names "
+            "FROM checkpoints JOIN checkpoint_frames AS frames ON frames.id = frame "
+            "JOIN threads ON threads.id = thread "
+            "WHERE namespace = '' AND name IN (SELECT value FROM json_each(?)) "
+            "GROUP BY checkpoints.id ORDER BY checkpoints.id",
+            (json.dumps(list(threads)),),
+        ).fetchall()
+        points = [
+            Point(
+                number,
+                id_text(row["id"]),
+                None if row["parent"] is None else id_text(row["parent"]),
+                row["source"],
+                frozenset(json.loads(row["names"])),
+            )
+            for number, row in enumerate(rows)
+        ]
+        return {point.id: point for point in points}
 
     def next_sample(self, scenario: int) -> int:
         """Return a sample number that no call of the scenario uses."""
-        query = f"SELECT {NEXT_SAMPLE} FROM scenarios WHERE position = ?"
-        return int(self._reader.execute(query, (scenario,)).fetchone()[0])
+        return int(
+            self._reader.execute(f"SELECT {NEXT_SAMPLE} FROM scenarios WHERE position = ?", (scenario,)).fetchone()[0]
+        )
 
     def indexed(self, scenario: int) -> set[str]:
         """Return the ids of the checkpoints for which the calls that led to them are recorded."""
@@ -169,8 +176,10 @@ class BranchReader:
 
     def has_player_states(self, scenario: int) -> bool:
         """Return whether a player's state was stored for a scenario, on any branch."""
-        query = "SELECT 1 FROM player_states WHERE scenario = ? LIMIT 1"
-        return self._reader.execute(query, (scenario,)).fetchone() is not None
+        return (
+            self._reader.execute("SELECT 1 FROM player_states WHERE scenario = ? LIMIT 1", (scenario,)).fetchone()
+            is not None
+        )
 
     def player_states(self, calls: Iterable[StepCall]) -> dict[str, tuple[str, Any]]:
         """Return the model and state of each stateful player after its last call among the given calls, by role."""
@@ -186,19 +195,22 @@ class BranchReader:
         noted = "SELECT 1 FROM step_calls WHERE scenario = ? AND checkpoint = ? LIMIT 1"
         if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
             return None
-        query = (
-            "SELECT calls.*, is_edited, step_calls.node AS at_node, coalesce(ordinal, (SELECT min(ordinal) FROM "
-            "common_uses AS used WHERE used.key = calls.key AND used.scenario = step_calls.scenario "
-            "AND used.node = step_calls.node)) AS at_ordinal "
-            "FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
-            "WHERE step_calls.scenario = ? AND checkpoint = ? ORDER BY number"
-        )
-        return [self._call(row) for row in self._reader.execute(query, (scenario, checkpoint))]
+        return [
+            self._call(row)
+            for row in self._reader.execute(
+                "SELECT calls.*, is_edited, step_calls.node AS at_node, coalesce(ordinal, (SELECT min(ordinal) FROM "
+                "common_uses AS used WHERE used.key = calls.key AND used.scenario = step_calls.scenario "
+                "AND used.node = step_calls.node)) AS at_ordinal "
+                "FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
+                "WHERE step_calls.scenario = ? AND checkpoint = ? ORDER BY number",
+                (scenario, checkpoint),
+            )
+        ]
 
     def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
         """Return the calls that some nodes made at a step of `main`."""
-        rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes)))).fetchall()
-        return [self._call(row) for row in _latest_sample(rows)]
+        rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes))))
+        return [self._call(row) for row in rows.fetchall()]
 
     def _call(self, row: sqlite3.Row) -> StepCall:
         request = decode_request(self._reader, row["messages"])
@@ -214,7 +226,7 @@ class BranchReader:
             sample=row["sample"],
             messages=request.messages,
             tools=request.tools,
-            answer=None if row["reply"] is None else read_reply(Completion(self._text(row["reply"]))),
+            answer=None if row["reply"] is None else read_reply(Completion(reading(self._reader)(row["reply"]))),
             input_tokens=row["input_tokens"],
             output_tokens=row["output_tokens"],
             cost=row["cost"],
@@ -225,25 +237,18 @@ class BranchReader:
             is_common=row["scenario"] is None,
         )
 
-    def _text(self, id_: int) -> str:
-        return str(self._reader.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()[0])
-
 
 class BranchTable(BranchReader):
     """Read and write access to the branches of a run's scenarios.
 
     Args:
         reader: The connection that reads the file.
-        soon: A function that submits a job to the writer.
+        writer: The file's writer.
     """
 
-    def __init__(
-        self,
-        reader: sqlite3.Connection,
-        soon: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
-    ) -> None:
+    def __init__(self, reader: sqlite3.Connection, writer: Writer) -> None:
         super().__init__(reader)
-        self._soon = soon
+        self._writer = writer
 
     async def keep(self, scenario: int, branch: Branch) -> None:
         """Save a branch, which may be new."""
@@ -253,7 +258,7 @@ class BranchTable(BranchReader):
             "ON CONFLICT (scenario, name) DO UPDATE SET head = excluded.head, sample = excluded.sample, "
             "models = excluded.models"
         )
-        await self._soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
+        await self._writer.soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
 
     async def keep_calls(self, scenario: int, led: Mapping[str, Sequence[MadeCall]]) -> None:
         """Record the calls that led to checkpoints, by checkpoint id; an empty sequence of calls is recorded too."""
@@ -263,7 +268,7 @@ class BranchTable(BranchReader):
             for number, (node, key, is_edited) in enumerate(calls or [_NO_CALL])
         ]
         insert = "INSERT OR REPLACE INTO step_calls VALUES (?, ?, ?, ?, ?, ?)"
-        await self._soon(lambda connection: connection.executemany(insert, rows).rowcount)
+        await self._writer.soon(lambda connection: connection.executemany(insert, rows).rowcount)
 
     async def keep_only(self, thread: str, line: Iterable[str]) -> None:
         """Delete all checkpoints of a thread except the given ones."""
@@ -273,15 +278,16 @@ class BranchTable(BranchReader):
         retained = {id_column(id_) for id_ in line}
 
         def work(connection: sqlite3.Connection) -> None:
-            find = "SELECT id FROM threads WHERE name = ? AND namespace = ''"
-            (number,) = connection.execute(find, (thread,)).fetchone()
+            (number,) = connection.execute(
+                "SELECT id FROM threads WHERE name = ? AND namespace = ''", (thread,)
+            ).fetchone()
             others = [
                 (number, id_) for (id_,) in connection.execute(query, (number,)).fetchall() if id_ not in retained
             ]
             connection.executemany("DELETE FROM checkpoints WHERE thread = ? AND id = ?", others)
             connection.executemany("DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ?", others)
 
-        await self._soon(work)
+        await self._writer.soon(work)
 
     async def drop_writes(self, thread: str, checkpoint: str) -> None:
         """Delete the pending writes of the tasks after a checkpoint, so that all of them run again."""
@@ -291,28 +297,21 @@ class BranchTable(BranchReader):
             "DELETE FROM pending_writes WHERE checkpoint = ? "
             "AND thread IN (SELECT id FROM threads WHERE name = ? AND namespace = '')"
         )
-        await self._soon(lambda connection: connection.execute(delete, (id_column(checkpoint), thread)).rowcount)
+        await self._writer.soon(lambda connection: connection.execute(delete, (id_column(checkpoint), thread)).rowcount)
 
 
 _AT = """step = ?2 AND {0}.judging IS NULL AND {0}.branch IS NULL AND {0}.node IN (SELECT value FROM json_each(?3))
     AND {0}.sample >= (SELECT take FROM scenarios WHERE position = ?1) AND reply IS NOT NULL"""
 
+# Only the call with the latest sample number at each place is selected, which is the one that the engine used.
 _CALLS_AT = f"""
+SELECT * FROM (SELECT *, max(at_sample) OVER (PARTITION BY at_node, at_ordinal) AS latest FROM (
 SELECT calls.*, 0 AS is_edited, node AS at_node, ordinal AS at_ordinal, sample AS at_sample
 FROM calls WHERE scenario = ?1 AND {_AT.format("calls")}
 UNION ALL
 SELECT calls.*, 0, used.node, used.ordinal, used.sample
 FROM common_uses AS used JOIN calls USING (key) WHERE used.scenario = ?1 AND used.{_AT.format("used")}
-ORDER BY at_node, at_ordinal, ask, id"""
-
-
-def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return only the call with the latest sample number at each place, which is the one that the engine used."""
-    latest: dict[tuple[str, int], int] = {}
-    for row in rows:
-        place = (row["at_node"], row["at_ordinal"])
-        latest[place] = max(latest.get(place, 0), row["at_sample"])
-    return [row for row in rows if row["at_sample"] == latest[row["at_node"], row["at_ordinal"]]]
+)) WHERE at_sample = latest ORDER BY at_node, at_ordinal, ask, id"""
 
 
 def exchange_calls(
@@ -331,8 +330,9 @@ def exchange_calls(
     ids = json.dumps(list(calls))
     these = "id IN (SELECT value FROM json_each(?))"
     which = "scenario = ? AND kind IN (SELECT kinds.id FROM kinds WHERE judging IS NULL) AND"
-    put_away = f"UPDATE kept_calls SET branch = ? WHERE {which} branch IS NULL AND NOT {these}"
-    connection.execute(put_away, (before, scenario, ids))
+    connection.execute(
+        f"UPDATE kept_calls SET branch = ? WHERE {which} branch IS NULL AND NOT {these}", (before, scenario, ids)
+    )
     connection.execute(f"UPDATE kept_calls SET branch = NULL WHERE {which} {these}", (scenario, ids))
     if after == MAIN:
         connection.execute(f"UPDATE kept_calls SET branch = NULL WHERE {which} branch = ?", (scenario, MAIN))

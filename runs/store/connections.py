@@ -191,21 +191,17 @@ def _appear(path: Path, content: bytes) -> None:
 
 
 def _appear_by_name(path: Path, content: bytes) -> None:
+    """Create the file under a temporary name, without replacing a file that has appeared under its name meanwhile."""
     with partial_file(path, "wb") as (beside, file):
         file.write(content)
         file.flush()
-        _give_name(beside, path)
-
-
-def _give_name(beside: Path, path: Path) -> None:
-    """Give a finished file its name, without replacing a file that has appeared under this name meanwhile."""
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        raise
-    except OSError:  # the file system has no hard links
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-        beside.replace(path)
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            raise
+        except OSError:  # the file system has no hard links
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            beside.replace(path)
 
 
 def _exists(path: Path) -> StoreError:
@@ -214,8 +210,9 @@ def _exists(path: Path) -> StoreError:
             advice = Advice("remove_or_new_path", "remove it, or give another path")
             return StoreError(f"{path} exists and is empty", advice=advice)
         return StoreError(f"{path} exists and is not a run", advice=Advice("new_path", "give another path"))
-    text = f"continue it with dialoom.resume({str(path)!r}), or give another path"
-    advice = Advice("resume_or_new_path", text, {"path": path})
+    advice = Advice(
+        "resume_or_new_path", f"continue it with dialoom.resume({str(path)!r}), or give another path", {"path": path}
+    )
     return StoreError(f"{path} exists", advice=advice)
 
 
@@ -268,7 +265,13 @@ class WriteLock:
             self._file = found.st_dev, found.st_ino
             if self._file in _locked:
                 raise _is_taken(path, "another task or thread of this process", instead)
-            self._descriptor = _opened(path)
+            try:
+                self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            except OSError as error:
+                raise StoreError(
+                    f"{path} cannot be written ({error.strerror}); copy it to a writable folder, and continue with the "
+                    "copy"
+                ) from error
             try:
                 _take(self._descriptor)
             except OSError as error:
@@ -282,15 +285,6 @@ class WriteLock:
             if self._file in _locked:
                 _locked.remove(self._file)
                 os.close(self._descriptor)
-
-
-def _opened(path: Path) -> int:
-    try:
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written ({error.strerror}); copy it to a writable folder, and continue with the copy"
-        ) from error
 
 
 def _is_taken(path: Path, writer: str, instead: str | None) -> StoreError:

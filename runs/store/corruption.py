@@ -57,10 +57,6 @@ SELECT name FROM (
 ) WHERE name IS NOT NULL AND name NOT IN (SELECT name FROM judgement_sets) LIMIT 1"""
 
 
-class DamagedRunError(StoreError):
-    """A run's file that cannot be read: the damage found, and advice."""
-
-
 def damaged(path: Path, error: BaseException, recipe: str | None = None) -> StoreError:
     """Return the error for a corrupt file, given the error that occurred while reading it.
 
@@ -69,17 +65,15 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
         error: The error.
         recipe: The name of the recipe whose code was reading; `None` if dialoom's own code was.
     """
-    if isinstance(error, sqlite3.Error) and not _is_of_damage(error):
-        return store_error(path, error)
-    if "not a database" in str(error):
+    if (isinstance(error, sqlite3.Error) and not _is_of_damage(error)) or "not a database" in str(error):
         return store_error(path, error)
     found = _looked_through(path)
     if recipe is not None and found is None:
-        return DamagedRunError(
+        return StoreError(
             f"{path}: the recipe {recipe!r} cannot read its content: {_cause(error)}. Rows are damaged or were "
             "changed, or this is not the recipe that wrote them"
         )
-    return DamagedRunError(
+    return StoreError(
         f"{path} is damaged: {found or _cause(error)}",
         advice=Advice(
             "recover", f"recover the undamaged part with SQLite's shell: sqlite3 {path} .recover", {"path": path}
@@ -94,10 +88,10 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
     small ones.
 
     Raises:
-        DamagedRunError: If a set is missing.
+        StoreError: If a set is missing.
     """
     if (row := connection.execute(_WITHOUT_SET).fetchone()) is not None:
-        raise DamagedRunError(
+        raise StoreError(
             f"{path} is damaged: it contains judgements of the set {row[0]!r:.80}, which is missing in the table "
             "judgement_sets",
             advice=Advice(

@@ -71,9 +71,9 @@ _PAGES = (
 
 def read_state(connection: sqlite3.Connection, thread: str) -> dict[str, Any]:
     """Return the values of the graph's channels at a thread's latest checkpoint; empty if it has none."""
-    from .checkpoints.reading import CheckpointReader  # slow to import, and not needed for finished scenarios
+    from .checkpoints import ReadingSaver  # slow to import, and not needed for finished scenarios
 
-    found = CheckpointReader(connection).get({"configurable": {"thread_id": thread}})
+    found = ReadingSaver(connection).get_tuple({"configurable": {"thread_id": thread}})
     return {} if found is None else dict(found.checkpoint["channel_values"])
 
 
@@ -163,10 +163,7 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
                 faults=_faults(row["faults"]),
                 languages=_languages(row),
             )
-            branch = None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"])
-            facets = json.loads(row["facets"])
-            rest = {"error": row["error"], "at_fault": row["fault"], "trial": row["trial"], "branch": branch}
-            yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, **rest)
+            yield position, _episode(row, outcome, {})
         after = last
 
 
@@ -197,32 +194,33 @@ def _page(
         rows = connection.execute(_EPISODES, (after, end, _PAGE)).fetchall()
         if not rows:
             return []
-        by_position = [(row["position"], row) for row in rows]
-        last = by_position[-1][0]
+        last = rows[-1]["position"]
         messages, texts = _messages(connection, rows)
         judgements = _of_sets(judging, partial(_judgements, connection, after, last))
         tokens = _output_tokens(connection, after, last)
         read = text_reading(connection)
-        outcomes = [_outcome(row, messages[at], texts, tuple(judgements.get(at, ())), read) for at, row in by_position]
+        found: list[tuple[int, RecordedEpisode]] = []
+        for row in rows:
+            at = row["position"]
+            outcome = _outcome(row, messages[at], texts, tuple(judgements.get(at, ())), read)
+            found.append((at, _episode(row, outcome, tokens.get(at, {}))))
+        return found
     finally:
         connection.execute("COMMIT")
-    return [
-        (
-            position,
-            RecordedEpisode(
-                id=row["id"],
-                facets=json.loads(row["facets"]),
-                state=row["state"],
-                outcome=outcome,
-                output_tokens=tokens.get(position, {}),
-                error=row["error"],
-                at_fault=row["fault"],
-                trial=row["trial"],
-                branch=None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"]),
-            ),
-        )
-        for (position, row), outcome in zip(by_position, outcomes, strict=True)
-    ]
+
+
+def _episode(row: sqlite3.Row, outcome: Outcome, output_tokens: Mapping[str, int | None]) -> RecordedEpisode:
+    return RecordedEpisode(
+        id=row["id"],
+        facets=json.loads(row["facets"]),
+        state=row["state"],
+        outcome=outcome,
+        output_tokens=output_tokens,
+        error=row["error"],
+        at_fault=row["fault"],
+        trial=row["trial"],
+        branch=None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"]),
+    )
 
 
 _EPISODES = """
@@ -249,8 +247,11 @@ def _messages(
     passage = lru_cache(maxsize=None)(reading(connection))
     by_position = {row["position"]: read_messages(row["messages"], passage) for row in rows}
     ids = {id_ for messages in by_position.values() for message in messages for id_ in message if isinstance(id_, int)}
-    query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
-    return by_position, dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
+    return by_position, dict(
+        connection.execute(
+            "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(ids)),)
+        ).fetchall()
+    )
 
 
 def _outcome(
@@ -260,14 +261,11 @@ def _outcome(
     judgements: tuple[Judgement, ...],
     read: ReadText,
 ) -> Outcome:
-    messages = tuple(_line(message, texts) for message in stored)
-    counts = json.loads(row["counts"])
-    details = json.loads(row["details"] or "{}", object_hook=restoring(lambda id_: texts.get(id_) or read(id_)))
     return Outcome(
-        messages=messages,
+        messages=tuple(_line(message, texts) for message in stored),
         ended_by=row["ended_by"],
-        counts=counts,
-        details=details,
+        counts=json.loads(row["counts"]),
+        details=json.loads(row["details"] or "{}", object_hook=restoring(lambda id_: texts.get(id_) or read(id_))),
         judgements=judgements,
         faults=_faults(row["faults"]),
         languages=_languages(row),
@@ -309,20 +307,16 @@ def _judgements(connection: sqlite3.Connection, after: int, last: int, judging: 
     query = "SELECT * FROM judgements WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
     found: dict[int, list[Judgement]] = {}
     for row in connection.execute(query, (judging, after, last)):
-        found.setdefault(row["scenario"], []).append(_judgement(row))
+        judgement = Judgement(
+            metric=row["metric"],
+            target=row["target"],
+            turn=row["turn"],
+            score=None if row["score"] is None else _score(row["score"], row["is_verdict"]),
+            status=row["status"],
+            explanation=row["explanation"],
+        )
+        found.setdefault(row["scenario"], []).append(judgement)
     return found
-
-
-def _judgement(row: sqlite3.Row) -> Judgement:
-    score = None if row["score"] is None else _score(row["score"], row["is_verdict"])
-    return Judgement(
-        metric=row["metric"],
-        target=row["target"],
-        turn=row["turn"],
-        score=score,
-        status=row["status"],
-        explanation=row["explanation"],
-    )
 
 
 def _score(score: float, is_verdict: int) -> bool | int | float:

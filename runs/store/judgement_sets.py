@@ -7,10 +7,12 @@ import sqlite3
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dialoom.graphs import Judgement
 from dialoom.graphs.outcome import REVIEWER
 from dialoom.roles import ModelBinding
+from dialoom.runs.errors import StoreError
 
 from .references import canonical
 
@@ -45,27 +47,6 @@ class JudgementSet:
         return {role: binding.model for role, binding in self.models.items()}
 
 
-def read_judgement_sets(connection: sqlite3.Connection) -> list[JudgementSet]:
-    """Return the sets of a run, oldest first.
-
-    Planning always creates the run's own set, because workers cannot add one. It is returned only if it has judging
-    models or contains judgements, which a recipe may also make without a model.
-    """
-    rows = connection.execute(
-        "SELECT name, models, prompts FROM judgement_sets WHERE name <> ?1 OR models <> '{}' "
-        "OR EXISTS (SELECT 1 FROM judgements WHERE judging = ?1) ORDER BY rowid",
-        (OWN_JUDGEMENTS,),
-    )
-    return [
-        JudgementSet(
-            name,
-            {role: ModelBinding.model_validate(binding) for role, binding in json.loads(models).items()},
-            json.loads(prompts),
-        )
-        for name, models, prompts in rows
-    ]
-
-
 def insert_judgement_set(connection: sqlite3.Connection, judgement_set: JudgementSet) -> None:
     """Add a set, or replace the set that has the same name. Called only in jobs of the writer."""
     models = {role: binding.model_dump() for role, binding in judgement_set.models.items()}
@@ -82,16 +63,12 @@ def judges_of(sets: Iterable[JudgementSet]) -> list[list[JudgementSet]]:
 
     Reviews are left out.
     """
-    found: list[list[JudgementSet]] = []
+    found: dict[str, list[JudgementSet]] = {}
     for each in sets:
-        if each.is_review:
-            continue
-        same = next((group for group in found if _judge(group[0]) == _judge(each)), None)
-        if same is None:
-            found.append([each])
-        else:
-            same.append(each)
-    return found
+        if not each.is_review:
+            models = sorted(each.models.items()) or each.name
+            found.setdefault(f"{models} {sorted(each.prompts.items())}", []).append(each)
+    return [*found.values()]
 
 
 def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
@@ -102,8 +79,11 @@ def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
     judges = [group[0] for group in judges_of(sets) if group[0].models]  # without models, only checks scored the set
     if len(judges) < 2 or any(each.name == PANEL for each in sets):
         return None
-    roles = dict.fromkeys(role for judge in judges for role in judge.models)
-    models = {role: ModelBinding(model=_names(judges, role), temperature=0.0) for role in roles}
+    names: dict[str, dict[str, None]] = {}
+    for judge in judges:
+        for role, binding in judge.models.items():
+            names.setdefault(role, {})[binding.model] = None
+    models = {role: ModelBinding(model=", ".join(each), temperature=0.0) for role, each in names.items()}
     prompts = {id_: hash_ for judge in reversed(judges) for id_, hash_ in judge.prompts.items()}
     return JudgementSet(PANEL, models, prompts, tuple(judge.name for judge in judges))
 
@@ -142,9 +122,86 @@ def _together(by_judge: Mapping[str, Judgement]) -> Judgement:
     return first.model_copy(update={"score": 2 * yes > len(scores), "status": "ok", "explanation": explanation})
 
 
-def _judge(judgement_set: JudgementSet) -> tuple[object, object]:
-    return dict(judgement_set.models) or judgement_set.name, dict(judgement_set.prompts)
+class SetReader:
+    """The reader of a run's sets of judgements."""
 
+    path: Path
+    _reader: sqlite3.Connection
 
-def _names(judges: Sequence[JudgementSet], role: str) -> str:
-    return ", ".join(dict.fromkeys(judge.models[role].model for judge in judges if role in judge.models))
+    def judgement_sets(self) -> list[JudgementSet]:
+        """Return the sets of a run, oldest first.
+
+        Planning always creates the run's own set, because workers cannot add one. It is returned only if it has judging
+        models or contains judgements, which a recipe may also make without a model.
+        """
+        rows = self._reader.execute(
+            "SELECT name, models, prompts FROM judgement_sets WHERE name <> ?1 OR models <> '{}' "
+            "OR EXISTS (SELECT 1 FROM judgements WHERE judging = ?1) ORDER BY rowid",
+            (OWN_JUDGEMENTS,),
+        )
+        return [
+            JudgementSet(
+                name,
+                {role: ModelBinding.model_validate(binding) for role, binding in json.loads(models).items()},
+                json.loads(prompts),
+            )
+            for name, models, prompts in rows
+        ]
+
+    def has_judged(self, name: str) -> bool:
+        """Return whether any scenario was judged for a set of judgements, even if the judging failed."""
+        return bool(
+            self._reader.execute("SELECT EXISTS (SELECT 1 FROM judged WHERE judging = ?)", (name,)).fetchone()[0]
+        )
+
+    def unjudged(self, judging: JudgementSet) -> frozenset[str]:
+        """Return the ids of finished scenarios that a set's judge has not judged; for a panel, one of its judges.
+
+        The run's own judgements are made while it plays, so they lack no finished scenario.
+        """
+        query = (
+            "SELECT id FROM scenarios WHERE state = 'done' AND NOT EXISTS "
+            "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position AND state = 'done')"
+        )
+        names = [name for name in judging.members or (judging.name,) if name != OWN_JUDGEMENTS]
+        return frozenset(row["id"] for name in names for row in self._reader.execute(query, (name,)))
+
+    def judgement_set(self, name: str | None) -> JudgementSet | None:
+        """Return the set with a name, or the oldest set if no name is given; `None` if there are no sets.
+
+        If there are several judges, the name `panel` selects their combined judgements.
+
+        Raises:
+            StoreError: If there is no set with this name.
+        """
+        sets = self.judgement_sets()
+        if name is None:
+            return sets[0] if sets else None
+        panel = panel_of(sets)
+        known = [*sets, panel] if panel is not None else sets
+        found = next((each for each in known if each.name == name), None)
+        if found is None:
+            names = ", ".join(each.name for each in known) or "none"
+            raise StoreError(f"{self.path} has no judgements named {name!r}; there are {names}")
+        return found
+
+    def rejudgings(self) -> dict[str, int]:
+        """Return the number of scenarios whose unparsed judgements remain to be repeated, by set of judgements."""
+        return dict(
+            self._reader.execute(
+                "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"
+            ).fetchall()
+        )
+
+    def unparsed(self, judging: str) -> int:
+        """Return the number of unparsed judgements in a set."""
+        return int(
+            self._reader.execute(
+                "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'", (judging,)
+            ).fetchone()[0]
+        )
+
+    def _chosen(self, judging: str | None) -> Sequence[str]:
+        """Return the sets of judgements to read: the selected set, or those of a panel's judges."""
+        chosen = self.judgement_set(judging)
+        return () if chosen is None else chosen.members or (chosen.name,)

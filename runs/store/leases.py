@@ -5,9 +5,8 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
-from dialoom.runs.errors import StoreError
+from dialoom.runs.errors import Fault, StoreError
 
 from .branches import NEXT_SAMPLE
 from .ledger import CallKinds
@@ -15,10 +14,7 @@ from .passages import Passages
 from .plan import Work
 from .texts import Texts
 from .transfer import Transfer, Unpacking, pack, pack_common
-from .writer import Transactions
-
-if TYPE_CHECKING:  # LangGraph takes long to import, and is not needed to look at a run
-    from .checkpoints.batch import Batches
+from .writer import Writer
 
 _BITS = 60
 _KEY = "leased "
@@ -30,29 +26,16 @@ class Leases:
 
     Args:
         reader: The connection that reads the file.
-        transactions: The transactions that write to the file.
-        texts: The file's texts.
-        passages: The file's passages.
-        kinds: The kinds of the file's calls.
-        checkpoints: The object that assigns the ids of checkpoints' rows. Its cache is cleared after rows were written
-            without it.
+        writer: The file's writer.
     """
 
-    def __init__(
-        self,
-        reader: sqlite3.Connection,
-        transactions: Transactions,
-        texts: Texts,
-        passages: Passages,
-        kinds: CallKinds,
-        checkpoints: Batches,
-    ) -> None:
+    def __init__(self, reader: sqlite3.Connection, writer: Writer) -> None:
+        from .checkpoints.batch import Batches  # LangGraph takes long to import, and is not needed to look at a run
+
         self._reader = reader
-        self._transactions = transactions
-        self._texts = texts
-        self._passages = passages
-        self._kinds = kinds
-        self._checkpoints = checkpoints
+        self._writer = writer
+        self._memories = writer.only(Texts), writer.only(Passages), writer.only(CallKinds)
+        self._checkpoints = writer.only(Batches)  # its cache is cleared after rows were written without it
 
     async def lease(self, works: Sequence[Work]) -> list[Transfer]:
         """Lease scenarios to a worker: pack them for transfer and record the leases.
@@ -63,7 +46,7 @@ class Leases:
         transfers = [
             pack(self._reader, work.position, work.thread, secrets.randbits(_BITS), is_leased=True) for work in works
         ]
-        await self._transactions.soon(lambda connection: _note(connection, transfers))
+        await self._writer.soon(lambda connection: _note(connection, transfers))
         return transfers
 
     async def receive(self, transfers: Sequence[Transfer]) -> None:
@@ -75,16 +58,18 @@ class Leases:
 
         def keep(connection: sqlite3.Connection) -> None:
             for transfer in transfers:
-                Unpacking(connection, self._texts, self._passages, self._kinds, transfer).leased()
+                Unpacking(connection, *self._memories, transfer).leased()
             _note(connection, transfers)
             if any(transfer.of("threads") for transfer in transfers):
                 self._checkpoints.forget()
 
-        await self._transactions.soon(keep)
+        await self._writer.soon(keep)
 
     def packed(self, position: int, thread: str) -> Transfer:
         """Return the result of a scenario leased to this file, packed for transfer."""
-        return pack(self._reader, position, thread, self._number(position), is_leased=False)
+        if (number := _number(self._reader, position)) is None:
+            raise StoreError(f"the scenario at {position} was not leased to this file")
+        return pack(self._reader, position, thread, number, is_leased=False)
 
     def open(self) -> dict[int, int]:
         """Return the lease numbers of all scenarios that are leased, by position."""
@@ -102,20 +87,20 @@ class Leases:
         Raises:
             StoreError: If the file cannot be written.
         """
-        return await self._transactions.soon(lambda connection: self._folded(connection, transfers))
+        return await self._writer.soon(lambda connection: self._folded(connection, transfers))
 
     def fold_now(self, transfers: Sequence[Transfer]) -> list[Transfer]:
         """Merge results as `fold` does, without an event loop."""
-        return self._transactions.now(lambda connection: self._folded(connection, transfers))
+        return self._writer.now(lambda connection: self._folded(connection, transfers))
 
     async def keep_common(self, transfers: Sequence[Transfer]) -> None:
         """Store common calls that were made in other files."""
 
         def keep(connection: sqlite3.Connection) -> None:
             for transfer in transfers:
-                Unpacking(connection, self._texts, self._passages, self._kinds, transfer).common()
+                Unpacking(connection, *self._memories, transfer).common()
 
-        await self._transactions.soon(keep)
+        await self._writer.soon(keep)
 
     def common(self, key: str) -> Transfer | None:
         """Return the answered common call with a key (in hex digits); `None` if there is none."""
@@ -125,15 +110,16 @@ class Leases:
         """Delete all open leases when no worker is left. Scenarios whose results were not merged stay pending."""
 
         def forget(connection: sqlite3.Connection) -> int:
-            delete = "DELETE FROM run WHERE key >= ? AND key < ?"
-            return connection.execute(delete, (_KEY, _KEY + "\U0010ffff")).rowcount
+            return connection.execute(
+                "DELETE FROM run WHERE key >= ? AND key < ?", (_KEY, _KEY + "\U0010ffff")
+            ).rowcount
 
-        self._transactions.now(forget)
+        self._writer.now(forget)
 
     def _folded(self, connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> list[Transfer]:
-        taken = [transfer for transfer in transfers if _is_open(connection, transfer)]
+        taken = [transfer for transfer in transfers if _number(connection, transfer.position) == transfer.lease]
         for transfer in taken:
-            Unpacking(connection, self._texts, self._passages, self._kinds, transfer).returned()
+            Unpacking(connection, *self._memories, transfer).returned()
             connection.execute("DELETE FROM run WHERE key = ?", (f"{_KEY}{transfer.position}",))
         if taken:
             self._checkpoints.forget()
@@ -148,52 +134,32 @@ class Leases:
             found[int(key.removeprefix(_KEY))] = (int(number), thread)
         return found
 
-    def _number(self, position: int) -> int:
-        row = self._reader.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{position}",)).fetchone()
-        if row is None:
-            raise StoreError(f"the scenario at {position} was not leased to this file")
-        return int(row["value"].partition(" ")[0])
-
 
 def _note(connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> None:
-    insert = "INSERT OR REPLACE INTO run VALUES (?, ?)"
-    connection.executemany(insert, [(f"{_KEY}{each.position}", f"{each.lease} {each.thread}") for each in transfers])
+    connection.executemany(
+        "INSERT OR REPLACE INTO run VALUES (?, ?)",
+        [(f"{_KEY}{each.position}", f"{each.lease} {each.thread}") for each in transfers],
+    )
 
 
-def _is_open(connection: sqlite3.Connection, transfer: Transfer) -> bool:
-    """Return whether the lease to which a result belongs is still open."""
-    row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{transfer.position}",)).fetchone()
-    return row is not None and int(row[0].partition(" ")[0]) == transfer.lease
-
-
-_TOO_LONG = "context"
-"""The value of `Fault.CONTEXT`, which cannot be imported because its module depends on this package."""
-
-
-class Retried(NamedTuple):
-    """The number of failures that are retried, and of those that are not.
-
-    Attributes:
-        again: The number of failures that are retried.
-        left: The number of failures that are not retried, because they would occur again.
-    """
-
-    again: int
-    left: int
+def _number(connection: sqlite3.Connection, position: int | None) -> int | None:
+    """Return the number of a scenario's open lease; `None` if there is none."""
+    row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{position}",)).fetchone()
+    return None if row is None else int(row[0].partition(" ")[0])
 
 
 class Retries:
     """The retries of a run. They only mark work as pending; resuming the run plays or judges it.
 
     Args:
-        transactions: The transactions that write to the file.
+        writer: The file's writer.
     """
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
 
-    def failed(self, judging: str | None = None, too_long: bool = True) -> Retried:
-        """Make failed scenarios pending again, or failed judgings in a set; return the numbers.
+    def failed(self, judging: str | None = None, too_long: bool = True) -> tuple[int, int]:
+        """Make failed scenarios pending again, or failed judgings in a set.
 
         Scenarios continue from their last step. Replies in the ledger are reused, unless a reply made the scenario
         fail: then all further replies are requested anew.
@@ -203,19 +169,32 @@ class Retries:
             too_long: Whether to include failures by a request that exceeded its model's context window. With the same
                 window, they occur again.
 
+        Returns:
+            The number of failures that are retried, and of those that are not, because they would occur again.
+
         Raises:
             StoreError: If the file cannot be written.
         """
-        which = "state = 'failed'" if too_long else f"state = 'failed' AND fault IS NOT '{_TOO_LONG}'"
+        which = "state = 'failed'" if too_long else f"state = 'failed' AND fault IS NOT '{Fault.CONTEXT}'"
 
-        def retry(connection: sqlite3.Connection) -> Retried:
+        def retry(connection: sqlite3.Connection) -> tuple[int, int]:
             if judging is None:
-                return Retried(_retry_scenarios(connection, which), _left(connection, "scenarios"))
-            delete = f"DELETE FROM judged WHERE judging = ? AND {which}"
-            count = connection.execute(delete, (judging,)).rowcount
-            return Retried(count, _left(connection, "judged", judging))
+                connection.execute(
+                    f"DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE {which})"
+                )
+                again = connection.execute(
+                    f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {NEXT_SAMPLE}, sample), "
+                    f"fault = NULL, error = NULL WHERE {which}"
+                )
+                left = connection.execute("SELECT count(*) FROM scenarios WHERE state = 'failed'")
+            else:
+                again = connection.execute(f"DELETE FROM judged WHERE judging = ? AND {which}", (judging,))
+                left = connection.execute(
+                    "SELECT count(*) FROM judged WHERE state = 'failed' AND judging = ?", (judging,)
+                )
+            return again.rowcount, int(left.fetchone()[0])
 
-        return self._transactions.now(retry)
+        return self._writer.now(retry)
 
     def scenarios(self, positions: Iterable[int], note: str = "") -> None:
         """Make scenarios pending again, to be played from their beginning with new replies. Their outcomes are deleted.
@@ -242,7 +221,7 @@ class Retries:
             for table in ("outcomes", "judgements", "judged", "rejudgings", "branches"):
                 connection.executemany(f"DELETE FROM {table} WHERE scenario = ?", rows)
 
-        self._transactions.now(retry)
+        self._writer.now(retry)
 
     def unparsed(self, name: str) -> int:
         """Mark the unparsed judgements of a set to be repeated, and return the number of scenarios that have any.
@@ -258,23 +237,13 @@ class Retries:
 
         def retry(connection: sqlite3.Connection) -> int:
             connection.execute(_REJUDGE, (name,))
-            count = "SELECT count(*) FROM rejudgings WHERE judging = ? AND state = 'pending'"
-            return int(connection.execute(count, (name,)).fetchone()[0])
+            return int(
+                connection.execute(
+                    "SELECT count(*) FROM rejudgings WHERE judging = ? AND state = 'pending'", (name,)
+                ).fetchone()[0]
+            )
 
-        return self._transactions.now(retry)
-
-
-def _left(connection: sqlite3.Connection, table: str, *judging: str) -> int:
-    of = "state = 'failed'" + (" AND judging = ?" if judging else "")
-    return int(connection.execute(f"SELECT count(*) FROM {table} WHERE {of}", judging).fetchone()[0])
-
-
-def _retry_scenarios(connection: sqlite3.Connection, which: str) -> int:
-    connection.execute(f"DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE {which})")
-    return connection.execute(
-        f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {NEXT_SAMPLE}, sample), "
-        f"fault = NULL, error = NULL WHERE {which}"
-    ).rowcount
+        return self._writer.now(retry)
 
 
 # A judging that failed because of a provider keeps its sample number, so that answered calls are not paid for twice.

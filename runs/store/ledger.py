@@ -48,7 +48,6 @@ class CallKind(NamedTuple):
     temperature: float | None
 
 
-_INSERT_KIND = f"INSERT INTO kinds ({', '.join(CallKind._fields)}) VALUES ({', '.join('?' * len(CallKind._fields))})"
 _FIND_KIND = f"SELECT id FROM kinds WHERE {' AND '.join(f'{name} IS ?' for name in CallKind._fields)}"
 
 
@@ -63,10 +62,8 @@ class CallKinds:
         if (known := self._ids.get(kind)) is not None:
             return known
         row = connection.execute(_FIND_KIND, kind).fetchone()
-        id_ = connection.execute(_INSERT_KIND, kind).lastrowid if row is None else row[0]
-        assert id_ is not None
-        self._ids[kind] = id_
-        return int(id_)
+        id_ = self._ids[kind] = insert_row(connection, "kinds", kind._asdict()) if row is None else int(row[0])
+        return id_
 
     def forget(self) -> None:
         """Clear the cache, after cached rows were rolled back."""
@@ -105,10 +102,10 @@ class SQLiteLedger:
     process crashed, and the provider may have billed the call.
     """
 
-    def __init__(self, writer: Writer, texts: Texts, passages: Passages, threads: Threads) -> None:
+    def __init__(self, writer: Writer, threads: Threads) -> None:
         self._writer = writer
-        self._texts = texts
-        self._passages = passages
+        self._texts = writer.only(Texts)
+        self._passages = writer.only(Passages)
         self._kinds = writer.only(CallKinds)
         self._threads = threads
 
@@ -153,8 +150,7 @@ class SQLiteLedger:
 
     async def is_open(self, key: str, place: CallPlace) -> bool:
         """Return whether a call with this key was begun and has no reply."""
-        position = self._threads[place.scenario].position
-        row = (position, _key(key))
+        row = (self._threads[place.scenario].position, _key(key))
         return await self._writer.submit(lambda connection: connection.execute(_OPEN, row).fetchone() is not None)
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
@@ -175,15 +171,11 @@ class SQLiteLedger:
             self._note_use(connection, key, place)
         else:
             connection.execute("UPDATE kept_calls SET replays = replays + 1 WHERE id = ?", (row[0],))
-        if row[1] is not None and self._is_played(row[2]):
-            # `main` has reached a call that another branch had already made.
+        bookings = list(self._threads.values())  # copied at once, because the event loop's thread may change it
+        if row[1] is not None and any(each.position == row[2] and each.branch is None for each in bookings):
+            # `main`, which is in progress, has reached a call that another branch had already made.
             connection.execute("UPDATE kept_calls SET branch = NULL WHERE id = ?", (row[0],))
         return read_reply(Completion(*tuple(row)[3:]))
-
-    def _is_played(self, position: int) -> bool:
-        """Return whether a scenario's `main` branch is in progress."""
-        bookings = list(self._threads.values())  # copied at once, because the event loop's thread may change it
-        return any(each.position == position and each.branch is None for each in bookings)
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
         booking = self._threads[place.scenario]
@@ -203,10 +195,9 @@ class SQLiteLedger:
             request.prompt_id,
             request.temperature,
         )
-        whose = (None, None) if place.is_common else (booking.position, booking.branch)
         row = (
             _key(key),
-            *whose,
+            *((None, None) if place.is_common else (booking.position, booking.branch)),
             self._kinds.id_of(connection, kind),
             request.seed,
             self._passages.text_of(connection, messages),
@@ -214,9 +205,7 @@ class SQLiteLedger:
         )
         if place.is_common:
             self._note_use(connection, key, place)
-        id_ = connection.execute(_INSERT_CALL, row).lastrowid
-        assert id_ is not None
-        return id_
+        return int(connection.execute(_INSERT_CALL, row).lastrowid or 0)
 
     def _stored_message(self, connection: sqlite3.Connection, message: ChatMessage) -> StoredMessage:
         stored = (message["role"], self._texts.id_of(connection, message["content"]))
@@ -318,36 +307,11 @@ def _key(key: str) -> bytes:
 _PAGE = 500
 
 
-def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Yield every call in the order in which the calls began, without its request.
-
-    Yields:
-        `call` (its row), `number` (the scenario's place in the plan, from 1), `id`, `node`, `step`, `ordinal` (all
-        `None` for a common call, which belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`, `judging`
-        (a later set's name), `branch`, `reply` (its text), `tool_calls`, `error`, `finish_reason`, tokens, `cost` (US
-        dollars), `attempts`, `latency` (seconds) and `replays`.
-    """
-    after = 0
-    while rows := connection.execute(_CALLS, (after, _PAGE)).fetchall():
-        after = rows[-1]["call"]
-        yield from map(_call, rows)
-
-
 def _call(row: sqlite3.Row) -> dict[str, Any]:
     call = dict(row)
     reply = None if call["reply"] is None else read_reply(Completion(call["reply"]))
     call["reply"] = None if reply is None else reply.text
     return call | {"tool_calls": [] if reply is None else list(reply.tool_calls)}
-
-
-def read_calls_of(connection: sqlite3.Connection, position: int) -> list[dict[str, Any]]:
-    """Return one scenario's calls since it was last started from its beginning, with the fields of `read_calls`."""
-    return [_call(row) for row in connection.execute(_CALLS_OF, (position,))]
-
-
-def read_unsound(connection: sqlite3.Connection) -> list[int]:
-    """Return the positions of finished scenarios with faults, or with lines that were requested again due to faults."""
-    return [position for (position,) in connection.execute(_UNSOUND, (ASKS,))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,11 +328,6 @@ class CommonCall:
     prompt: str
     node: str
     scenarios: int
-
-
-def read_common_calls(connection: sqlite3.Connection, position: int) -> list[CommonCall]:
-    """Return the answered common calls that a scenario used in the run itself, in the order of its steps."""
-    return [CommonCall(*row) for row in connection.execute(_COMMON, (position,))]
 
 
 _COMMON = """
@@ -415,14 +374,46 @@ def decode_request(connection: sqlite3.Connection, column: str) -> RecordedReque
     return RecordedRequest(tuple(_message(each, text) for each in messages), tuple(tools))
 
 
-def read_request(connection: sqlite3.Connection, call: int) -> RecordedRequest | None:
-    """Return a call's request, by its row in the ledger; `None` if there is no such call."""
-    row = connection.execute("SELECT messages FROM calls WHERE id = ?", (call,)).fetchone()
-    return None if row is None else decode_request(connection, row["messages"])
-
-
 def _message(stored: StoredMessage, text: ReadText) -> ChatMessage:
     message: ChatMessage = {"role": stored[0], "content": text(stored[1])}
     if (rest := beyond_words_of(stored)) is not None:
         message = _MESSAGE.validate_python({**message, **json.loads(text(rest))})
     return message
+
+
+class CallReader:
+    """The reader of a run's calls."""
+
+    _reader: sqlite3.Connection
+
+    def calls(self) -> Iterator[dict[str, Any]]:
+        """Yield every call in the order in which the calls began, without its request.
+
+        Yields:
+            `call` (its row), `number` (the scenario's place in the plan, from 1), `id`, `node`, `step`, `ordinal` (all
+            `None` for a common call, which belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`,
+            `judging` (a later set's name), `branch`, `reply` (its text), `tool_calls`, `error`, `finish_reason`,
+            tokens, `cost` (US dollars), `attempts`, `latency` (seconds) and `replays`.
+        """
+        after = 0
+        while rows := self._reader.execute(_CALLS, (after, _PAGE)).fetchall():
+            after = rows[-1]["call"]
+            yield from map(_call, rows)
+
+    def calls_of(self, position: int) -> list[dict[str, Any]]:
+        """Return one scenario's calls since it was last started from its beginning, with the fields of `calls`."""
+        return [_call(row) for row in self._reader.execute(_CALLS_OF, (position,))]
+
+    def request(self, call: int) -> RecordedRequest | None:
+        """Return a call's request, by its row in the ledger; `None` if there is no such call."""
+        query = "SELECT messages FROM calls WHERE id = ?"
+        row = self._reader.execute(query, (int(call),)).fetchone()  # SQLite would not match a numpy integer
+        return None if row is None else decode_request(self._reader, row["messages"])
+
+    def unsound(self) -> list[int]:
+        """Return the positions of the scenarios with faults, or with lines that were requested again due to faults."""
+        return [position for (position,) in self._reader.execute(_UNSOUND, (ASKS,))]
+
+    def common_calls(self, position: int) -> list[CommonCall]:
+        """Return the answered common calls that a scenario used in the run itself, in the order of its steps."""
+        return [CommonCall(*row) for row in self._reader.execute(_COMMON, (position,))]

@@ -11,6 +11,8 @@ from typing import Any
 from dialoom.graphs.outcome import BY_JUDGES
 from dialoom.runs.errors import StoreError
 
+from .judgement_sets import OWN_JUDGEMENTS, SetReader
+
 ANY, NONE = "any", "none"
 """Values of the filter by faults: dialogues with any fault, and dialogues that were checked and have none."""
 
@@ -121,73 +123,6 @@ class ScenarioPage:
     matches: Mapping[int, str] = field(default_factory=dict)
 
 
-def read_page(
-    connection: sqlite3.Connection, judging: str, query: ScenarioQuery, offset: int, limit: int
-) -> ScenarioPage:
-    """Read a page in one transaction, so that it is consistent while others write.
-
-    Args:
-        connection: A connection that reads the run.
-        judging: The set of judgements.
-        query: The filter and the order.
-        offset: The number of scenarios to skip.
-        limit: The number of scenarios on a page.
-
-    Raises:
-        StoreError: If a state or an order is invalid.
-    """
-    parts = _Conditions(judging)
-    chosen = parts.of(query)
-    key, values, order = _ordered(query, judging)
-    selected = f"SELECT position, {key} AS sorted {_FROM} {chosen} ORDER BY {order} LIMIT ? OFFSET ?"
-    connection.execute("BEGIN")
-    try:
-        found = connection.execute(selected, (*values, *parts.values, limit, offset)).fetchall()
-        positions = [int(row["position"]) for row in found]
-        total = int(connection.execute(f"SELECT count(*) {_FROM} {chosen}", parts.values).fetchone()[0])
-        return ScenarioPage(_rows(connection, judging, positions), total, offset)
-    finally:
-        connection.execute("COMMIT")
-
-
-def read_neighbours(
-    connection: sqlite3.Connection, judging: str, query: ScenarioQuery, position: int
-) -> Neighbours | None:
-    """Return the previous and the next scenario in a query's result; `None` if the query does not find the scenario.
-
-    Args:
-        connection: A connection that reads the run.
-        judging: The set of judgements.
-        query: The filter and the order.
-        position: The scenario's position.
-
-    Raises:
-        StoreError: If a state or an order is invalid.
-    """
-    parts = _Conditions(judging)
-    chosen = parts.of(query)
-    key, values, order = _ordered(query, judging)
-    found = connection.execute(
-        "SELECT before, after, place, total FROM (SELECT position, lag(position) OVER line AS before, "
-        "lead(position) OVER line AS after, row_number() OVER line AS place, count(*) OVER () AS total "
-        f"FROM (SELECT position, {key} AS sorted {_FROM} {chosen}) WINDOW line AS (ORDER BY {order})) "
-        "WHERE position = ?",
-        (*values, *parts.values, position),
-    ).fetchone()
-    return None if found is None else Neighbours(*found)
-
-
-def read_choices(connection: sqlite3.Connection) -> Choices:
-    """Return the values by which scenarios can be filtered: states, endings, faults, and facets with few values."""
-    found: dict[str, dict[str, int]] = {}
-    for name, query in _CHOICES.items():
-        found[name] = {str(value): count for value, count in connection.execute(query).fetchall() if value is not None}
-    values: dict[str, dict[str, int]] = {}
-    for name, value, count in connection.execute(_FACETS).fetchall():
-        values.setdefault(f"facet:{name}", {})[str(value)] = count
-    return found | {name: each for name, each in values.items() if len(each) <= _MOST_VALUES}
-
-
 _FROM = "FROM scenarios LEFT JOIN outcomes ON outcomes.scenario = position AND state IN ('done', 'failed')"
 
 # A facet is a string, a number or a list of them.
@@ -259,44 +194,29 @@ def _ordered(query: ScenarioQuery, judging: str) -> tuple[str, list[str], str]:
     return key, values, f"position {way}" if key == "position" else f"sorted IS NULL, sorted {way}, position {way}"
 
 
-class _Conditions:
-    """The conditions of a query in SQL. The user's input occurs only in `values`, never in the SQL."""
-
-    def __init__(self, judging: str) -> None:
-        self._judging = judging
-        self._conditions: list[str] = []
-        self.values: list[str | float] = []
-
-    def of(self, query: ScenarioQuery) -> str:
-        """Return the WHERE clause of a query."""
-        if query.state:
-            if query.state not in STATES:
-                raise StoreError(f"state must be one of {', '.join(STATES)}, got {query.state!r:.80}", setting="state")
-            self._add("state = ?", query.state)
-        if query.ended_by:
-            self._add("ended_by = ?", query.ended_by)
-        for name, value in query.facets.items():
-            self._add(_HOLDS, name, value)
-        for metric, least in query.at_least.items():
-            self._add(f"{_SCORE} >= ?", self._judging, metric, least)
-        for metric, most in query.at_most.items():
-            self._add(f"{_SCORE} <= ?", self._judging, metric, most)
-        if query.fault == NONE:
-            self._add(f"{_FAULTS} = 0")
-        elif query.fault == ANY:
-            self._add(f"{_FAULTS} > 0")
-        elif query.fault:
-            who, _, kind = query.fault.partition("/")
-            self._add(*((_THEIR_FAULT, who, kind) if kind else (_AT_FAULT, who, who)))
-        if query.among is not None:
-            self._add("position IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.among)))
-        if query.without:
-            self._add("position NOT IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.without)))
-        return f"WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
-
-    def _add(self, condition: str, *values: str | float) -> None:
-        self._conditions.append(condition)
-        self.values += values
+def _chosen(query: ScenarioQuery, judging: str) -> tuple[str, list[str | float]]:
+    """Return the WHERE clause of a query and its parameters. The user's input occurs only in the parameters."""
+    if query.state and query.state not in STATES:
+        raise StoreError(f"state must be one of {', '.join(STATES)}, got {query.state!r:.80}", setting="state")
+    found: list[tuple[str, *tuple[str | float, ...]]] = []
+    if query.state:
+        found.append(("state = ?", query.state))
+    if query.ended_by:
+        found.append(("ended_by = ?", query.ended_by))
+    found += [(_HOLDS, name, value) for name, value in query.facets.items()]
+    found += [(f"{_SCORE} >= ?", judging, metric, least) for metric, least in query.at_least.items()]
+    found += [(f"{_SCORE} <= ?", judging, metric, most) for metric, most in query.at_most.items()]
+    if query.fault in (ANY, NONE):
+        found.append((f"{_FAULTS} {'> 0' if query.fault == ANY else '= 0'}",))
+    elif query.fault:
+        who, _, kind = query.fault.partition("/")
+        found.append((_THEIR_FAULT, who, kind) if kind else (_AT_FAULT, who, who))
+    if query.among is not None:
+        found.append(("position IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.among))))
+    if query.without:
+        found.append(("position NOT IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.without))))
+    clause = f"WHERE {' AND '.join(condition for condition, *_ in found)}" if found else ""
+    return clause, [value for _, *values in found for value in values]
 
 
 _HOLDS = (
@@ -331,26 +251,88 @@ def _rows(connection: sqlite3.Connection, judging: str, positions: Sequence[int]
             (selected,),
         )
     }
-    found = {}
-    for row in connection.execute(
-        "SELECT position, id, state, coalesce(ended_by, '') AS ended_by, coalesce(error, '') AS error, facets, counts, "
-        f"{_FAULTS} AS faults, branch IS NOT NULL AS is_changed {_FROM} WHERE position IN {among}",
-        (selected,),
-    ):
-        position = row["position"]
-        cost, tokens = took.get(position, (0.0, 0))
-        found[position] = ScenarioRow(
-            position,
+    found = {
+        row["position"]: ScenarioRow(
+            row["position"],
             row["id"],
             row["state"],
             row["ended_by"],
             row["error"],
             json.loads(row["facets"]),
             json.loads(row["counts"] or "{}"),
-            scores.get(position, {}),
+            scores.get(row["position"], {}),
             row["faults"],
-            cost,
-            tokens,
+            *took.get(row["position"], (0.0, 0)),
             bool(row["is_changed"]),
         )
+        for row in connection.execute(
+            "SELECT position, id, state, coalesce(ended_by, '') AS ended_by, coalesce(error, '') AS error, facets, "
+            f"counts, {_FAULTS} AS faults, branch IS NOT NULL AS is_changed {_FROM} WHERE position IN {among}",
+            (selected,),
+        )
+    }
     return [found[position] for position in positions]
+
+
+class ListReader(SetReader):
+    """The reader of lists of a run's scenarios."""
+
+    def page(self, query: ScenarioQuery, offset: int, limit: int) -> ScenarioPage:
+        """Return a page of the scenarios that a query finds, without their messages.
+
+        It is read in one transaction, so that it is consistent while others write.
+
+        Args:
+            query: The filter and the order.
+            offset: The number of scenarios to skip.
+            limit: The number of scenarios on a page.
+
+        Raises:
+            StoreError: If the query is invalid, or its set of judgements does not exist.
+        """
+        judging = self._judging_of(query)
+        chosen, parameters = _chosen(query, judging)
+        key, values, order = _ordered(query, judging)
+        selected = f"SELECT position, {key} AS sorted {_FROM} {chosen} ORDER BY {order} LIMIT ? OFFSET ?"
+        self._reader.execute("BEGIN")
+        try:
+            found = self._reader.execute(selected, (*values, *parameters, limit, offset)).fetchall()
+            positions = [int(row["position"]) for row in found]
+            total = int(self._reader.execute(f"SELECT count(*) {_FROM} {chosen}", parameters).fetchone()[0])
+            return ScenarioPage(_rows(self._reader, judging, positions), total, offset)
+        finally:
+            self._reader.execute("COMMIT")
+
+    def neighbours(self, position: int, query: ScenarioQuery) -> Neighbours | None:
+        """Return the previous and the next scenario in a query's result; `None` if the query does not find this one.
+
+        Raises:
+            StoreError: In the same cases as `page`.
+        """
+        judging = self._judging_of(query)
+        chosen, parameters = _chosen(query, judging)
+        key, values, order = _ordered(query, judging)
+        found = self._reader.execute(
+            "SELECT before, after, place, total FROM (SELECT position, lag(position) OVER line AS before, "
+            "lead(position) OVER line AS after, row_number() OVER line AS place, count(*) OVER () AS total "
+            f"FROM (SELECT position, {key} AS sorted {_FROM} {chosen}) WINDOW line AS (ORDER BY {order})) "
+            "WHERE position = ?",
+            (*values, *parameters, position),
+        ).fetchone()
+        return None if found is None else Neighbours(*found)
+
+    def choices(self) -> Choices:
+        """Return the values by which to filter, with counts: `state`, `ended_by`, `fault`, `fault_of`, `facet:NAME`."""
+        found: dict[str, dict[str, int]] = {}
+        for name, query in _CHOICES.items():
+            found[name] = {
+                str(value): count for value, count in self._reader.execute(query).fetchall() if value is not None
+            }
+        values: dict[str, dict[str, int]] = {}
+        for name, value, count in self._reader.execute(_FACETS).fetchall():
+            values.setdefault(f"facet:{name}", {})[str(value)] = count
+        return found | {name: each for name, each in values.items() if len(each) <= _MOST_VALUES}
+
+    def _judging_of(self, query: ScenarioQuery) -> str:
+        chosen = self.judgement_set(query.judging)
+        return chosen.name if chosen else OWN_JUDGEMENTS

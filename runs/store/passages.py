@@ -88,8 +88,9 @@ class Passages:
         hash_ = digest(content)
         row = connection.execute("SELECT id FROM passages WHERE hash = ?", (hash_,)).fetchone()
         if row is None:
-            insert = "INSERT INTO passages (hash, messages) VALUES (?, ?) RETURNING id"
-            row = connection.execute(insert, (hash_, content)).fetchone()
+            row = connection.execute(
+                "INSERT INTO passages (hash, messages) VALUES (?, ?) RETURNING id", (hash_, content)
+            ).fetchone()
         return int(row[0])
 
 

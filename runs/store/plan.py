@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe, Scenario
@@ -157,16 +157,16 @@ _MOST_PARTS = 10_000
 """The maximum number of documents in one scenario: in a crafted file, parts may refer to each other endlessly."""
 
 
-class ScenarioTable:
-    """The scenarios of a run, in plan order.
+class PlanReader:
+    """The reader of a run's scenarios, in plan order.
 
     Args:
-        path: The run's file, for error messages.
+        path: The run's file.
         reader: The connection that reads the file.
     """
 
     def __init__(self, path: Path, reader: sqlite3.Connection) -> None:
-        self._path = path
+        self.path = path
         self._reader = reader
         self._document = lru_cache(maxsize=512)(self._read_document)
         self._shared = SharedValues(lambda hash_: references.fetched(hash_, self._document))
@@ -184,7 +184,12 @@ class ScenarioTable:
             yield from page
             after = page[-1]["position"]
 
-    def scenario(self, recipe: Recipe, content: str) -> Scenario:
+    def scenario(self, recipe: Recipe, position: int) -> Scenario:
+        """Return the scenario at a position of the plan."""
+        row = self._reader.execute("SELECT content FROM scenarios WHERE position = ?", (position,)).fetchone()
+        return self.scenario_of(recipe, row["content"])
+
+    def scenario_of(self, recipe: Recipe, content: str) -> Scenario:
         """Return a recipe's scenario, made from the column `content` of its row.
 
         Raises:
@@ -194,11 +199,10 @@ class ScenarioTable:
 
         def document(hash_: bytes) -> str:
             if next(left, None) is None:
-                raise StoreError(f"{self._path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
+                raise StoreError(f"{self.path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
             return self._document(hash_)
 
-        plain = references.unpack(content, document)
-        return recipe.scenario_type.model_validate(plain, context=self._shared)
+        return recipe.scenario_type.model_validate(references.unpack(content, document), context=self._shared)
 
     def resolve(self, name: str) -> int:
         """Return an episode's position, given its id, its number in the plan (from 1) or a prefix of its scenario's id.
@@ -208,7 +212,7 @@ class ScenarioTable:
         Raises:
             StoreError: If no scenario or several match.
         """
-        if name.isdecimal() and (position := self._find("position = ?", int(name) - 1)) is not None:
+        if name.isdecimal() and (position := self._position("position = ?", int(name) - 1)) is not None:
             return position
         if (position := self.position_of(name)) is not None:
             return position
@@ -226,38 +230,44 @@ class ScenarioTable:
             some = ", ".join(row["id"] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
             raise StoreError(f"{name!r} is the prefix of several scenarios' ids: {some}; give a longer prefix")
         raise StoreError(
-            f"{self._path} has no scenario {name!r}; it has {self._count():,}, numbered from 1",
-            advice=Advice("list", "list its scenarios", {"path": self._path}),
+            f"{self.path} has no scenario {name!r}; it has {self.planned:,}, numbered from 1",
+            advice=Advice("list", "list its scenarios", {"path": self.path}),
         )
 
     def position_of(self, id_: str) -> int | None:
         """Return the position of a scenario by its full id; `None` if there is none."""
-        return self._find("id = ?", id_)
+        return self._position("id = ?", id_)
 
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
         """Yield every scenario's position, id, state and ending."""
-        query = (
-            "SELECT position, id, state, ended_by FROM scenarios LEFT JOIN outcomes ON scenario = position "
-            "WHERE position > ? ORDER BY position LIMIT ?"
+        yield from (
+            (row["position"], row["id"], row["state"], row["ended_by"])
+            for row in self.rows(
+                "SELECT position, id, state, ended_by FROM scenarios LEFT JOIN outcomes ON scenario = position "
+                "WHERE position > ? ORDER BY position LIMIT ?"
+            )
         )
-        yield from ((row["position"], row["id"], row["state"], row["ended_by"]) for row in self.rows(query))
 
-    def facets(self) -> Iterator[dict[str, Any]]:
+    def planned_facets(self) -> Iterator[dict[str, Any]]:
         """Yield the facets of every scenario, whether it is finished or not."""
-        query = "SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"
-        yield from (json.loads(row["facets"]) for row in self.rows(query))
+        yield from (
+            json.loads(row["facets"])
+            for row in self.rows("SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?")
+        )
 
-    def _count(self) -> int:
+    @property
+    def planned(self) -> int:
+        """The number of scenarios in the plan."""
         return int(self._reader.execute("SELECT count(*) FROM scenarios").fetchone()[0])
 
-    def _find(self, condition: str, value: Any) -> int | None:
+    def _position(self, condition: str, value: Any) -> int | None:
         row = self._reader.execute(f"SELECT position FROM scenarios WHERE {condition}", (value,)).fetchone()
         return None if row is None else int(row["position"])
 
     def _read_document(self, hash_: bytes) -> str:
         row = self._reader.execute("SELECT content FROM documents WHERE hash = ?", (hash_,)).fetchone()
         if row is None:
-            raise StoreError(f"{self._path} lacks the document {hash_.hex()}; the file is damaged")
+            raise StoreError(f"{self.path} lacks the document {hash_.hex()}; the file is damaged")
         return str(row["content"])
 
 
@@ -270,74 +280,50 @@ def thread_of(id_: str, take: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PlayWork:
-    """A scenario to play.
+class Work:
+    """A piece of work in a run.
 
     Attributes:
-        position: Its place in the plan, from 0.
+        position: The scenario's place in the plan, from 0.
         id: The episode's id.
         scenario: The scenario.
         thread: The thread of its checkpoints.
         sample: The sample number; recorded replies are reused only within one sample.
-        after: The position of the conversation that must be played first, if there is one.
-        session: The number of the conversation in its sequence, from 1.
     """
 
     position: int
     id: str
     scenario: Scenario
     thread: str
-    sample: int = 0
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlayWork(Work):
+    """A scenario to play.
+
+    Attributes:
+        after: The position of the conversation that must be played first, if there is one.
+        session: The number of the conversation in its sequence, from 1.
+    """
+
     after: int | None = None
     session: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeWork:
-    """A finished scenario without judgements in a set.
+class JudgeWork(Work):
+    """A finished scenario to judge.
 
     Attributes:
-        position: Its place in the plan, from 0.
-        id: The episode's id.
-        scenario: The scenario.
-        thread: The thread of the judging's checkpoints.
         judgement_set: The name of the set to which the judgements are added.
-        outcome: The scenario's outcome, without judgements.
+        outcome: The scenario's outcome; if it is judged again, with the parsed judgements of the set.
+        is_repeated: Whether the scenario was judged before, and only its unparsed judgements are repeated.
     """
 
-    position: int
-    id: str
-    scenario: Scenario
-    thread: str
     judgement_set: str
     outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class RejudgeWork:
-    """A finished scenario whose unparsed judgements in a set should be repeated.
-
-    Attributes:
-        position: Its place in the plan, from 0.
-        id: The episode's id.
-        scenario: The scenario.
-        thread: The thread of the judging's checkpoints.
-        judgement_set: The name of the set.
-        sample: A new sample number, so that the judge is called again instead of reusing replies.
-        outcome: The scenario's outcome, with the parsed judgements of the set.
-    """
-
-    position: int
-    id: str
-    scenario: Scenario
-    thread: str
-    judgement_set: str
-    sample: int
-    outcome: Outcome
-
-
-Work: TypeAlias = PlayWork | JudgeWork | RejudgeWork
-"""Any piece of work in a run."""
+    is_repeated: bool = False
 
 
 _OF_WORK = "position, id, content, take, sample, after, session"
@@ -348,13 +334,13 @@ class WorkQueue:
 
     Args:
         reader: The connection that reads the file.
-        scenarios: The file's scenarios.
+        plan: The file's scenarios.
         bookings: The bookings of the threads in progress, which the ledger reads.
     """
 
-    def __init__(self, reader: sqlite3.Connection, scenarios: ScenarioTable, bookings: dict[str, Booking]) -> None:
+    def __init__(self, reader: sqlite3.Connection, plan: PlanReader, bookings: dict[str, Booking]) -> None:
         self._reader = reader
-        self._scenarios = scenarios
+        self._plan = plan
         self._bookings = bookings
 
     def pending(
@@ -374,14 +360,15 @@ class WorkQueue:
                     yield self.work_of(recipe, position)
             return
         query = f"SELECT {_OF_WORK} FROM scenarios WHERE state = 'pending' AND position > ? ORDER BY position LIMIT ?"
-        for row in self._scenarios.rows(query):
+        for row in self._plan.rows(query):
             if only is None or row["position"] in only:
                 yield self._play_work(recipe, row)
 
     def work_of(self, recipe: Recipe, position: int) -> PlayWork:
         """Return the piece of work that plays a scenario, whatever state the scenario is in."""
-        query = f"SELECT {_OF_WORK} FROM scenarios WHERE position = ?"
-        return self._play_work(recipe, self._reader.execute(query, (position,)).fetchone())
+        return self._play_work(
+            recipe, self._reader.execute(f"SELECT {_OF_WORK} FROM scenarios WHERE position = ?", (position,)).fetchone()
+        )
 
     def to_judge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
         """Yield the finished scenarios without judgements in a set.
@@ -391,17 +378,16 @@ class WorkQueue:
             name: The set's name.
             only: The positions to include; by default all.
         """
-        query = (
+        for row in self._plan.rows(
             "SELECT position, id, content, take FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
-            "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2"
-        )
-        for row in self._scenarios.rows(query, name):
-            if only is not None and row["position"] not in only:
-                continue
-            scenario = self._scenarios.scenario(recipe, row["content"])
-            thread = f"{thread_of(row['id'], row['take'])}#{name}"
-            outcome = read_outcome(self._reader, row["position"])
-            yield JudgeWork(row["position"], row["id"], scenario, thread, name, outcome)
+            "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2",
+            name,
+        ):
+            if only is None or row["position"] in only:
+                scenario = self._plan.scenario_of(recipe, row["content"])
+                thread = f"{thread_of(row['id'], row['take'])}#{name}"
+                outcome = read_outcome(self._reader, row["position"])
+                yield JudgeWork(row["position"], row["id"], scenario, thread, 0, name, outcome)
 
     def continued(self) -> set[int]:
         """Return the positions of the pending scenarios that follow a finished one in sequence, or another of these."""
@@ -423,13 +409,16 @@ class WorkQueue:
 
     def count_to_judge(self, name: str, only: Container[int] | None = None) -> int:
         """Return the number of finished scenarios without judgements in a set, among all or only some positions."""
-        query = (
-            "SELECT position FROM scenarios WHERE state = 'done' AND NOT EXISTS "
-            "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)"
+        return sum(
+            only is None or position in only
+            for (position,) in self._reader.execute(
+                "SELECT position FROM scenarios WHERE state = 'done' AND NOT EXISTS "
+                "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)",
+                (name,),
+            )
         )
-        return sum(only is None or position in only for (position,) in self._reader.execute(query, (name,)))
 
-    def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[RejudgeWork]:
+    def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
         """Yield the finished scenarios whose unparsed judgements in a set should be repeated (see `Retries.unparsed`).
 
         Args:
@@ -437,22 +426,22 @@ class WorkQueue:
             name: The set's name.
             only: The positions to include; by default all.
         """
-        query = (
+        for row in self._plan.rows(
             "SELECT position, id, content, take, rejudgings.sample FROM scenarios JOIN rejudgings "
             "ON scenario = position "
-            "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
-        )
-        for row in self._scenarios.rows(query, name):
+            "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2",
+            name,
+        ):
             if only is not None and row["position"] not in only:
                 continue
             position, sample = row["position"], row["sample"]
-            scenario = self._scenarios.scenario(recipe, row["content"])
+            scenario = self._plan.scenario_of(recipe, row["content"])
             thread = f"{thread_of(row['id'], row['take'])}#{name}#{sample}"
             episode = read_episode(self._reader, (name,), position)
             assert episode is not None, "a scenario that is judged again is finished"
             parsed = tuple(each for each in episode.outcome.judgements if each.status != "unparsed")
             outcome = episode.outcome.model_copy(update={"judgements": parsed})
-            yield RejudgeWork(position, row["id"], scenario, thread, name, sample, outcome)
+            yield JudgeWork(position, row["id"], scenario, thread, sample, name, outcome, is_repeated=True)
 
     def begin(self, work: Work, branch: str | None = None, line: Sequence[str] = ()) -> None:
         """Mark a piece of work as in progress, so that its calls are recorded as calls of its scenario.
@@ -462,19 +451,14 @@ class WorkQueue:
             branch: The branch to which the calls belong, if it is not the scenario's own line.
             line: The keys of the calls before them, as far as they are known.
         """
-        match work:
-            case PlayWork():
-                judging = None
-            case JudgeWork(judgement_set=name) | RejudgeWork(judgement_set=name):
-                judging = None if name == OWN_JUDGEMENTS else name
-        self._bookings[work.thread] = Booking(work.position, judging, branch, line)
+        name = work.judgement_set if isinstance(work, JudgeWork) else OWN_JUDGEMENTS
+        self._bookings[work.thread] = Booking(work.position, None if name == OWN_JUDGEMENTS else name, branch, line)
 
     def end(self, work: Work) -> None:
         """Mark a piece of work as no longer in progress, whatever its result."""
         self._bookings.pop(work.thread, None)
 
     def _play_work(self, recipe: Recipe, row: sqlite3.Row) -> PlayWork:
-        scenario = self._scenarios.scenario(recipe, row["content"])
+        scenario = self._plan.scenario_of(recipe, row["content"])
         thread = thread_of(row["id"], row["take"])
-        session = row["session"] or 1
-        return PlayWork(row["position"], row["id"], scenario, thread, row["sample"], row["after"], session)
+        return PlayWork(row["position"], row["id"], scenario, thread, row["sample"], row["after"], row["session"] or 1)

@@ -64,9 +64,7 @@ def with_keys(parts: dict[str, Json], read: ReadText) -> dict[str, Json]:
 
 def restored(content: Json, read: ReadText) -> Json:
     """Return the value to which a reference's content refers: a text, or a dict that was stored as a list of pairs."""
-    if isinstance(content, list):
-        return dict(content)  # type: ignore[arg-type]
-    return read(content)  # type: ignore[arg-type]
+    return dict(content) if isinstance(content, list) else read(content)  # type: ignore[arg-type]
 
 
 def reading(read: ReadText) -> Callable[[dict[str, Json]], Json]:
@@ -114,9 +112,7 @@ class Packing:
         """Return a JSON value as JSON with references."""
         if isinstance(value, dict):
             return f"{{{','.join([f'{canonical(key)}:{self._part(part)}' for key, part in value.items()])}}}"
-        if isinstance(value, list):
-            return f"[{','.join(map(self._part, value))}]"
-        return canonical(value)
+        return f"[{','.join(map(self._part, value))}]" if isinstance(value, list) else canonical(value)
 
     def _part(self, value: Any) -> str:
         """Return a part's JSON, or a reference to a document if the JSON is long even after its parts were replaced."""
@@ -150,6 +146,4 @@ def _unpacked(value: Any, fetch: Callable[[bytes], str]) -> Any:
         if value.keys() == {_DOCUMENT}:
             return fetched(value[_DOCUMENT], fetch)
         return {key: _unpacked(part, fetch) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_unpacked(part, fetch) for part in value]
-    return value
+    return [_unpacked(part, fetch) for part in value] if isinstance(value, list) else value

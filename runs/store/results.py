@@ -13,10 +13,10 @@ from .branches import MAIN, exchange_calls
 from .episodes import PromotedBranch
 from .judgement_sets import OWN_JUDGEMENTS
 from .passages import Passages, StoredMessage
-from .plan import JudgeWork, PlayWork, RejudgeWork, Work, insert_recorded
+from .plan import JudgeWork, PlayWork, Work, insert_recorded
 from .references import canonical, referring
 from .texts import Texts
-from .writer import Transactions
+from .writer import Writer
 
 
 def insert_judgements(
@@ -80,15 +80,13 @@ class Results:
     """The writer of results. Each method runs one transaction, which is durable on return.
 
     Args:
-        transactions: The transactions that write to the file.
-        texts: The file's texts.
-        passages: The file's passages of messages.
+        writer: The file's writer.
     """
 
-    def __init__(self, transactions: Transactions, texts: Texts, passages: Passages) -> None:
-        self._transactions = transactions
-        self._texts = texts
-        self._passages = passages
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._texts = writer.only(Texts)
+        self._passages = writer.only(Passages)
 
     async def finish(self, work: Work, outcome: Outcome) -> None:
         """Save the result of a piece of work: the outcome of a played scenario, or the judgements of a judged one.
@@ -108,15 +106,16 @@ class Results:
                     self._insert_outcome(connection, position, outcome)
                     connection.execute("UPDATE scenarios SET state = 'done' WHERE position = ?", (position,))
                     insert_judgements(connection, position, OWN_JUDGEMENTS, judgements)
-                case JudgeWork(position, judgement_set=name):
-                    insert = "INSERT INTO judged (judging, scenario, state) VALUES (?, ?, 'done')"
-                    connection.execute(insert, (name, position))
-                    insert_judgements(connection, position, name, judgements)
-                case RejudgeWork(position, judgement_set=name):
+                case JudgeWork(position, judgement_set=name, is_repeated=True):
                     replace_unparsed(connection, position, name, judgements)
                     _end_rejudging(connection, work, "done")
+                case JudgeWork(position, judgement_set=name):
+                    connection.execute(
+                        "INSERT INTO judged (judging, scenario, state) VALUES (?, ?, 'done')", (name, position)
+                    )
+                    insert_judgements(connection, position, name, judgements)
 
-        await self._transactions.soon(keep)
+        await self._writer.soon(keep)
 
     async def fail(self, work: Work, fault: str, error: str, outcome: Outcome | None) -> None:
         """Save the failure of a piece of work.
@@ -136,15 +135,17 @@ class Results:
                 case PlayWork(position):
                     if outcome is not None:
                         self._insert_outcome(connection, position, outcome)
-                    update = "UPDATE scenarios SET state = 'failed', fault = ?, error = ? WHERE position = ?"
-                    connection.execute(update, (fault, error, position))
+                    connection.execute(
+                        "UPDATE scenarios SET state = 'failed', fault = ?, error = ? WHERE position = ?",
+                        (fault, error, position),
+                    )
+                case JudgeWork(is_repeated=True):
+                    _end_rejudging(connection, work, "failed")
                 case JudgeWork(position, judgement_set=name):
                     row = (name, position, "failed", fault, error)
                     connection.execute("INSERT INTO judged VALUES (?, ?, ?, ?, ?)", row)
-                case RejudgeWork():
-                    _end_rejudging(connection, work, "failed")
 
-        await self._transactions.soon(keep)
+        await self._writer.soon(keep)
 
     async def promote(
         self, work: PlayWork, branch: PromotedBranch | None, outcome: Outcome, calls: Sequence[int]
@@ -173,11 +174,11 @@ class Results:
             for table in ("outcomes", "judgements", "judged", "rejudgings"):
                 connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
             _delete_judging_threads(connection, work.thread)
-            self._transactions.forget()
+            self._writer.forget()
             self._insert_outcome(connection, position, outcome)
             insert_judgements(connection, position, OWN_JUDGEMENTS, outcome.judgements)
 
-        await self._transactions.soon(exchange)
+        await self._writer.soon(exchange)
 
     def record(self, recorded: Sequence[tuple[Scenario, Outcome]]) -> int:
         """Add finished conversations to the plan, and return the number of those that are new.
@@ -194,7 +195,7 @@ class Results:
                     insert_judgements(connection, place, OWN_JUDGEMENTS, outcome.judgements)
             return sum(place is not None for place in places)
 
-        return self._transactions.now(keep)
+        return self._writer.now(keep)
 
     def review(self, outcomes: Mapping[int, Outcome]) -> None:
         """Replace the faults and languages of stored outcomes by those of the given outcomes (by position).
@@ -209,7 +210,7 @@ class Results:
                 "UPDATE outcomes SET faults = ?, languages = ? WHERE scenario = ?", rows
             ).rowcount
 
-        self._transactions.now(keep)
+        self._writer.now(keep)
 
     def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
         messages: list[StoredMessage] = [
@@ -247,9 +248,10 @@ def _faults(outcome: Outcome) -> str | None:
     return None if outcome.faults is None else canonical([each.model_dump() for each in outcome.faults])
 
 
-def _end_rejudging(connection: sqlite3.Connection, work: RejudgeWork, state: str) -> None:
-    update = "UPDATE rejudgings SET state = ? WHERE scenario = ? AND judging = ?"
-    connection.execute(update, (state, work.position, work.judgement_set))
+def _end_rejudging(connection: sqlite3.Connection, work: JudgeWork, state: str) -> None:
+    connection.execute(
+        "UPDATE rejudgings SET state = ? WHERE scenario = ? AND judging = ?", (state, work.position, work.judgement_set)
+    )
 
 
 def _delete_judging_threads(connection: sqlite3.Connection, thread: str) -> None:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
-
-if TYPE_CHECKING:
-    from sqlite_utils import Database
-
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 _PLACE = "(SELECT place.atom FROM json_each(part.value) AS place WHERE place.key = {})"
 """The SQL expression for one field of a span: the text's id, the offset, or the length in characters."""
@@ -49,122 +44,73 @@ VIEWS: dict[str, str] = {
 """The definitions of the views, by name."""
 
 
-def create_views(connection: sqlite3.Connection) -> None:
-    """Create the views."""
-    for definition in VIEWS.values():
-        connection.execute(definition)
-
-
 APPLICATION_ID = 0x6469616C  # "dial": the application id that identifies a run among SQLite files
 SCHEMA_VERSION = 1
 """The version of the schema below. Files of other versions are refused; migrations begin with the first release."""
 
-TABLES = frozenset(
-    "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
-    "step_calls kept_texts passages kinds kept_calls common_uses player_states attempts threads checkpoints "
-    "checkpoint_frames checkpoint_values checkpoint_lists pending_writes".split()
+CHECKPOINT_TABLES: dict[str, dict[str, Any]] = {
+    "threads": {"columns": {"id": int, "name": str, "namespace": str}, "pk": "id", "not_null": {"name"}},
+    "checkpoint_values": {"columns": {"id": int, "hash": bytes, "content": str}, "pk": "id"},
+    "checkpoint_lists": {"columns": {"id": int, "hash": bytes, "prefix": int, "elements": str}, "pk": "id"},
+    "checkpoints": {
+        "columns": {
+            "number": int,
+            "thread": int,
+            "id": bytes,
+            "parent": bytes,
+            "time": int,
+            "frame": int,
+            "held": str,
+        },
+        "pk": "number",
+    },
+    # The columns that do not depend on the channels' values, and have the same values in the checkpoints of one step in
+    # different threads.
+    "checkpoint_frames": {
+        "columns": {
+            "id": int,
+            "hash": bytes,
+            "format": int,
+            "channels": str,
+            "seen": str,
+            "updated": str,
+            "metadata": str,
+        },
+        "pk": "id",
+    },
+    "pending_writes": {
+        "columns": {
+            "thread": int,
+            "checkpoint": bytes,
+            "task": str,
+            "position": int,
+            "path": str,
+            "channel": str,
+            "value": str,
+        },
+        "pk": ("thread", "checkpoint", "task", "position"),
+    },
+}
+"""The tables of checkpoints, as arguments for sqlite-utils."""
+
+CHECKPOINT_INDEXES = (
+    "CREATE UNIQUE INDEX idx_threads_name_namespace ON threads (name, namespace)",
+    "CREATE UNIQUE INDEX idx_checkpoint_values_hash ON checkpoint_values (hash)",
+    "CREATE UNIQUE INDEX idx_checkpoint_lists_hash ON checkpoint_lists (hash)",
+    "CREATE UNIQUE INDEX idx_checkpoints_thread_id ON checkpoints (thread, id)",
+    "CREATE UNIQUE INDEX idx_checkpoint_frames_hash ON checkpoint_frames (hash)",
 )
-"""The tables that `create` creates; views are not included."""
 
-
-CALLS = (
-    """
-CREATE TABLE kinds (
-    id INTEGER PRIMARY KEY,
-    judging TEXT, node TEXT, step INTEGER, ordinal INTEGER, ask INTEGER, sample INTEGER,
-    role TEXT, model TEXT, prompt TEXT, temperature FLOAT
-)""",
-    "CREATE INDEX idx_kinds_place ON kinds (node, step, ordinal)",
-    """
-CREATE TABLE kept_calls (
-    id INTEGER PRIMARY KEY, key BLOB,
-    scenario INTEGER, kind INTEGER, seed INTEGER, messages TEXT,
-    reply INTEGER, reasoning INTEGER, error TEXT, finish_reason TEXT,
-    input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost FLOAT, attempts INTEGER, latency FLOAT,
-    replays INTEGER NOT NULL DEFAULT 0, branch TEXT, uid BLOB, changes INTEGER, reasoning_tokens INTEGER
-)""",
-    "CREATE INDEX idx_kept_calls_scenario ON kept_calls (scenario)",
-    "CREATE UNIQUE INDEX calls_replayable ON kept_calls (key) WHERE reply IS NOT NULL",
-    "CREATE UNIQUE INDEX calls_common ON kept_calls (uid) WHERE uid IS NOT NULL",
-    # The places where the replies to common calls, which belong to no scenario, are used.
-    """
-CREATE TABLE common_uses (
-    scenario INTEGER, sample INTEGER, judging TEXT, branch TEXT, node TEXT, step INTEGER, ordinal INTEGER, ask INTEGER,
-    key BLOB
-)""",
-    "CREATE INDEX idx_common_uses_scenario ON common_uses (scenario)",
-    "CREATE INDEX idx_common_uses_key ON common_uses (key)",
-    # The states of stateful players after their replies, by player (a hash of role and model) and by conversation so
-    # far (another hash). `key` is the key of the call. Branches may have equal conversations and different states.
-    """
-CREATE TABLE player_states (
-    id INTEGER PRIMARY KEY, scenario INTEGER, sample INTEGER, player BLOB, mark BLOB, key BLOB, state BLOB,
-    UNIQUE (key, scenario)
-)""",
-    "CREATE INDEX idx_player_states_mark ON player_states (scenario, player, mark)",
-)
-"""The ledger's own tables."""
-
-JUDGEMENTS = """
-CREATE TABLE judgements (
-    scenario INTEGER, judging TEXT, ordinal INTEGER, metric TEXT, target TEXT, turn INTEGER, score FLOAT,
-    is_verdict INTEGER, status TEXT, explanation TEXT, PRIMARY KEY (scenario, judging, ordinal)
-) WITHOUT ROWID"""
-"""The table has no other index: judgements are only looked up by their key, and an id would take much space."""
-
-
-def database_of(connection: sqlite3.Connection) -> Database:
-    """Return a connection as a database of sqlite-utils, which defines tables.
-
-    If pandas and numpy are installed, sqlite-utils imports them for columns with their types, which are not used here.
-    The imports would take a sixth of the time until a run's first call, and 90 MB.
-    """
-    with _not_importable("pandas"), _not_importable("numpy"):
-        from sqlite_utils import Database
-    return Database(connection)
-
-
-@contextmanager
-def _not_importable(name: str) -> Iterator[None]:
-    """Make imports of a module fail within the block, unless the module has been imported already."""
-    modules = cast(dict[str, Any], sys.modules)
-    if name in modules:
-        yield
-        return
-    modules[name] = None  # the entry with which Python marks a module that cannot be imported
-    try:
-        yield
-    finally:
-        del modules[name]
-
-
-def create(connection: sqlite3.Connection) -> None:
-    """Create all tables in an empty database."""
-    database = database_of(connection)
-    with connection:
-        _configuration(database)
-        _scenarios(database)
-        _branches(database)
-        _calls(database)
-        _checkpoints(database)
-        create_views(connection)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def _configuration(database: Database) -> None:
-    """Create the tables of the run itself: its configuration, prompts, notes and sets of judgements."""
-    database.table("run").create({"key": str, "value": str}, pk="key")
-    database.table("prompts").create({"id": str, "version": int, "role": str, "hash": str, "source": str}, pk="id")
-    database.table("notes").create({"id": int, "text": str}, pk="id")
-    database.table("judgement_sets").create({"name": str, "models": str, "prompts": str}, pk="name")
-
-
-def _scenarios(database: Database) -> None:
-    """Create the tables of the plan and its results. Other tables refer to scenarios by `position` in the plan."""
-    database.table("documents").create({"hash": bytes, "content": str}, pk="hash")
-    database.table("scenarios").create(
-        {
+_OF_RUNS: dict[str, dict[str, Any]] = {
+    # The run itself: its configuration, prompts, notes and sets of judgements.
+    "run": {"columns": {"key": str, "value": str}, "pk": "key"},
+    "prompts": {"columns": {"id": str, "version": int, "role": str, "hash": str, "source": str}, "pk": "id"},
+    "notes": {"columns": {"id": int, "text": str}, "pk": "id"},
+    "judgement_sets": {"columns": {"name": str, "models": str, "prompts": str}, "pk": "name"},
+    # The plan and its results. Other tables refer to scenarios by `position` in the plan.
+    "documents": {"columns": {"hash": bytes, "content": str}, "pk": "hash"},
+    "scenarios": {
+        "columns": {
             "position": int,
             "id": str,
             "trial": int,
@@ -179,14 +125,12 @@ def _scenarios(database: Database) -> None:
             "after": int,
             "session": int,
         },
-        pk="position",
-        not_null={"id", "facets", "content", "state", "sample", "take"},
-        defaults={"state": "pending", "sample": 0, "take": 0},
-    )
-    database.table("scenarios").create_index(["id"], unique=True)
-    database.table("scenarios").create_index(["state", "position"])
-    database.table("outcomes").create(
-        {
+        "pk": "position",
+        "not_null": {"id", "facets", "content", "state", "sample", "take"},
+        "defaults": {"state": "pending", "sample": 0, "take": 0},
+    },
+    "outcomes": {
+        "columns": {
             "scenario": int,
             "ended_by": str,
             "counts": str,
@@ -195,22 +139,20 @@ def _scenarios(database: Database) -> None:
             "faults": str,
             "languages": str,
         },
-        pk="scenario",
-    )
-    database.table("judged").create(
-        {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")
-    )
-    database.execute(JUDGEMENTS)
+        "pk": "scenario",
+    },
+    "judged": {
+        "columns": {"judging": str, "scenario": int, "state": str, "fault": str, "error": str},
+        "pk": ("judging", "scenario"),
+    },
     # Finished scenarios whose unparsed judgements are repeated, with the sample number of the repetition.
-    database.table("rejudgings").create(
-        {"scenario": int, "judging": str, "sample": int, "state": str}, pk=("scenario", "judging")
-    )
-
-
-def _branches(database: Database) -> None:
-    """Create the tables of the step debugger: branches of scenarios, and the calls that led to each checkpoint."""
-    database.table("branches").create(
-        {
+    "rejudgings": {
+        "columns": {"scenario": int, "judging": str, "sample": int, "state": str},
+        "pk": ("scenario", "judging"),
+    },
+    # The step debugger: branches of scenarios, and the calls that led to each checkpoint.
+    "branches": {
+        "columns": {
             "scenario": int,
             "name": str,
             "thread": str,
@@ -219,41 +161,150 @@ def _branches(database: Database) -> None:
             "models": str,
             "origin": str,
         },
-        pk=("scenario", "name"),
-    )
-    database.table("step_calls").create(
-        {"scenario": int, "checkpoint": str, "number": int, "node": str, "key": bytes, "is_edited": int},
-        pk=("scenario", "checkpoint", "number"),
-    )
+        "pk": ("scenario", "name"),
+    },
+    "step_calls": {
+        "columns": {"scenario": int, "checkpoint": str, "number": int, "node": str, "key": bytes, "is_edited": int},
+        "pk": ("scenario", "checkpoint", "number"),
+    },
+    # The ledger: calls, the texts and passages of their requests (long message lists consist of passages), and failed
+    # attempts. A successful attempt is recorded in the call's own row.
+    "kept_texts": {"columns": {"id": int, "hash": int, "content": str, "parts": str}, "pk": "id"},
+    "passages": {"columns": {"id": int, "hash": bytes, "messages": str}, "pk": "id"},
+    "kinds": {
+        "columns": {
+            "id": int,
+            "judging": str,
+            "node": str,
+            "step": int,
+            "ordinal": int,
+            "ask": int,
+            "sample": int,
+            "role": str,
+            "model": str,
+            "prompt": str,
+            "temperature": float,
+        },
+        "pk": "id",
+    },
+    "kept_calls": {
+        "columns": {
+            "id": int,
+            "key": bytes,
+            "scenario": int,
+            "kind": int,
+            "seed": int,
+            "messages": str,
+            "reply": int,
+            "reasoning": int,
+            "error": str,
+            "finish_reason": str,
+            "input_tokens": int,
+            "output_tokens": int,
+            "cached_tokens": int,
+            "cost": float,
+            "attempts": int,
+            "latency": float,
+            "replays": int,
+            "branch": str,
+            "uid": bytes,
+            "changes": int,
+            "reasoning_tokens": int,
+        },
+        "pk": "id",
+        "not_null": {"replays"},
+        "defaults": {"replays": 0},
+    },
+    # The places where the replies to common calls, which belong to no scenario, are used.
+    "common_uses": {
+        "columns": {
+            "scenario": int,
+            "sample": int,
+            "judging": str,
+            "branch": str,
+            "node": str,
+            "step": int,
+            "ordinal": int,
+            "ask": int,
+            "key": bytes,
+        },
+    },
+    # The states of stateful players after their replies, by player (a hash of role and model) and by conversation so
+    # far (another hash). `key` is the key of the call. Branches may have equal conversations and different states.
+    "player_states": {
+        "columns": {
+            "id": int,
+            "scenario": int,
+            "sample": int,
+            "player": bytes,
+            "mark": bytes,
+            "key": bytes,
+            "state": bytes,
+        },
+        "pk": "id",
+    },
+    "attempts": {
+        "columns": {"call": int, "number": int, "latency": float, "error": str, "retry_after": float},
+        "pk": ("call", "number"),
+    },
+}
+
+JUDGEMENTS = """
+CREATE TABLE judgements (
+    scenario INTEGER, judging TEXT, ordinal INTEGER, metric TEXT, target TEXT, turn INTEGER, score FLOAT,
+    is_verdict INTEGER, status TEXT, explanation TEXT, PRIMARY KEY (scenario, judging, ordinal)
+) WITHOUT ROWID"""
+"""The table has no other index: judgements are only looked up by their key, and an id would take much space."""
+
+_INDEXES = (
+    "CREATE UNIQUE INDEX idx_scenarios_id ON scenarios (id)",
+    "CREATE INDEX idx_scenarios_state_position ON scenarios (state, position)",
+    "CREATE INDEX idx_kept_texts_hash ON kept_texts (hash)",
+    "CREATE UNIQUE INDEX idx_passages_hash ON passages (hash)",
+    "CREATE INDEX idx_kinds_place ON kinds (node, step, ordinal)",
+    "CREATE INDEX idx_kept_calls_scenario ON kept_calls (scenario)",
+    "CREATE UNIQUE INDEX calls_replayable ON kept_calls (key) WHERE reply IS NOT NULL",
+    "CREATE UNIQUE INDEX calls_common ON kept_calls (uid) WHERE uid IS NOT NULL",
+    "CREATE INDEX idx_common_uses_scenario ON common_uses (scenario)",
+    "CREATE INDEX idx_common_uses_key ON common_uses (key)",
+    "CREATE UNIQUE INDEX idx_player_states_key ON player_states (key, scenario)",
+    "CREATE INDEX idx_player_states_mark ON player_states (scenario, player, mark)",
+)
+
+TABLES = frozenset((*_OF_RUNS, *CHECKPOINT_TABLES, "judgements"))
+"""The tables that `create` creates; views are not included."""
 
 
-def _calls(database: Database) -> None:
-    """Create the ledger's tables: calls, the texts and passages of their requests, and failed attempts.
+def create_tables(
+    connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, Any]], others: Iterable[str]
+) -> None:
+    """Create tables, given as arguments for sqlite-utils, and then whatever other statements create.
 
-    A successful attempt is recorded in the call's own row.
+    If pandas and numpy are installed, sqlite-utils imports them for columns with their types, which are not used here.
+    The imports would take a sixth of the time until a run's first call, and 90 MB.
     """
-    database.table("kept_texts").create({"id": int, "hash": int, "content": str, "parts": str}, pk="id")
-    database.table("kept_texts").create_index(["hash"])
-    create_passages(database)
-    for statement in CALLS:
-        database.execute(statement)
-    database.table("attempts").create(
-        {"call": int, "number": int, "latency": float, "error": str, "retry_after": float}, pk=("call", "number")
-    )
+    absent = {"pandas", "numpy"} - sys.modules.keys()
+    modules = cast(dict[str, Any], sys.modules)
+    modules |= dict.fromkeys(absent)  # `None` is the entry with which Python marks a module that cannot be imported
+    try:
+        from sqlite_utils import Database
+    finally:
+        for name in absent:
+            del modules[name]
+    database = Database(connection)
+    for name, definition in tables.items():
+        database.table(name).create(**definition)
+    for statement in others:
+        connection.execute(statement)
 
 
-def create_passages(database: Database) -> None:
-    """Create the table of passages, of which long message lists consist."""
-    database.table("passages").create({"id": int, "hash": bytes, "messages": str}, pk="id")
-    database.table("passages").create_index(["hash"], unique=True)
-
-
-def _checkpoints(database: Database) -> None:
-    from .checkpoints.upkeep import (
-        create_tables,
-    )  # imported here, because the package imports LangGraph, which readers do not need
-
-    create_tables(database)
+def create(connection: sqlite3.Connection) -> None:
+    """Create all tables in an empty database."""
+    others = (JUDGEMENTS, *_INDEXES, *CHECKPOINT_INDEXES, *VIEWS.values())
+    with connection:
+        create_tables(connection, _OF_RUNS | CHECKPOINT_TABLES, others)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, Any], otherwise: str = "") -> int:

@@ -11,6 +11,7 @@ from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.calls import expected_tokens
 from dialoom.roles.gateway.model_facts import Prices
 
+from .judgement_sets import OWN_JUDGEMENTS
 from .texts import find_text
 
 
@@ -141,75 +142,95 @@ class CheckErrors:
         return f"{self.metric} in {self.conversations:,} {noun} ({self.error})"
 
 
-def read_check_errors(connection: sqlite3.Connection, judging: str) -> list[CheckErrors]:
-    """Return the errors of checks in a set of judgements, by metric."""
-    query = (
-        "SELECT metric, count(DISTINCT scenario), explanation, min(scenario) FROM judgements "
-        "WHERE judging = ? AND status = 'error' GROUP BY metric ORDER BY min(ordinal)"
-    )
-    return [CheckErrors(*row[:3]) for row in connection.execute(query, (judging,))]
+class StatusReader:
+    """The reader of a run's progress and spend."""
 
+    _reader: sqlite3.Connection
 
-def read_causes(connection: sqlite3.Connection, most: int) -> list[FailureCause]:
-    """Return the causes of failed scenarios, the most frequent first."""
-    query = (
-        "SELECT fault, coalesce(error, ''), count(*), min(position) FROM scenarios WHERE state = 'failed' "
-        "GROUP BY 1, 2 ORDER BY 3 DESC, 4 LIMIT ?"
-    )
-    return [FailureCause(*row) for row in connection.execute(query, (most,))]
+    def status(self) -> Status:
+        """Read the status in one transaction, so that it is consistent while others write."""
+        self._reader.execute("BEGIN")
+        try:
+            states = dict(self._reader.execute("SELECT state, count(*) FROM scenarios GROUP BY state").fetchall())
+            by_role = _usage(self._reader, "role", "judging IS NULL")
+            by_judging = _usage(self._reader, "judging", "judging IS NOT NULL")
+            total = _usage(self._reader, "'all'", "true").get("all", Usage())
+            gated, faulty, faults = self._reader.execute(_FAULTS).fetchone()
+            languages = dict(self._reader.execute(_LANGUAGES).fetchall())
+        finally:
+            self._reader.execute("COMMIT")
+        done, failed = states.get("done", 0), states.get("failed", 0)
+        counts = (gated, faulty, faults, languages)
+        return Status(sum(states.values()), done, failed, total, by_role, by_judging, *counts)
 
+    def changes(self) -> dict[str, dict[str, int]]:
+        """Return the number of calls whose sent settings differ from the configured ones, by role and by reason."""
+        found: dict[str, dict[str, int]] = {}
+        for role, text, calls in self._reader.execute(_CHANGES):
+            found.setdefault(role, {})[text] = calls
+        return found
 
-def read_usage_by_model(connection: sqlite3.Connection) -> dict[str, Usage]:
-    """Return the usage of all calls by the model called."""
-    return _usage(connection, "model", "true")
+    def failed_attempts(self) -> dict[str, FailedAttempts]:
+        """Return the failed attempts at calls by model, for models that have any."""
+        return {model: FailedAttempts(*figures) for model, *figures in self._reader.execute(_FAILED_ATTEMPTS)}
 
+    def usage_by_model(self) -> dict[str, Usage]:
+        """Return the usage of all calls by the model called."""
+        return _usage(self._reader, "model", "true")
 
-def read_failed_attempts(connection: sqlite3.Connection) -> dict[str, FailedAttempts]:
-    """Return the failed attempts at calls by model, for models that have any."""
-    return {model: FailedAttempts(*figures) for model, *figures in connection.execute(_FAILED_ATTEMPTS)}
+    def failure_causes(self, most: int = 10) -> list[FailureCause]:
+        """Return the causes of failed scenarios, the most frequent first."""
+        return [
+            FailureCause(*row)
+            for row in self._reader.execute(
+                "SELECT fault, coalesce(error, ''), count(*), min(position) FROM scenarios WHERE state = 'failed' "
+                "GROUP BY 1, 2 ORDER BY 3 DESC, 4 LIMIT ?",
+                (most,),
+            )
+        ]
 
+    def check_errors(self) -> list[CheckErrors]:
+        """Return the errors of checks in the run's own judgements, by metric."""
+        return [
+            CheckErrors(*row[:3])
+            for row in self._reader.execute(
+                "SELECT metric, count(DISTINCT scenario), explanation, min(scenario) FROM judgements "
+                "WHERE judging = ? AND status = 'error' GROUP BY metric ORDER BY min(ordinal)",
+                (OWN_JUDGEMENTS,),
+            )
+        ]
 
-def read_changes(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
-    """Return the number of calls whose sent settings differ from the configured ones, by role and by reason."""
-    found: dict[str, dict[str, int]] = {}
-    for role, text, calls in connection.execute(_CHANGES):
-        found.setdefault(role, {})[text] = calls
-    return found
+    def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
+        """Return the usage of the run's own calls, by the scenario's position and the role."""
+        query = "SELECT DISTINCT scenario FROM calls WHERE scenario IS NOT NULL ORDER BY scenario"
+        positions = [row[0] for row in self._reader.execute(query)]
+        return {
+            position: _usage(self._reader, "role", f"judging IS NULL AND scenario = {int(position)}")
+            for position in positions
+        }
 
+    def common_usage(self) -> tuple[dict[str, Usage], dict[str, Usage]]:
+        """Return two usages by role: of the common calls that only one scenario uses, and of all other common calls."""
+        common = "judging IS NULL AND scenario IS NULL"
+        users = "(SELECT count(DISTINCT scenario) FROM common_uses WHERE common_uses.key = calls.key)"
+        one, several = (_usage(self._reader, "role", f"{common} AND {users} {how}") for how in ("= 1", "<> 1"))
+        return one, several
 
-def read_status(connection: sqlite3.Connection) -> Status:
-    """Read the status in one transaction, so that it is consistent while others write."""
-    connection.execute("BEGIN")
-    try:
-        states = dict(connection.execute("SELECT state, count(*) FROM scenarios GROUP BY state").fetchall())
-        by_role = _usage(connection, "role", "judging IS NULL")
-        by_judging = _usage(connection, "judging", "judging IS NOT NULL")
-        total = _usage(connection, "'all'", "true").get("all", Usage())
-        gated, faulty, faults = connection.execute(_FAULTS).fetchone()
-        languages = dict(connection.execute(_LANGUAGES).fetchall())
-    finally:
-        connection.execute("COMMIT")
-    done, failed = states.get("done", 0), states.get("failed", 0)
-    counts = (gated, faulty, faults, languages)
-    return Status(sum(states.values()), done, failed, total, by_role, by_judging, *counts)
+    def spend(self, prices: Prices) -> Spend:
+        """Return the total spend that counts against the run's budget.
 
-
-def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str, Usage]]:
-    """Return the usage of the run's own calls, by the scenario's position and the role."""
-    query = "SELECT DISTINCT scenario FROM calls WHERE scenario IS NOT NULL ORDER BY scenario"
-    positions = [row[0] for row in connection.execute(query)]
-    return {
-        position: _usage(connection, "role", f"judging IS NULL AND scenario = {int(position)}")
-        for position in positions
-    }
-
-
-def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage], dict[str, Usage]]:
-    """Return two usages by role: of the common calls that only one scenario uses, and of all other common calls."""
-    common = "judging IS NULL AND scenario IS NULL"
-    users = "(SELECT count(DISTINCT scenario) FROM common_uses WHERE common_uses.key = calls.key)"
-    one, several = (_usage(connection, "role", f"{common} AND {users} {how}") for how in ("= 1", "<> 1"))
-    return one, several
+        Expected tokens are used for calls whose usage is unknown. Unanswered calls count too, because the provider may
+        have billed calls that were in progress at a crash.
+        """
+        total = Spend()
+        for model, calls, cost, tokens, *unpriced in self._reader.execute(_TAKEN).fetchall():
+            total += Spend(calls, tokens, cost)
+            if any(unpriced) and (price := prices.price(model)) is not None:
+                total += Spend(cost=price.of(*unpriced))
+        for model, calls, letters in self._reader.execute(_UNCOUNTED).fetchall():
+            tokens = expected_tokens(letters, calls)
+            total += Spend(0, tokens, prices.expected(model, tokens) or 0.0)
+        return total
 
 
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
@@ -256,22 +277,6 @@ SELECT model, count(*), count(*) FILTER (WHERE
     attempts.error LIKE '%(429)%' OR attempts.error LIKE '%(503)%' OR attempts.error LIKE '%(529)%'
     OR attempts.error LIKE '%overloaded%')
 FROM attempts JOIN calls ON calls.id = attempts.call GROUP BY model ORDER BY model"""
-
-
-def counted(connection: sqlite3.Connection, prices: Prices) -> Spend:
-    """Return the total spend as the gateway counts it, using expected tokens for calls whose usage is unknown.
-
-    Unanswered calls count too, because the provider may have billed calls that were in progress at a crash.
-    """
-    total = Spend()
-    for model, calls, cost, tokens, *unpriced in connection.execute(_TAKEN).fetchall():
-        total += Spend(calls, tokens, cost)
-        if any(unpriced) and (price := prices.price(model)) is not None:
-            total += Spend(cost=price.of(*unpriced))
-    for model, calls, letters in connection.execute(_UNCOUNTED).fetchall():
-        tokens = expected_tokens(letters, calls)
-        total += Spend(0, tokens, prices.expected(model, tokens) or 0.0)
-    return total
 
 
 # Neither calls that ended in an error nor cache hits, which have no attempts, cost anything.

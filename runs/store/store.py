@@ -28,20 +28,17 @@ from .branches import BranchTable
 from .connections import WriteLock, create_atomically, ensure_file, open_for_writing
 from .corruption import damaged, is_of_the_store
 from .judgement_sets import JudgementSet, insert_judgement_set
-from .leases import Retries
-from .ledger import Booking, CallKinds, SQLiteLedger
-from .passages import Passages
-from .plan import WorkQueue, insert_plan, insert_trials
+from .leases import Leases, Retries
+from .ledger import SQLiteLedger
+from .plan import insert_plan, insert_trials
 from .results import Results
 from .runfile import RunFile
-from .texts import Texts
-from .writer import Transactions, Writer
+from .writer import Writer
 
 if TYPE_CHECKING:  # LangGraph is slow to import, and not needed to look at a run
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from .checkpoints import Compacted
-    from .leases import Leases
 
 
 class RunStore(RunFile):
@@ -79,28 +76,19 @@ class RunStore(RunFile):
             super().__init__(path, recipe=recipe, trust=trust)
             opened.callback(super().close)
             try:
-                self._writer = Writer(lambda: open_for_writing(path, synchronous))
+                self._writer = Writer(path, lambda: open_for_writing(path, synchronous))
             except sqlite3.Error as error:
                 raise damaged(path, error) from error
             opened.pop_all()  # from here on, `close` closes them
-        bookings: dict[str, Booking] = {}
-        texts, passages = self._writer.only(Texts), self._writer.only(Passages)
-        self._transactions = Transactions(self._writer, path)
-        self.queue = WorkQueue(self._reader, self._scenarios, bookings)
-        self.results = Results(self._transactions, texts, passages)
-        self.retries = Retries(self._transactions)
-        self.ledger = SQLiteLedger(self._writer, texts, passages, bookings)
-        self.branches = BranchTable(self._reader, self._transactions.soon)
+        self.results = Results(self._writer)
+        self.retries = Retries(self._writer)
+        self.ledger = SQLiteLedger(self._writer, self._bookings)
+        self.branches = BranchTable(self._reader, self._writer)
 
     @cached_property
     def leases(self) -> Leases:
         """The leases of scenarios to other files."""
-        from .checkpoints.batch import Batches
-        from .leases import Leases
-
-        only = self._writer.only
-        memories = only(Texts), only(Passages), only(CallKinds), only(Batches)
-        return Leases(self._reader, self._transactions, *memories)
+        return Leases(self._reader, self._writer)
 
     @classmethod
     def create(
@@ -132,8 +120,7 @@ class RunStore(RunFile):
             schema.create(connection)
             with connection:
                 for table, condition in (("run", "key NOT LIKE 'leased %'"), ("prompts", "1"), ("judgement_sets", "1")):
-                    rows = self._reader.execute(f"SELECT * FROM {table} WHERE {condition}").fetchall()
-                    for row in rows:
+                    for row in self._reader.execute(f"SELECT * FROM {table} WHERE {condition}").fetchall():
                         connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", tuple(row))
                 if is_relative_file(self.config.recipe) and (found := self.located_recipe) is not None:
                     folder = found.removesuffix(f"/{self.config.recipe}")  # possibly the folder of this recipe file
@@ -182,7 +169,7 @@ class RunStore(RunFile):
             return count
 
         try:
-            return self._transactions.now(write, once=True)  # because the scenarios can be read only once
+            return self._writer.now(write, once=True)  # because the scenarios can be read only once
         finally:
             is_over.set()  # if waiting is interrupted, the generator of scenarios ends too
 
@@ -210,17 +197,17 @@ class RunStore(RunFile):
             insert_trials(connection, trials)
             connection.execute("UPDATE run SET value = ? WHERE key = 'config'", (raised,))
 
-        self._transactions.now(write)
+        self._writer.now(write)
 
     def add_judgement_set(self, judgement_set: JudgementSet) -> None:
         """Add a set of judgements under a new name, or replace a set without any judgement."""
-        self._transactions.now(lambda connection: insert_judgement_set(connection, judgement_set))
+        self._writer.now(lambda connection: insert_judgement_set(connection, judgement_set))
 
     def add_prompts(self, prompts: Iterable[Prompt]) -> None:
         """Add prompts that the run does not have yet. An existing prompt with the same id is kept."""
         rows = [_prompt_row(prompt) for prompt in prompts]
         insert = "INSERT OR IGNORE INTO prompts VALUES (?, ?, ?, ?, ?)"
-        self._transactions.now(lambda connection: connection.executemany(insert, rows).rowcount)
+        self._writer.now(lambda connection: connection.executemany(insert, rows).rowcount)
 
     def take_study(self, config: RunConfig, prompts: PromptLibrary) -> None:
         """Replace the run's study by the one in a new configuration, together with the prompts made from it."""
@@ -230,35 +217,33 @@ class RunStore(RunFile):
             connection.execute("UPDATE run SET value = ? WHERE key = 'config'", (config.model_dump_json(),))
             connection.executemany("INSERT OR REPLACE INTO prompts VALUES (?, ?, ?, ?, ?)", rows)
 
-        self._transactions.now(write)
+        self._writer.now(write)
         self._recipe = None
         for name in ("gate", "_prompt_words"):
             vars(self).pop(name, None)
 
     def keep_limits(self, limits: str) -> None:
         """Save the limits on the run's calls, given as the JSON of a `RunLimits`."""
-        insert = "INSERT OR REPLACE INTO run VALUES ('limits', ?)"
-        self._transactions.now(lambda connection: connection.execute(insert, (limits,)).rowcount)
+        self._keep("limits", limits)
 
     def keep_forgotten(self, positions: Iterable[int]) -> None:
         """Save the conversations before which a stateful player may have lost its state."""
         chosen = set(positions)
         names = {id_ for position, id_, _, _ in self.listing() if position in chosen}
-        insert = "INSERT OR REPLACE INTO run VALUES ('forgotten', ?)"
-        text = json.dumps(sorted(names.union(self.forgotten)))
-        self._transactions.now(lambda connection: connection.execute(insert, (text,)).rowcount)
+        self._keep("forgotten", json.dumps(sorted(names.union(self.forgotten))))
 
     def keep_changed_code(self) -> None:
         """Save the files of code that were found to have changed, because scenarios are now played with them."""
         if self._trust.changed:
-            names = json.dumps(sorted({*self.changed_code, *self._trust.changed}))
-            insert = "INSERT OR REPLACE INTO run VALUES ('changed code', ?)"
-            self._transactions.now(lambda connection: connection.execute(insert, (names,)).rowcount)
+            self._keep("changed code", json.dumps(sorted({*self.changed_code, *self._trust.changed})))
 
     def keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
         """Save the reply formats that models have refused."""
-        insert = "INSERT OR REPLACE INTO run VALUES ('shapes', ?)"
-        self._transactions.now(lambda connection: connection.execute(insert, (json.dumps(found),)).rowcount)
+        self._keep("shapes", json.dumps(found))
+
+    def _keep(self, key: str, value: str) -> None:
+        insert = "INSERT OR REPLACE INTO run VALUES (?, ?)"
+        self._writer.now(lambda connection: connection.execute(insert, (key, value)).rowcount)
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
@@ -287,10 +272,8 @@ class RunStore(RunFile):
 
     def close(self) -> None:
         """Finish writing, close the file and release the writer lock."""
-        with ExitStack() as opened:  # closes in reverse order
-            opened.enter_context(closing(self._lock))
-            # Closed after the reader, because only a connection that may write can merge SQLite's log into the file.
-            opened.enter_context(closing(self._writer))
+        # The writer is closed after the reader: only a connection that may write can merge SQLite's log into the file.
+        with closing(self._lock), closing(self._writer):
             super().close()
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:

@@ -150,8 +150,10 @@ class Texts:
     def ids_of(self, connection: sqlite3.Connection, contents: Collection[str]) -> list[int]:
         """Return the ids of many texts, as `id_of` does, with one query for all texts that are already stored."""
         hashes = {content: text_hash(content) for content in contents if _name(content) not in self._ids}
-        query = "SELECT hash FROM kept_texts WHERE hash IN ({})"
-        stored = {row[0] for row in rows_of(connection, query, set(hashes.values()))}
+        stored = {
+            row[0]
+            for row in rows_of(connection, "SELECT hash FROM kept_texts WHERE hash IN ({})", set(hashes.values()))
+        }
         ids: list[int] = []
         for content in contents:
             is_new = (hash_ := hashes.get(content)) is not None and hash_ not in stored
@@ -163,8 +165,13 @@ class Texts:
     def _insert(self, connection: sqlite3.Connection, content: str) -> int:
         """Insert a new text and return its id."""
         (id_,) = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM kept_texts").fetchone()
-        row = (id_, *row_of(id_, content, self._sources))
-        connection.execute("INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)", row)
+        parts = self._sources.parts_of(content)
+        if parts is None:
+            self._sources.remember(id_, content)
+        stored = (content, None) if parts is None else (None, canonical(parts))
+        connection.execute(
+            "INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)", (id_, text_hash(content), *stored)
+        )
         return self._remembered(_name(content), id_)
 
     def find(self, connection: sqlite3.Connection, content: str) -> int | None:
@@ -191,15 +198,6 @@ class Texts:
         return id_
 
 
-def row_of(id_: int, content: str, sources: Sources) -> tuple[int, str | None, str | None]:
-    """Return the columns `hash`, `content` and `parts` of a new text. A text stored whole is added to the sources."""
-    parts = sources.parts_of(content)
-    if parts is not None:
-        return text_hash(content), None, canonical(parts)
-    sources.remember(id_, content)
-    return text_hash(content), content, None
-
-
 def text_hash(content: str) -> int:
     """Return the first 48 bits of a text's SHA-256, which SQLite stores in six bytes. Hashes may collide."""
     return int.from_bytes(digest(content)[:6], signed=True)
@@ -207,8 +205,9 @@ def text_hash(content: str) -> int:
 
 def find_text(connection: sqlite3.Connection, content: str) -> int | None:
     """Return the id of a text; `None` if it is not stored."""
-    query = "SELECT id FROM texts WHERE hash = ? AND content = ?"
-    row = connection.execute(query, (text_hash(content), content)).fetchone()
+    row = connection.execute(
+        "SELECT id FROM texts WHERE hash = ? AND content = ?", (text_hash(content), content)
+    ).fetchone()
     return None if row is None else int(row[0])
 
 

@@ -60,10 +60,12 @@ class Writer:
     jobs, and also those from outside event loops.
 
     Args:
+        path: The file, for error messages.
         connect: A function that opens the connection, which several threads use, one at a time.
     """
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._path = path
         self._connection = connect()
         (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
         self._waits_for_disk = synchronous > _NORMAL
@@ -75,7 +77,7 @@ class Writer:
         self._rows_at_whole_log = -1
         self._turn = threading.Lock()
         self._memories: dict[Callable[[], Cached], Cached] = {}
-        self._shared: dict[Callable[..., None], _Shared] = {}
+        self._ports: dict[Callable[..., None], Port[Any]] = {}
         self._queue = BatchQueue(self._at_once)
         self._thread = threading.Thread(target=self._run, name="dialoom-writer", daemon=True)
         self._thread.start()
@@ -95,6 +97,35 @@ class Writer:
         """
         return self._queue.enqueue(_Single(work, once, is_barrier=True), None)
 
+    async def soon(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Carry out short work and return its result when it is durable.
+
+        Raises:
+            StoreError: If the file cannot be written.
+            Exception: The exception that the work raises, for example because SQLite rejects its values.
+        """
+        try:
+            return await self.submit(work)
+        except sqlite3.Error as error:
+            if not is_about_the_file(error):
+                raise
+            raise store_error(self._path, error) from error
+
+    def now(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:
+        """Carry out work, wait until it is durable and return its result; for callers without an event loop.
+
+        Args:
+            work: The work.
+            once: Whether the work must not be repeated; otherwise it is repeated if another job of its batch fails.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+        try:
+            return self.enqueue(work, once).result()
+        except sqlite3.Error as error:
+            raise store_error(self._path, error) from error
+
     def port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
         """Return a port for items that are written together, with fewer statements than one by one.
 
@@ -102,17 +133,16 @@ class Writer:
             work: A function that writes all items of a transaction. If it raises an error, it is called again for each
                 item.
         """
-        return Port(self._queue, self._shared.setdefault(work, _Shared(work)))
+        return self._ports.setdefault(work, Port(self._queue, work))
 
     def only(self, kind: Callable[[], Memory]) -> Memory:
         """Return the writer's only cache of a class, created on first use and cleared after each rollback.
 
         Only one object may assign the ids of a table, and cache its stored rows.
         """
-        known = self._memories.get(kind)
-        if known is None:
-            known = self._memories.setdefault(kind, kind())
-        return cast(Memory, known)
+        if kind not in self._memories:
+            self._memories.setdefault(kind, kind())
+        return cast(Memory, self._memories[kind])
 
     def forget(self) -> None:
         """Clear all caches. Called by jobs that delete rows that may be cached."""
@@ -276,19 +306,28 @@ class _Pace:
 
 
 class Port(Generic[Item]):
-    """An input for items of one kind; see `Writer.port`. Items may overtake jobs that were given to `Writer.submit`."""
+    """An input for items of one kind; see `Writer.port`. Items may overtake jobs that were given to `Writer.submit`.
 
-    def __init__(self, queue: BatchQueue, operation: Operation) -> None:
+    It is also the operation that carries out all jobs of the port together.
+    """
+
+    once = is_barrier = False
+
+    def __init__(self, queue: BatchQueue, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> None:
         self._queue = queue
-        self._operation = operation
+        self._work = work
 
     def submit(self, item: Item) -> asyncio.Future[None]:
         """Write an item. The future is done when the item's transaction is committed."""
-        return self._queue.submit(self._operation, item)
+        return self._queue.submit(self, item)
 
     def enqueue(self, item: Item) -> Future[None]:
         """Write an item; for callers without an event loop. The future is done when the transaction is committed."""
-        return self._queue.enqueue(self._operation, item)
+        return self._queue.enqueue(self, item)
+
+    def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+        """Carry out all jobs together."""
+        self._work(connection, [job.item for job in jobs])
 
 
 class _Single:
@@ -304,19 +343,6 @@ class _Single:
     def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
         (job,) = jobs
         job.result = self._work(connection)
-
-
-class _Shared:
-    """An operation that carries out all jobs of a port together."""
-
-    __slots__ = ("_work",)
-    once = is_barrier = False
-
-    def __init__(self, work: Callable[[sqlite3.Connection, Sequence[Any]], None]) -> None:
-        self._work = work
-
-    def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
-        self._work(connection, [job.item for job in jobs])
 
 
 def _second_connection(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connection:
@@ -342,49 +368,3 @@ def _by_operation(jobs: list[Job]) -> list[tuple[Operation, list[Job]]]:
         else:
             gathered[job.operation] = group
     return groups
-
-
-class Transactions:
-    """Transactions on a run's file: each job is committed completely or not at all.
-
-    Args:
-        writer: The file's writer.
-        path: The file.
-    """
-
-    def __init__(self, writer: Writer, path: Path) -> None:
-        self._writer = writer
-        self._path = path
-
-    async def soon(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Carry out a short job and return its result when it is durable.
-
-        Raises:
-            StoreError: If the file cannot be written.
-            Exception: The exception that the job raises, for example because SQLite rejects its values.
-        """
-        try:
-            return await self._writer.submit(job)
-        except sqlite3.Error as error:
-            if not is_about_the_file(error):
-                raise
-            raise store_error(self._path, error) from error
-
-    def now(self, job: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:
-        """Carry out a job, wait until it is durable and return its result; for callers without an event loop.
-
-        Args:
-            job: The job.
-            once: Whether the job must not be repeated; otherwise it is repeated if another job of its batch fails.
-
-        Raises:
-            StoreError: If the file cannot be written.
-        """
-        try:
-            return self._writer.enqueue(job, once).result()
-        except sqlite3.Error as error:
-            raise store_error(self._path, error) from error
-
-    def forget(self) -> None:
-        """Clear the caches of the file's content. Called by jobs that delete content."""
-        self._writer.forget()

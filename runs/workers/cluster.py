@@ -193,10 +193,9 @@ class WorkerHandle:
         until = time.monotonic() + _PATIENCE
         while True:
             try:
-                async with asyncio.timeout(_ANSWERING):
-                    return await _answer(ask())
+                return await asyncio.wait_for(_answer(ask()), _ANSWERING)
             except TimeoutError as error:
-                self._start_anew()
+                self.kill(is_restarted=True)
                 raise WorkerDiedError(f"it did not answer for {_ANSWERING:.0f} s") from error
             except WorkerAwayError:
                 if time.monotonic() > until or not await asyncio.to_thread(_is_there, begun.node):
@@ -205,8 +204,7 @@ class WorkerHandle:
 
     async def end(self) -> None:
         """End the worker; see `Worker.end`. If this takes too long, return without waiting further."""
-        async with asyncio.timeout(_ENDING):
-            await _answer(self._actor.end.remote())
+        await asyncio.wait_for(_answer(self._actor.end.remote()), _ENDING)
 
     def drain(self) -> None:
         """Ask the worker to drain, without waiting for it."""
@@ -216,23 +214,18 @@ class WorkerHandle:
         """Ask the worker to stop, without waiting for it."""
         self._send(self._actor.stop)
 
-    def kill(self) -> None:
-        """Kill the worker's process, which is not restarted."""
+    def kill(self, is_restarted: bool = False) -> None:
+        """Kill the worker's process."""
         import ray
 
         with suppress(ray.exceptions.RayError):  # for example because Ray has ended with all of its processes
-            ray.kill(self._actor, no_restart=True)
+            ray.kill(self._actor, no_restart=not is_restarted)
 
     def _send(self, method: Any) -> None:
         try:
             method.remote()
         except Exception as error:  # Ray raises a plain exception if it no longer knows the actor
             raise WorkerDiedError(str(error)) from error
-
-    def _start_anew(self) -> None:
-        import ray
-
-        ray.kill(self._actor, no_restart=False)
 
 
 class Cluster:
@@ -282,8 +275,8 @@ class Cluster:
         placed = reading.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
         seconds = self._clock.stretched(_READING)
         try:
-            async with asyncio.timeout(seconds):
-                return await _answer(placed.remote(begun.path, leases, prices))  # type: ignore[no-any-return]
+            found: Left = await asyncio.wait_for(_answer(placed.remote(begun.path, leases, prices)), seconds)
+            return found
         except TimeoutError as error:
             raise WorkerAwayError(f"its machine did not answer for {seconds:.0f} s") from error
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe
@@ -24,9 +23,6 @@ from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.store import remove
 from dialoom.runs.store.transfer import Transfer
-from dialoom.settings import Synchronous
-
-Action = Literal["play", "judge", "rejudge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +33,27 @@ class Order:
         file: The content of the worker's run file, without scenarios.
         folder: The folder for this file.
         cwd: The folder to which relative file names in the run refer.
-        action: The kind of work.
-        judging: The set to which the worker's judgements are added, if it judges.
+        judging: The set to which the worker's judgements are added; `None` if it plays scenarios.
+        is_repeated: Whether only unparsed judgements are repeated.
         models: The models by role.
         recipe: The recipe, if it was passed as an object; by default it is found by the name in the file.
         is_review: Whether the work is a review of the users in the recipe's scenarios.
         policy: The policy for calls; its concurrency is this worker's share of the run's.
         has_cache: Whether replies are shared with other runs.
         ahead: The number of scenarios that are queued for the worker in advance.
-        synchronous: The durability of commits.
     """
 
     file: bytes
     folder: Path
     cwd: Path
-    action: Action
     judging: str | None
+    is_repeated: bool
     models: Mapping[str, ModelBinding]
     recipe: Recipe | None
     is_review: bool
     policy: CallPolicy
     has_cache: bool = False
     ahead: int = 0
-    synchronous: Synchronous = "normal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +89,7 @@ class Delivery:
     Attributes:
         number: The number of the report's last item.
         transfers: The results of scenarios.
-        events: The events, each with a number that is unique for this worker.
+        events: The events.
         is_over: Whether the worker has finished for good, because it was drained or stopped, or because of an error.
         error: The error that ended the worker, if any; it would occur in every other scenario too.
         busy: The seconds in which the worker had a scenario in progress.
@@ -104,7 +98,7 @@ class Delivery:
 
     number: int = 0
     transfers: list[Transfer] = field(default_factory=list)
-    events: list[tuple[int, Event]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     is_over: bool = False
     error: Exception | None = None
     busy: float = 0.0

@@ -15,19 +15,17 @@ from pathlib import Path
 from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
-from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.budget import Spend
-from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.configuration.recipes import OBJECT
 from dialoom.runs.control import Event, ScenarioDone, ScenarioFailed, Stopping, StopRule, Worked
-from dialoom.runs.engine import WorkInOrder, skipped
+from dialoom.runs.engine import WorkList, skipped
 from dialoom.runs.errors import Fault, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.store import JudgeWork, PlayWork, RunStore, Work
+from dialoom.runs.store import JudgeWork, RunStore, Work
 from dialoom.runs.store.transfer import Transfer
 
 from .cluster import Cluster, WorkerDiedError, WorkerHandle, WorkerLostError, cluster
-from .messages import Action, Begun, Delivery, Order, folder_of, take_leftovers
+from .messages import Begun, Delivery, Order, folder_of, take_leftovers
 from .shared_state import SharedState
 
 _DEATHS = 3
@@ -100,7 +98,7 @@ class WorkerPool:
         self._on_event = on_event
         self.stop_rule = StopRule(on_event, policy.fail_on_error, self.drain)
         self._is_stopped = False
-        self._work = WorkInOrder(iter(()), store)
+        self._work = WorkList(iter(()), store)
         self._blocked: list[Work] = []
         self._again: deque[Work] = deque()
         self._suspects: deque[Work] = deque()
@@ -109,22 +107,12 @@ class WorkerPool:
         self._clearing: _Member | None = None
         self._given_up = 0
         self._first_lease_at: float | None = None
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
 
     @property
     def is_draining(self) -> bool:
         """Return whether the workers were asked to stop."""
         return self.stop_rule.is_draining
-
-    @property
-    def states(self) -> Mapping[str, LimitState]:
-        """The states of rate limits: none, because only the workers know them."""
-        return {}
-
-    @property
-    def in_flight(self) -> Sequence[CallInFlight]:
-        """The calls in progress: none, because only the workers know them."""
-        return ()
 
     def drain(self) -> None:
         """Lease no further scenarios; ask each worker to finish the current steps and return everything."""
@@ -158,7 +146,7 @@ class WorkerPool:
         first = next(work, None)
         if first is None:
             return
-        self._work = WorkInOrder(chain([first], work), self._store)
+        self._work = WorkList(chain([first], work), self._store)
         async with cluster(self._policy) as machines:
             shares = _shares(self._policy.settings["concurrency"], self._policy.settings["workers"] or machines.size)
             order = self._order(first, judging)
@@ -193,24 +181,17 @@ class WorkerPool:
                 break
         if error is not None:
             raise error
-        await self._end()
-
-    async def _end(self) -> None:
-        """End the live workers."""
         ready = [member for member in self._members if member.begun is not None]
         await asyncio.gather(*(member.handle.end() for member in ready), return_exceptions=True)
 
     def _order(self, first: Work, judging: str | None) -> Order:
-        action: Action = (
-            "play" if isinstance(first, PlayWork) else "judge" if isinstance(first, JudgeWork) else "rejudge"
-        )
         own = self._store.recipe
         return Order(
             file=self._store.for_worker(),
             folder=folder_of(self._store.path).absolute(),
             cwd=Path(os.getcwd()),  # noqa: PTH109
-            action=action,
             judging=judging,
+            is_repeated=isinstance(first, JudgeWork) and first.is_repeated,
             models=self._models,
             recipe=own if self._store.config.recipe.startswith(OBJECT) else None,
             is_review=isinstance(self._recipe, Review),
@@ -296,22 +277,20 @@ class WorkerPool:
             self._clearing = None
         room = member.most - len(member.open)
         works = [self._again.popleft() for _ in range(min(room, len(self._again)))]
-        while len(works) < room and (work := self._work.take()) is not None:
+        while len(works) < room and (work := self._work.take_now()) is not None:
             (works if self._work.obstacle(work) is None else self._blocked).append(work)
         return works
 
     async def _nothing_left(self, member: _Member) -> bool:
         """Wait until there may be work for this worker again, or all work is done; return whether all work is done."""
-        async with self._changed:
-            await self._changed.wait_for(
-                lambda: (
-                    self._is_over()
-                    or self.is_draining
-                    or bool(self._again)
-                    or self._work.can_begin
-                    or (bool(self._suspects) and self._clearing in (None, member))
-                )
-            )
+        while not (
+            self._is_over()
+            or self.is_draining
+            or self._again
+            or self._work.can_begin
+            or (self._suspects and self._clearing in (None, member))
+        ):
+            await self._changed.wait()
         return self._is_over()
 
     def _is_over(self) -> bool:
@@ -325,7 +304,11 @@ class WorkerPool:
         """Merge a worker's results, and then emit its events, because receivers of events may read the file."""
         member.received = report.number
         member.busy[-1] = report.busy
-        self._keep_shapes(report.shapes)
+        if report.shapes and report.shapes != (known := self._store.shapes):
+            # They are saved, so that the formats that models refused in a worker are not requested again.
+            places = {*known, *report.shapes}
+            found = {each: sorted({*known.get(each, ()), *report.shapes.get(each, ())}) for each in places}
+            self._store.keep_shapes(found)
         await self._store.leases.fold(report.transfers)
         for transfer in report.transfers:
             assert transfer.position is not None
@@ -338,17 +321,11 @@ class WorkerPool:
                 self._end_work(work)
         if not member.open:
             member.is_alone = False
-        for _, event in report.events:
+        for event in report.events:
             self._hear(event)
         if report.error is not None:
             raise report.error
         self._wake()
-
-    def _keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
-        """Save the reply formats that models refused in a worker, so that they are not requested again."""
-        if found and found != (known := self._store.shapes):
-            places = {*known, *found}
-            self._store.keep_shapes({each: sorted({*known.get(each, ()), *found.get(each, ())}) for each in places})
 
     def _hear(self, event: Event) -> None:
         match event:
@@ -368,9 +345,8 @@ class WorkerPool:
         member.busy.append(0.0)
         member.silent_deaths += begun is not None
         suspected = list(leased)[: member.share]
-        found: dict[int | None, Transfer] = {}
-        if begun is not None:
-            found = {each.position: each for each in await self._left(machines, begun)}
+        transfers = () if begun is None else await self._left(machines, begun)
+        found = {each.position: each for each in transfers}
         for position, work in leased.items():
             transfer = found.get(position)
             if transfer is not None and not _is_unfinished(transfer, work):
@@ -410,12 +386,8 @@ class WorkerPool:
 
     def _wake(self) -> None:
         """Wake all waiting tasks."""
-
-        async def notify() -> None:
-            async with self._changed:
-                self._changed.notify_all()
-
-        self._waking = asyncio.get_running_loop().create_task(notify())
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 def _there(member: _Member) -> Begun:
@@ -431,9 +403,9 @@ def _shares(concurrency: int, workers: int) -> list[int]:
 
 def _row(transfer: Transfer, work: Work) -> Mapping[str, object]:
     """Return the row in a transfer that holds the state of a piece of work."""
-    if isinstance(work, PlayWork):
+    if not isinstance(work, JudgeWork):
         return transfer.of("scenarios")[0]
-    table = "judged" if isinstance(work, JudgeWork) else "rejudgings"
+    table = "rejudgings" if work.is_repeated else "judged"
     return next((row for row in transfer.of(table) if row["judging"] == work.judgement_set), {})
 
 

@@ -56,21 +56,16 @@ class SharedBudget:
         budget: The limits.
         spent: The run's spend so far.
         gateways: The approximate number of gateways.
-        when_short: A function that is called when the budget becomes short.
-
-    Attributes:
-        is_short: Whether gateways should return what they do not need.
     """
 
-    def __init__(self, budget: Budget, spent: Spend, gateways: int, when_short: Callable[[], None]) -> None:
+    def __init__(self, budget: Budget, spent: Spend, gateways: int) -> None:
         self._bounds = {"calls": budget.max_calls, "tokens": budget.max_tokens, "cost": budget.max_cost}
         self._spent = spent
         self._gateways = gateways
-        self._when_short = when_short
         self._leases: dict[str, _Lease] = {}
         self._refused: BudgetError | None = None
         self._changed = asyncio.Event()
-        self.is_short = False
+        self._is_short = False  # whether gateways should return what they do not need
 
     async def lend(self, gateway: str, amount: Spend, state: LeaseState) -> Spend:
         """Grant a share of the budget for a call, and for further calls while much of the budget is left.
@@ -87,14 +82,15 @@ class SharedBudget:
         lease = self._leases.setdefault(gateway, _Lease())
         lease.state = lease.state.later(state)
         while self._refused is None:
-            short = [name for name in self._bounds if not self._fits(name, amount)]
+            bounded = (name for name, bound in self._bounds.items() if bound is not None)
+            short = [name for name in bounded if getattr(amount, name) > self._left(name)]
             if not short:
-                grant = amount if self.is_short else self._generous(amount)
+                grant = amount if self._is_short else self._generous(amount)
                 lease.granted += grant
                 return grant
-            if not self.is_short:
-                self.is_short = True
-                self._when_short()
+            if not self._is_short:
+                self._is_short = True
+                self._wake()
             if not any(each.out("calls") for each in self._leases.values()):
                 self._refused = self._refusal(short[0], amount)
                 self._wake()
@@ -102,13 +98,13 @@ class SharedBudget:
             await self._changed.wait()
         raise self._refused
 
-    def stands(self, gateway: str, state: LeaseState) -> None:
+    async def stands(self, gateway: str, state: LeaseState) -> None:
         """Record how much of its share a gateway has used."""
         if (lease := self._leases.get(gateway)) is not None:
             lease.state = lease.state.later(state)
             self._wake()
 
-    def ended(self, gateway: str, spent: Spend | None) -> None:
+    def remove(self, gateway: str, spent: Spend | None) -> None:
         """Remove a gateway that has ended.
 
         Args:
@@ -126,9 +122,6 @@ class SharedBudget:
         assert bound is not None
         taken = sum(lease.taken(dimension) for lease in self._leases.values())
         return bound * (1 + _ROUNDING) - float(getattr(self._spent, dimension)) - taken
-
-    def _fits(self, dimension: str, amount: Spend) -> bool:
-        return self._bounds[dimension] is None or getattr(amount, dimension) <= self._left(dimension)
 
     def _generous(self, amount: Spend) -> Spend:
         """Return a share for one call, or for several calls that use at most a quarter of the rest per gateway."""
@@ -153,6 +146,7 @@ class SharedBudget:
         return BudgetError(f"max_{dimension} {bound} is used up", setting=f"max_{dimension}")
 
     def _wake(self) -> None:
+        """Wake all who wait for a change of the shared state."""
         self._changed.set()
         self._changed = asyncio.Event()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from dialoom.runs.store.connections import open_for_reading
 from dialoom.runs.store.transfer import LENT, Transfer, pack_common
 from dialoom.settings import Budget
 
-from .shared_budget import LeasedAccount, LeaseState, SharedBudget
+from .shared_budget import LeasedAccount, SharedBudget
 
 _REMEMBERED = 5000
 """The number of cached common calls (calls made once for all scenarios); others are looked up in the run's file."""
@@ -33,19 +33,12 @@ Failed = tuple[str, Exception]
 """The name of the worker whose common call failed, with the error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
-    """The notice that another worker's call was rejected by a rate limit or because of overload.
+Overload = tuple[Place, float, float | None]
+"""The notice that another worker's call was rejected by a rate limit or because of overload.
 
-    Attributes:
-        place: The model and the address that serves it.
-        age: The seconds since the call was sent.
-        retry_after: The wait in seconds that the provider asks for.
-    """
-
-    place: Place
-    age: float
-    retry_after: float | None
+It consists of the model and the address that serves it, the seconds since the call was sent, and the wait in seconds
+that the provider asks for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +65,7 @@ class _PendingCall:
     error: Exception | None = None
 
 
-class SharedState:
+class SharedState(SharedBudget):
     """The state that a run's workers share.
 
     Args:
@@ -84,25 +77,16 @@ class SharedState:
     """
 
     def __init__(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> None:
+        super().__init__(budget, spent, gateways)
         self._path = path
-        self._purse = SharedBudget(budget, spent, gateways, self._notify)
         self._rates: dict[tuple[Place, str], PerMinute] = {}
         self._pauses = Pauses()
         self._cache = None if cache is None else ResponseCache(cache)
         self._made: OrderedDict[str, tuple[str, Transfer]] = OrderedDict()
         self._pending: dict[str, _PendingCall] = {}
-        self._refused: dict[str, Failed] = {}
+        self._refused_calls: dict[str, Failed] = {}
         self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_MOST_NOTICES)
         self._number = 0
-        self._changed = asyncio.Event()
-
-    async def lend(self, worker: str, amount: Spend, state: LeaseState) -> Spend:
-        """Grant a share of the budget; see `SharedBudget.lend`."""
-        return await self._purse.lend(worker, amount, state)
-
-    async def stands(self, worker: str, state: LeaseState) -> None:
-        """Update a worker's spend; see `SharedBudget.stands`."""
-        self._purse.stands(worker, state)
 
     async def take(self, place: Place, kind: str, per_minute: int, units: int) -> None:
         """Wait until a model's rate limit allows this many units."""
@@ -118,7 +102,7 @@ class SharedState:
         until = None if retry_after is None else now + retry_after
         self._number += 1
         self._overloads.append((self._number, worker, place, now - age, until))
-        self._notify()
+        self._wake()
 
     async def notices(self, worker: str, seen: int, is_short: bool) -> Notices:
         """Wait until there are notices that a worker has not seen, and return them.
@@ -131,12 +115,12 @@ class SharedState:
         while True:
             now = time.monotonic()
             found = [
-                Overload(place, now - sent_at, None if until is None else max(0.0, until - now))
+                (place, now - sent_at, None if until is None else max(0.0, until - now))
                 for number, by, place, sent_at, until in self._overloads
                 if number > seen and by != worker
             ]
-            if found or self._purse.is_short != is_short:
-                return Notices(self._number, found, self._purse.is_short)
+            if found or self._is_short != is_short:
+                return Notices(self._number, found, self._is_short)
             await self._changed.wait()
 
     async def common(self, worker: str, key: str) -> Transfer | Failed | None:
@@ -151,7 +135,7 @@ class SharedState:
         while True:
             if (transfer := self._known(key)) is not None:
                 return transfer
-            if (refused := self._refused.get(key)) is not None:
+            if (refused := self._refused_calls.get(key)) is not None:
                 return refused
             if (pending := self._pending.get(key)) is None:
                 self._pending[key] = _PendingCall(worker)
@@ -171,7 +155,7 @@ class SharedState:
     async def failed(self, worker: str, key: str, error: Exception | None) -> None:
         """Record that a common call failed. Others may try it again, unless a permanent error is given."""
         if isinstance(error, PermanentProviderError):
-            self._refused[key] = worker, error
+            self._refused_calls[key] = worker, error
         self._over(key, error)
 
     async def reply(self, key: bytes) -> Completion | None:
@@ -190,17 +174,17 @@ class SharedState:
             worker: The worker's name.
             spent: The spend of its calls; `None` if it is unknown.
         """
-        self._purse.ended(worker, spent)
+        self.remove(worker, spent)
         for key in [key for key, pending in self._pending.items() if pending.maker == worker]:
             self._over(key, None)
-        return [_given(transfer, None) for by, transfer in self._made.values() if by == worker]
+        return [transfer for by, transfer in self._made.values() if by == worker]
 
     def _known(self, key: str) -> Transfer | None:
         if (found := self._made.get(key)) is not None:
-            return _given(found[1], LENT)
+            return _lent(found[1])
         with closing(open_for_reading(self._path)) as reader:
             transfer = pack_common(reader, bytes.fromhex(key[:32]))
-        return None if transfer is None else _given(transfer, LENT)
+        return None if transfer is None else _lent(transfer)
 
     def _over(self, key: str, error: Exception | None) -> None:
         if (pending := self._pending.pop(key, None)) is not None:
@@ -212,19 +196,11 @@ class SharedState:
             self._rates[place, kind] = PerMinute(per_minute, time.monotonic, self._pauses)
         return self._rates[place, kind]
 
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
 
-
-def _given(transfer: Transfer, attempts: int | None) -> Transfer:
-    """Return a common call as it is stored in another file: with the given number of attempts, such as `LENT`."""
-    if attempts is None:
-        return transfer
-    calls: list[Mapping[str, object]] = [call | {"attempts": attempts} for call in transfer.of("calls")]
-    return Transfer(
-        None, rows={**transfer.rows, "calls": [dict(call) for call in calls], "attempts": []}, texts=transfer.texts
-    )
+def _lent(transfer: Transfer) -> Transfer:
+    """Return a common call as it is stored in another worker's file: marked as `LENT`."""
+    calls = [call | {"attempts": LENT} for call in transfer.of("calls")]
+    return replace(transfer, rows={**transfer.rows, "calls": calls, "attempts": []})
 
 
 class SharedGateway:
@@ -251,7 +227,7 @@ class SharedGateway:
             notices = await self._line.notices(self._worker, seen, is_short)
             seen = notices.number
             for each in notices.overloads:
-                self._hear(each.place, each.age, each.retry_after)
+                self._hear(*each)
             if notices.is_short and not is_short and self._account is not None:
                 self._account.give_back()
             is_short = notices.is_short

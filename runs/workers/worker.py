@@ -83,7 +83,7 @@ class Worker:
         tune_process()
         path = _folder(order.folder) / f"{self._name}-{secrets.token_hex(4)}.db"
         create_atomically(path, order.file)
-        store = RunStore(path, order.synchronous, order.recipe, Trust(everything=True))
+        store = RunStore(path, recipe=order.recipe, trust=Trust(everything=True))
         self._store = self._opened.enter_context(store)
         recipe: Recipe = Review(store.recipe) if order.is_review else store.recipe
         common = SharedGateway(line, path.stem, store)
@@ -141,12 +141,10 @@ class Worker:
         if path != self._path:
             return None
         with suppress(TimeoutError):
-            async with asyncio.timeout(_AT_MOST):
-                await self._changed.wait()
+            await asyncio.wait_for(self._changed.wait(), _AT_MOST)
         await asyncio.sleep(_AT_LEAST)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_GATHERING):
-                await self._enough.wait()
+            await asyncio.wait_for(self._enough.wait(), _GATHERING)
         while self._outbox and self._outbox[0][0] <= received:
             self._outbox.popleft()
         entries = list(self._outbox)
@@ -156,7 +154,7 @@ class Worker:
         return Delivery(
             number=entries[-1][0] if entries else received,
             transfers=[each for _, each in entries if isinstance(each, Transfer)],
-            events=[(number, each) for number, each in entries if not isinstance(each, Transfer)],
+            events=[each for _, each in entries if not isinstance(each, Transfer)],
             is_over=self._over,
             error=self._error,
             busy=self._busy_seconds(),
@@ -186,7 +184,7 @@ class Worker:
             remove(self._path)
 
     def _graph(self, recipe: Recipe) -> Graph:
-        if self._order.action == "play":
+        if self._order.judging is None:
             return graph_of(recipe, self._store.config.options)
         graph = WithJudging.of(recipe).judging()
         assert graph is not None, "checked before any worker was started"
@@ -195,12 +193,9 @@ class Worker:
     def _work_of(self, position: int) -> Work:
         queue, recipe, judging = self._store.queue, self._store.recipe, self._order.judging
         only = frozenset((position,))
-        if self._order.action == "play":
+        if judging is None:
             return next(queue.pending(recipe, only))
-        assert judging is not None
-        if self._order.action == "judge":
-            return next(queue.to_judge(recipe, judging, only))
-        return next(queue.to_rejudge(recipe, judging, only))
+        return next((queue.to_rejudge if self._order.is_repeated else queue.to_judge)(recipe, judging, only))
 
     async def _work(self, engine: Engine) -> None:
         try:
@@ -236,45 +231,27 @@ class Worker:
 
 
 class _Dealt:
-    """The queue of work leased to this worker."""
+    """The queue of work leased to this worker. A last entry, `None`, marks the end for all who wait."""
 
     def __init__(self) -> None:
-        self._work: deque[Work] = deque()
-        self._is_closed = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    def put(self, work: Work) -> None:
-        """Add a piece of work."""
-        self._work.append(work)
-        self._wake()
+        self._work: asyncio.Queue[Work | None] = asyncio.Queue()
+        self.put = self._work.put_nowait
 
     def close(self) -> None:
         """Close the queue: no more work will be added."""
-        self._is_closed = True
-        while self._waiting:
-            self._wake()
+        self.put(None)
 
     async def take(self) -> Work | None:
         """Wait for the next piece of work and return it; return `None` after the queue was closed."""
-        while not self._work:
-            if self._is_closed:
-                return None
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            await future
-        return self._work.popleft()
+        if (work := await self._work.get()) is None:
+            self.put(None)
+        return work
 
     def obstacle(self, work: Work) -> None:
         """Return `None`, because the run's own process leases only work that can be carried out."""
 
-    async def ended(self, work: Work) -> None:
+    def ended(self, work: Work) -> None:
         """Do nothing, because the run's own process leases the next conversation of a sequence."""
-
-    def _wake(self) -> None:
-        while self._waiting:
-            if not (future := self._waiting.popleft()).done():
-                future.set_result(None)
-                return
 
 
 def _folder(configured: Path) -> Path:

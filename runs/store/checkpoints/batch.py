@@ -8,18 +8,22 @@ are not stored at all.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from itertools import chain
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from dialoom.runs.store.references import FindText
 from dialoom.runs.store.texts import Texts
 
-from .ids import HashedRows, Ids, Recent, insert_rows
 from .items import Put, PutWrite, PutWrites
 from .memory import Chain, ChannelContent, Key, Packed, Thread, parts_of
-from .values import Large, Value, digest, json_text, text_of
+from .values import Large, Value, json_text, text_of
 
+Item = TypeVar("Item")
+K = TypeVar("K")
+V = TypeVar("V")
+_AT_ONCE = 128
 _REMEMBERED = 4096
 
 _PUT = "INSERT OR FAIL INTO checkpoints (thread, id, parent, time, frame, held)"
@@ -36,30 +40,135 @@ class UnknownPrefixError(LookupError):
     """A list whose prefix is not stored, because `compact` removed the prefix or its transaction failed."""
 
 
-class _Frame(NamedTuple):
-    """The columns that have the same values in the checkpoints of one step in different threads.
+class Recent(dict[K, V]):
+    """A dict that `trim` reduces to its most recently set entries."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def trim(self) -> None:
+        """Drop the oldest entries beyond the limit."""
+        while len(self) > self._limit:
+            del self[next(iter(self))]
+
+
+class Ids(Generic[K]):
+    """The ids of a table's rows. They are assigned here, because there is only one writer.
 
     Attributes:
-        channels: The channels' versions by name. Channels with a value come first, in the order in which the values are
-            stored.
+        known: Cached ids by key; the rows of all these keys are stored.
     """
 
-    format: int
-    channels: str
-    seen: str
-    updated: str | None
-    metadata: str
+    def __init__(self, table: str, limit: int) -> None:
+        self.known: Recent[K, int] = Recent(limit)
+        self._table = table
+        self._next: int | None = None
 
-    @classmethod
-    def of(cls, put: Put) -> _Frame:
-        """Return a checkpoint's frame."""
-        names = (*put.values, *(name for name in put.versions if name not in put.values))
-        channels = ",".join(_version(name, put.versions.get(name)) for name in names)
-        return cls(put.format, f"{{{channels}}}", put.seen, put.updated, put.metadata)
+    def forget(self) -> None:
+        """Clear the cache of ids."""
+        self.known.clear()
+        self._next = None
 
-    @property
-    def hash(self) -> bytes:
-        return digest("\0".join(map(str, self)).encode())
+    def new(self, connection: sqlite3.Connection, key: K) -> int:
+        """Assign the id of a row that is about to be inserted, and return it."""
+        if self._next is None:
+            (last,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM {self._table}").fetchone()
+            self._next = int(last) + 1
+        id_ = self.known[key] = self._next
+        self._next += 1
+        return id_
+
+    def take_back(self, keys: Sequence[K]) -> None:
+        """Make the last assigned ids available again, because their rows were not inserted."""
+        self._next = self.known[keys[0]]
+        for key in keys:
+            del self.known[key]
+
+
+class HashedRows(Ids[bytes]):
+    """Rows of a table that are identified by a hash and written once.
+
+    Args:
+        table: The table's name; its columns begin with `id` and `hash`.
+        columns: The number of its columns.
+        limit: The number of ids to cache.
+    """
+
+    def __init__(self, table: str, columns: int, limit: int) -> None:
+        super().__init__(table, limit)
+        self._columns = columns
+
+    def find(self, connection: sqlite3.Connection, hashes: Collection[bytes]) -> None:
+        """Look up the hashes whose ids are not cached."""
+        for page in _pages([hash_ for hash_ in hashes if hash_ not in self.known]):
+            marks = ",".join("?" * len(page))
+            self.known.update(connection.execute(f"SELECT hash, id FROM {self._table} WHERE hash IN ({marks})", page))
+
+    def store(
+        self, connection: sqlite3.Connection, hashes: Iterable[bytes], columns: Callable[[bytes], tuple[object, ...]]
+    ) -> None:
+        """Insert the rows that are not stored yet. Afterwards the ids of all hashes are cached.
+
+        Hashes that are not cached are mostly new, so they are looked up only if the insertion fails.
+
+        Args:
+            connection: The writer's connection.
+            hashes: The hashes, in the order in which the rows get their ids.
+            columns: A function that returns a row's columns after the first two; it may use the ids of earlier rows.
+        """
+        unknown = [hash_ for hash_ in hashes if hash_ not in self.known]
+        if unknown and not self._insert(connection, unknown, columns):
+            self.find(connection, unknown)
+            self._insert(connection, [hash_ for hash_ in unknown if hash_ not in self.known], columns)
+
+    def _insert(
+        self, connection: sqlite3.Connection, hashes: Sequence[bytes], columns: Callable[[bytes], tuple[object, ...]]
+    ) -> bool:
+        """Insert a row for each hash. If one of the rows already exists, insert none and return false."""
+        rows: list[tuple[object, ...]] = []
+        for hash_ in hashes:
+            rest = columns(hash_)
+            rows.append((self.new(connection, hash_), hash_, *rest))
+        if insert_rows(connection, f"INSERT OR IGNORE INTO {self._table}", self._columns, rows) == len(rows):
+            return True
+        connection.execute(f"DELETE FROM {self._table} WHERE id >= ?", (rows[0][0],))
+        self.take_back(hashes)
+        return False
+
+
+def insert_rows(
+    connection: sqlite3.Connection, head: str, columns: int, rows: Sequence[tuple[object, ...]], tail: str = ""
+) -> int:
+    """Insert many rows with few statements, because the thread releases and reacquires the GIL for each statement.
+
+    Args:
+        connection: The writer's connection.
+        head: The statement up to its values, with `OR FAIL`, `IGNORE` or `REPLACE`. Without these, SQLite copies every
+            page that changes, in order to undo the statement if one of its rows cannot be inserted.
+        columns: The number of columns.
+        rows: The rows.
+        tail: The rest of the statement.
+
+    Returns:
+        The number of rows that were inserted or changed.
+    """
+    marks = f"({','.join('?' * columns)})"
+    count = 0
+    for page in _pages(rows):
+        values = ",".join([marks] * len(page))
+        count += connection.execute(f"{head} VALUES {values} {tail}", [*chain.from_iterable(page)]).rowcount
+    return count
+
+
+def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Yield pages of few different lengths (multiples of eight, and a rest), to reuse prepared statements."""
+    start = 0
+    while start < len(items):
+        left = len(items) - start
+        size = min(left - left % 8 or left, _AT_ONCE)
+        yield items[start : start + size]
+        start += size
 
 
 class Batches:
@@ -74,6 +183,7 @@ class Batches:
         self._frames = HashedRows("checkpoint_frames", 7, _REMEMBERED)
         self._values = HashedRows("checkpoint_values", 3, _REMEMBERED)
         self._lists = HashedRows("checkpoint_lists", 4, _REMEMBERED)
+        self._tables: tuple[Ids[Any], ...] = (self._threads, self._frames, self._values, self._lists)
         self._has_writes: Recent[Key, bool] = Recent(_REMEMBERED)
 
     def refer_to(self, texts: Texts) -> None:
@@ -82,10 +192,8 @@ class Batches:
 
     def forget(self) -> None:
         """Clear the caches."""
-        self._threads.forget()
-        self._frames.ids.forget()
-        self._values.ids.forget()
-        self._lists.ids.forget()
+        for ids in self._tables:
+            ids.forget()
         self._has_writes.clear()
 
     def write(self, connection: sqlite3.Connection, items: Sequence[Put | PutWrites]) -> None:
@@ -102,7 +210,7 @@ class Batches:
         for put in puts.values():
             self._delete_superseded(connection, put)
         self._insert_writes(connection, writes)
-        for ids in (self._threads, self._frames.ids, self._values.ids, self._lists.ids):
+        for ids in self._tables:
             ids.known.trim()
         self._has_writes.trim()
 
@@ -133,7 +241,7 @@ class Batches:
 
     def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
         prefix = None
-        if chain.prefix is not None and (prefix := self._lists.ids.known.get(chain.prefix)) is None:
+        if chain.prefix is not None and (prefix := self._lists.known.get(chain.prefix)) is None:
             raise UnknownPrefixError(chain.prefix.hex())
         return prefix, self._elements(chain.added)
 
@@ -142,12 +250,10 @@ class Batches:
         return f"[{','.join(map(self._element, elements))}]"
 
     def _element(self, element: Value) -> str:
-        if type(element) is Large:
-            return str(self._values.ids.known[element.hash])
-        return f"[{_short_text(element)}]"
+        return str(self._values.known[element.hash]) if type(element) is Large else f"[{_short_text(element)}]"
 
     def _checkpoint_rows(self, connection: sqlite3.Connection, puts: Collection[Put]) -> list[tuple[object, ...]]:
-        frames = [(frame.hash, frame) for frame in map(_Frame.of, puts)]
+        frames = [(put.frame.hash, put.frame) for put in puts]
         by_hash = dict(frames)
         self._frames.store(connection, by_hash, by_hash.__getitem__)
         return [self._checkpoint_row(put, hash_) for put, (hash_, _) in zip(puts, frames, strict=True)]
@@ -156,21 +262,16 @@ class Batches:
         self._has_writes.setdefault(put.key, False)
         channels = ",".join(map(self._stored_form, put.values.values()))
         thread, id_ = put.key
-        return self._threads.known[thread], id_, put.parent, put.time, self._frames.ids.known[frame], f"[{channels}]"
+        return self._threads.known[thread], id_, put.parent, put.time, self._frames.known[frame], f"[{channels}]"
 
     def _stored_form(self, content: ChannelContent) -> str:
         """Return, as JSON, a channel's value in its stored form: a value, a list, or the fields of a graph's input."""
         if type(content) is Chain:
-            return f'{{"list":{self._lists.ids.known[content.hash]}}}'
+            return f'{{"list":{self._lists.known[content.hash]}}}'
         if type(content) is dict:
             fields = (f"{json_text(name)}:{self._stored_form(part)}" for name, part in content.items())
             return f'{{"fields":{{{",".join(fields)}}}}}'
         return self._element(content)  # type: ignore[arg-type]
-
-    def _value(self, value: Value) -> str:
-        if isinstance(value, Large):
-            return f'"value",{self._values.ids.known[value.hash]}'
-        return f'"is",{_short_text(value)}'
 
     def _delete_superseded(self, connection: sqlite3.Connection, put: Put) -> None:
         """Delete pending writes that a checkpoint now includes."""
@@ -201,15 +302,12 @@ class Batches:
     def _write(self, value: Packed) -> str:
         if isinstance(value, list):
             return f'["items",{self._elements(value)}]'
-        return f"[{self._value(value)}]"
+        if isinstance(value, Large):
+            return f'["value",{self._values.known[value.hash]}]'
+        return f'["is",{_short_text(value)}]'
 
 
 _short_text = lru_cache(maxsize=4096)(text_of)
-
-
-@lru_cache(maxsize=4096, typed=True)
-def _version(name: str, version: int | float | str | None) -> str:
-    return f"{json_text(name)}:{json_text(version)}"
 
 
 def _folded(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:
@@ -223,12 +321,10 @@ def _folded(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:
         assert isinstance(item, Put)
         puts[item.key] = item
         if item.parent is not None and (led := arrived.pop((item.key[0], item.parent), None)) and item.replayed:
-            arrived[item.key[0], item.parent] = [_only(writes, item.replayed) for writes in led]
+            arrived[item.key[0], item.parent] = [
+                each._replace(writes=[write for write in each.writes if write.channel in item.replayed]) for each in led
+            ]
     return puts, {key: _by_place(of_checkpoint) for key, of_checkpoint in arrived.items()}
-
-
-def _only(writes: PutWrites, channels: Collection[str]) -> PutWrites:
-    return writes._replace(writes=[write for write in writes.writes if write.channel in channels])
 
 
 def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:

@@ -20,7 +20,19 @@ from langgraph.checkpoint.serde.types import ERROR
 from langgraph.constants import START
 
 from .memory import Chain, ChannelContent, Id, Key, Memory, Packed, PackedFields, Thread
-from .values import INLINE, Large, Packer, RecordedError, UnstorableError, Value, json_text, pack, plain_text, sized
+from .values import (
+    INLINE,
+    Large,
+    Packer,
+    RecordedError,
+    UnstorableError,
+    Value,
+    digest,
+    json_text,
+    pack,
+    plain_text,
+    sized,
+)
 
 _NONE = pack(None)
 _SIMPLE = (str, int, bool, type(None))
@@ -29,6 +41,26 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 
 _BEYOND_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
 """Matches numbers in Python's output that JSON does not have. It also matches strings, to skip their content."""
+
+
+class Frame(NamedTuple):
+    """The columns that have the same values in the checkpoints of one step in different threads.
+
+    Attributes:
+        channels: The channels' versions by name. Channels with a value come first, in the order in which the values are
+            stored.
+    """
+
+    format: int
+    channels: str
+    seen: str
+    updated: str | None
+    metadata: str
+
+    @property
+    def hash(self) -> bytes:
+        """The hash by which the frame is found in the file."""
+        return digest("\0".join(map(str, self)).encode())
 
 
 class Put(NamedTuple):
@@ -44,25 +76,21 @@ class Put(NamedTuple):
     key: Key
     parent: Id | None
     time: int | str
-    format: int
     versions: ChannelVersions
     values: Mapping[str, ChannelContent]
-    seen: str
-    updated: str | None
-    metadata: str
+    frame: Frame
     replayed: tuple[str, ...]
 
     def anew(self, memory: Memory) -> Put:
         """Return the same checkpoint with complete values, without references to earlier checkpoints of its thread."""
         memory.forget(self.key[0])
-        packed = {name: _as_packed(value) for name, value in self.values.items()}
+        packed: dict[str, Packed | PackedFields | ChannelContent] = {
+            name: {field: _elements(part) for field, part in content.items()}
+            if type(content) is dict
+            else _elements(content)  # type: ignore[arg-type]
+            for name, content in self.values.items()
+        }
         return self._replace(values=memory.follow(self.key, self.versions, packed))
-
-
-def _as_packed(content: ChannelContent) -> Packed | PackedFields:
-    if type(content) is dict:
-        return {name: _elements(part) for name, part in content.items()}
-    return _elements(content)  # type: ignore[arg-type]
 
 
 def _elements(content: Value | Chain) -> Packed:
@@ -164,18 +192,28 @@ def put_of(
             packed[channel] = {name: _packed(channel, part, packer, (name,)) for name, part in value.items()}
         else:
             packed[channel] = _packed(channel, value, packer)
+    names = (*packed, *(name for name in versions if name not in packed))
+    frame = Frame(
+        checkpoint["v"],
+        f"{{{','.join(_version(name, versions.get(name)) for name in names)}}}",
+        plain_text(checkpoint["versions_seen"]),
+        None if updated is None else plain_text(updated),
+        _metadata_text(described),
+    )
     return Put(
         key,
         parent,
         time_column(checkpoint["ts"]),
-        checkpoint["v"],
         versions,
         memory.follow(key, versions, packed),
-        plain_text(checkpoint["versions_seen"]),
-        None if updated is None else plain_text(updated),
-        _metadata_text(described),
+        frame,
         tuple(described.get("counters_since_delta_snapshot") or ()),
     )
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _version(name: str, version: int | float | str | None) -> str:
+    return f"{json_text(name)}:{json_text(version)}"
 
 
 def _metadata_text(metadata: CheckpointMetadata) -> str:

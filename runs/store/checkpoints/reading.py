@@ -47,19 +47,33 @@ SELECT elements FROM chain ORDER BY depth DESC
 """
 
 
-class CheckpointReader:
-    """A reader of checkpoints over a connection that several threads may use.
+class ReadingSaver(BaseCheckpointSaver[int]):
+    """A read-only saver with a connection that never blocks the writer. Several threads may use it.
 
     Args:
-        connection: Opened with `check_same_thread=False`; only this object may open transactions on it.
+        connection: Opened with `check_same_thread=False` and not in a transaction; only this object may open
+            transactions on it, and `close` closes it.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
         self._connection = connection
         self._lock = threading.RLock()
         self._text = reading(connection)
 
-    def get(self, config: RunnableConfig) -> CheckpointTuple | None:
+    def close(self) -> None:
+        """Close the connection for reading."""
+        self._connection.close()
+
+    def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002
+        """Return the next version: 1, 2, 3, ... Values are not looked up by version, so versions need not be unique."""
+        return (current or 0) + 1
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the checkpoint that a configuration specifies, or else the thread's latest one."""
+        return self.get_tuple(config)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that a configuration specifies, or else the thread's latest one."""
         where = _where(config, None)
         where.setdefault("threads.namespace = ?", "")
@@ -67,14 +81,34 @@ class CheckpointReader:
             row = self._connection.execute(f"{_ROW} {_clauses(where)} LIMIT 1", (*where.values(),)).fetchone()
             return None if row is None else self._tuple(row)
 
-    def matching(
+    async def alist(
         self,
         config: RunnableConfig | None,
-        filter_: Mapping[str, Any] | None,
-        before: RunnableConfig | None,
-        limit: int | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Yield checkpoints, the latest first; see `list`."""
+        for found in self.list(config, filter=filter, before=before, limit=limit):
+            yield found
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Yield the checkpoints that match, the latest first, each read on demand."""
+        """Yield checkpoints, the latest first, each read on demand.
+
+        Args:
+            config: Specifies the thread, and optionally the namespace and the checkpoint; `None` for all checkpoints.
+            filter: Values that the metadata of the checkpoints must contain.
+            before: Specifies a checkpoint; only older checkpoints match.
+            limit: The maximum number of checkpoints.
+        """
         where = _where(config, before)
         left = -1 if limit is None else max(limit, 0)
         with self._transaction():
@@ -82,7 +116,8 @@ class CheckpointReader:
         for number, metadata in found:
             if left == 0:
                 return
-            if filter_ and not _matches(json.loads(metadata), filter_):
+            known = json.loads(metadata) if filter else {}
+            if any(known.get(key) != value for key, value in (filter or {}).items()):
                 continue
             with self._transaction():
                 row = self._connection.execute(f"{_ROW} WHERE number = ?", (number,)).fetchone()
@@ -122,7 +157,7 @@ class CheckpointReader:
             checkpoint,
             json.loads(metadata),
             None if parent is None else {"configurable": {**place, "checkpoint_id": id_text(parent)}},
-            self._writes(thread, id_),
+            [*self._writes(thread, id_)],
         )
 
     def _channel_values(self, stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,24 +176,24 @@ class CheckpointReader:
                 values[channel] = value
         return values
 
-    def _reference(self, part: int | list[Any] | dict[str, int]) -> tuple[str, Any]:
+    def _reference(self, part: int | Sequence[Any] | dict[str, int]) -> tuple[str, Any]:
         if isinstance(part, dict):
             return "items", self._elements(part["list"])
         return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
 
-    def _elements(self, list_: int) -> list[int | list[Any]]:
+    def _elements(self, list_: int) -> Sequence[int | Sequence[Any]]:
         """Return all elements of a list, beginning with the first: ids of values, or values in brackets."""
         rows = self._connection.execute(_LIST, (list_,)).fetchall()
         if len(rows) == _LONGEST:
             raise ValueError(f"the list {list_} contains itself")
         return [element for (elements,) in rows for element in value_of(elements, self._text)]
 
-    def _writes(self, thread: int, checkpoint: Id) -> list[PendingWrite]:
-        query = (
+    def _writes(self, thread: int, checkpoint: Id) -> Sequence[PendingWrite]:
+        rows = self._connection.execute(
             "SELECT task, channel, value FROM pending_writes WHERE thread = ? AND checkpoint = ? "
-            "ORDER BY path, task, position"
-        )
-        rows = self._connection.execute(query, (thread, checkpoint)).fetchall()
+            "ORDER BY path, task, position",
+            (thread, checkpoint),
+        ).fetchall()
         values = self._resolved({number: value_of(value, self._text) for number, (_, _, value) in enumerate(rows)})
         return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
 
@@ -198,66 +233,3 @@ def _where(config: RunnableConfig | None, before: RunnableConfig | None) -> dict
 
 def _clauses(where: Mapping[str, object]) -> str:
     return (f"WHERE {' AND '.join(where)} " if where else "") + "ORDER BY checkpoints.id DESC"
-
-
-def _matches(metadata: Mapping[str, Any], filter_: Mapping[str, Any]) -> bool:
-    return all(metadata.get(key) == value for key, value in filter_.items())
-
-
-class ReadingSaver(BaseCheckpointSaver[int]):
-    """A read-only saver with its own connection, which never blocks the writer.
-
-    Args:
-        connection: Opened with `check_same_thread=False` and not in a transaction; `close` closes it.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__()
-        self._connection = connection
-        self._reader = CheckpointReader(connection)
-
-    def close(self) -> None:
-        """Close the connection for reading."""
-        self._connection.close()
-
-    def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002
-        """Return the next version: 1, 2, 3, ... Values are not looked up by version, so versions need not be unique."""
-        return (current or 0) + 1
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that a configuration specifies, or else the thread's latest one."""
-        return self._reader.get(config)
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that a configuration specifies, or else the thread's latest one."""
-        return self._reader.get(config)
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """Yield checkpoints, the latest first.
-
-        Args:
-            config: Specifies the thread, and optionally the namespace and the checkpoint; `None` for all checkpoints.
-            filter: Values that the metadata of the checkpoints must contain.
-            before: Specifies a checkpoint; only older checkpoints match.
-            limit: The maximum number of checkpoints.
-        """
-        for found in self._reader.matching(config, filter, before, limit):
-            yield found
-
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        """Yield checkpoints, the latest first; see `alist`."""
-        return self._reader.matching(config, filter, before, limit)

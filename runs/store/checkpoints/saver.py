@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
 from dialoom.runs.store.connections import BUSY_SECONDS, WriteLock
-from dialoom.runs.store.schema import database_of
+from dialoom.runs.store.schema import CHECKPOINT_INDEXES, CHECKPOINT_TABLES, create_tables
 from dialoom.runs.store.texts import Texts
 from dialoom.runs.store.writer import Writer
 
@@ -22,7 +22,6 @@ from .batch import Batches, UnknownPrefixError
 from .items import Put, id_text, put_of, put_writes_of
 from .memory import Memory
 from .reading import ReadingSaver
-from .upkeep import create_tables
 from .values import Packer
 
 _HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
@@ -78,12 +77,13 @@ class RunSaver(ReadingSaver):
             connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {synchronous}")
-            create_tables(database_of(connection))
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checkpoints'").fetchone() is None:
+                create_tables(connection, CHECKPOINT_TABLES, CHECKPOINT_INDEXES)
             return connection
 
         path.touch()
         lock = WriteLock(path, "other threads of this process can share its saver")
-        with closing(lock), closing(Writer(connect)) as writer, closing(cls(writer, path)) as saver:
+        with closing(lock), closing(Writer(path, connect)) as writer, closing(cls(writer, path)) as saver:
             yield saver
 
     # Storing checkpoints and writes

@@ -1,14 +1,10 @@
-"""The checkpoint tables; deletion and copying of threads; removal of older checkpoints and unreferenced values."""
+"""Deletion and copying of checkpoint threads; removal of older checkpoints and unreferenced values."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sqlite_utils import Database
 
 _SWEEP_WRITES = """
 DELETE FROM pending_writes WHERE NOT EXISTS (
@@ -71,11 +67,11 @@ def copy_thread(connection: sqlite3.Connection, source: str, target: str) -> Non
     """Copy all checkpoints and writes of a thread to another thread. The values are shared."""
     if source == target:
         return
-    rows = connection.execute("SELECT id, namespace FROM threads WHERE name = ?", (source,)).fetchall()
-    for id_, namespace in rows:
+    for id_, namespace in connection.execute("SELECT id, namespace FROM threads WHERE name = ?", (source,)).fetchall():
         connection.execute("INSERT OR IGNORE INTO threads (name, namespace) VALUES (?, ?)", (target, namespace))
-        query = "SELECT id FROM threads WHERE name = ? AND namespace = ?"
-        (copy,) = connection.execute(query, (target, namespace)).fetchone()
+        (copy,) = connection.execute(
+            "SELECT id FROM threads WHERE name = ? AND namespace = ?", (target, namespace)
+        ).fetchone()
         connection.execute(
             "INSERT OR REPLACE INTO checkpoints (thread, id, parent, time, frame, held) "
             "SELECT ?, id, parent, time, frame, held FROM checkpoints WHERE thread = ? ORDER BY number",
@@ -125,47 +121,3 @@ def _delete_checkpoints(connection: sqlite3.Connection, rows: Sequence[tuple[int
         "DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ?", [(thread, id_) for thread, id_, _ in rows]
     )
     connection.executemany("DELETE FROM checkpoints WHERE number = ?", [(number,) for _, _, number in rows])
-
-
-def create_tables(database: Database) -> None:
-    """Create the tables if they are missing."""
-    if database.table("checkpoints").exists():
-        return
-    database.table("threads").create({"id": int, "name": str, "namespace": str}, pk="id", not_null={"name"})
-    database.table("threads").create_index(["name", "namespace"], unique=True)
-    database.table("checkpoint_values").create({"id": int, "hash": bytes, "content": str}, pk="id")
-    database.table("checkpoint_values").create_index(["hash"], unique=True)
-    database.table("checkpoint_lists").create({"id": int, "hash": bytes, "prefix": int, "elements": str}, pk="id")
-    database.table("checkpoint_lists").create_index(["hash"], unique=True)
-    database.table("checkpoints").create(
-        {
-            "number": int,
-            "thread": int,
-            "id": bytes,
-            "parent": bytes,
-            "time": int,
-            "frame": int,
-            "held": str,
-        },
-        pk="number",
-    )
-    database.table("checkpoints").create_index(["thread", "id"], unique=True)
-    # The columns that do not depend on the channels' values, and have the same values in the checkpoints of one step in
-    # different threads.
-    database.table("checkpoint_frames").create(
-        {"id": int, "hash": bytes, "format": int, "channels": str, "seen": str, "updated": str, "metadata": str},
-        pk="id",
-    )
-    database.table("checkpoint_frames").create_index(["hash"], unique=True)
-    database.table("pending_writes").create(
-        {
-            "thread": int,
-            "checkpoint": bytes,
-            "task": str,
-            "position": int,
-            "path": str,
-            "channel": str,
-            "value": str,
-        },
-        pk=("thread", "checkpoint", "task", "position"),
-    )

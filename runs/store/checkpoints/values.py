@@ -305,17 +305,13 @@ def _fields_of_interrupt(interrupt: Interrupt) -> dict[str, object]:
     return fields
 
 
-def _fields_of_command(command: Command[Any]) -> dict[str, object]:
-    return {"graph": command.graph, "update": command.update, "resume": command.resume, "goto": command.goto}
-
-
 _PARTS: Mapping[type, Callable[[Any], object]] = {
     tuple: list,
     set: lambda value: sorted(value, key=pack),  # LangGraph stores the nodes that a join waits for as a set
     bytes: lambda value: b64encode(value).decode(),
     Send: _fields_of_send,
     Interrupt: _fields_of_interrupt,
-    Command: _fields_of_command,
+    Command: lambda command: {name: getattr(command, name) for name in ("graph", "update", "resume", "goto")},
     Overwrite: lambda overwrite: overwrite.value,
     RecordedError: lambda error: list(error.args),
     _DeltaSnapshot: lambda snapshot: snapshot.value,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from dialoom.runs.store.ledger import LAST_STATES
 from dialoom.runs.store.references import TEXT
+from dialoom.runs.store.texts import rows_of
 
 Row: TypeAlias = dict[str, Any]
 
@@ -50,65 +51,66 @@ NewId = Callable[[int], int]
 """A function that maps an id in one file to the id in another file."""
 
 
-def with_messages(column: str, text: NewId, passage: NewId) -> str:
-    """Return a column of messages with the ids of passages and texts replaced."""
-    return _json([_entry(entry, text, passage) for entry in json.loads(column)])
+class NewIds(NamedTuple):
+    """The functions that map the ids in columns of JSON, by what the ids refer to."""
 
+    text: NewId
+    passage: NewId
+    value: NewId
+    list: NewId
 
-def _entry(entry: Any, text: NewId, passage: NewId) -> Any:
-    if isinstance(entry, int):
-        return passage(entry)
-    role, *rest = entry
-    return [role, *(text(part) if isinstance(part, int) else part for part in rest)]
+    def with_messages(self, column: str) -> str:
+        """Return a column of messages with the ids of passages and texts replaced."""
+        return _json([self._entry(entry) for entry in json.loads(column)])
 
+    def _entry(self, entry: Any) -> Any:
+        if isinstance(entry, int):
+            return self.passage(entry)
+        role, *rest = entry
+        return [role, *(self.text(part) if isinstance(part, int) else part for part in rest)]
 
-def with_texts(column: str, text: NewId) -> str:
-    """Return JSON with the ids in references to texts replaced."""
-    return _json(_value(json.loads(column), text)) if f'"{TEXT}' in column else column
+    def with_texts(self, column: str) -> str:
+        """Return JSON with the ids in references to texts replaced."""
+        return _json(self._value(json.loads(column))) if f'"{TEXT}' in column else column
 
+    def with_elements(self, column: str) -> str:
+        """Return the elements of a list, or the values of a checkpoint's channels, with their ids replaced."""
+        return _json([self._renumbered(part) for part in json.loads(column)])
 
-def with_elements(column: str, text: NewId, value: NewId, list_: NewId) -> str:
-    """Return the elements of a list, or the values of a checkpoint's channels, with their ids replaced."""
-    return _json([_renumbered(part, text, value, list_) for part in json.loads(column)])
+    def with_write(self, column: str) -> str:
+        """Return a task's write with its ids replaced."""
+        kind, content = json.loads(column)
+        match kind:
+            case "value":
+                content = self._renumbered(content)
+            case "items":
+                content = [self._renumbered(part) for part in content]
+            case _:
+                content = self._value(content)
+        return _json([kind, content])
 
+    def _renumbered(self, part: Any) -> Any:
+        if isinstance(part, int):
+            return self.value(part)
+        if isinstance(part, list):
+            return [self._value(part[0])]
+        if "fields" in part:
+            return {"fields": {name: self._renumbered(each) for name, each in part["fields"].items()}}
+        return {"list": self.list(part["list"])}
 
-def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
-    """Return a task's write with its ids replaced."""
-    kind, content = json.loads(column)
-    match kind:
-        case "value":
-            content = _renumbered(content, text, value, list_)
-        case "items":
-            content = [_renumbered(part, text, value, list_) for part in content]
-        case _:
-            content = _value(content, text)
-    return _json([kind, content])
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._value(part) for part in value]
+        if isinstance(value, dict):
+            return {
+                self._key(key): self.text(part) if key == TEXT and isinstance(part, int) else self._value(part)
+                for key, part in value.items()
+            }
+        return value
 
-
-def _renumbered(part: Any, text: NewId, value: NewId, list_: NewId) -> Any:
-    if isinstance(part, int):
-        return value(part)
-    if isinstance(part, list):
-        return [_value(part[0], text)]
-    if "fields" in part:
-        return {"fields": {name: _renumbered(each, text, value, list_) for name, each in part["fields"].items()}}
-    return {"list": list_(part["list"])}
-
-
-def _value(value: Any, text: NewId) -> Any:
-    if isinstance(value, list):
-        return [_value(part, text) for part in value]
-    if isinstance(value, dict):
-        return {
-            _key(key, text): text(part) if key == TEXT and isinstance(part, int) else _value(part, text)
-            for key, part in value.items()
-        }
-    return value
-
-
-def _key(key: str, text: NewId) -> str:
-    """Return a key of an object; if the key refers to a text, its id is replaced."""
-    return f"{TEXT} {text(int(key[len(TEXT) :]))}" if key.startswith(f"{TEXT} ") else key
+    def _key(self, key: str) -> str:
+        """Return a key of an object; if the key refers to a text, its id is replaced."""
+        return f"{TEXT} {self.text(int(key[len(TEXT) :]))}" if key.startswith(f"{TEXT} ") else key
 
 
 _json: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -116,7 +118,6 @@ _json: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=("
 
 _OF_SCENARIO = ("outcomes", "judged", "judgements", "rejudgings", "common_uses")
 _DOCUMENT = re.compile(r'"\$(?:doc|shared)":"([0-9a-f]{32})"')
-_AT_ONCE = 500
 
 _STATES = "SELECT * FROM player_states WHERE scenario = ?1 ORDER BY id"
 _EARLIER_STATES = f"""
@@ -147,13 +148,19 @@ def pack_common(connection: sqlite3.Connection, key: bytes) -> Transfer | None:
     return packing.closed() if packing.transfer.of("calls") else None
 
 
+class _Found(dict[int, None]):
+    """The ids that were found in columns, in the order in which they were first found."""
+
+    def note(self, id_: int) -> int:
+        self[id_] = None
+        return id_
+
+
 class _Packing:
     def __init__(self, connection: sqlite3.Connection, transfer: Transfer) -> None:
         self._connection = connection
-        self._texts: set[int] = set()
-        self._passages: list[int] = []
-        self._values: set[int] = set()
-        self._lists: list[int] = []
+        self._texts, self._passages, self._values, self._lists = _Found(), _Found(), _Found(), _Found()
+        self._look = NewIds(self._texts.note, self._passages.note, self._values.note, self._lists.note)
         self.transfer = transfer
 
     def packed(self, is_leased: bool) -> Transfer:
@@ -162,8 +169,8 @@ class _Packing:
         for table in _OF_SCENARIO:
             transfer.rows[table] = self._rows(f"SELECT * FROM {table} WHERE scenario = ?", transfer.position)
         for outcome in transfer.of("outcomes"):
-            self._messages(outcome["messages"])
-            self._look(with_texts, outcome["details"] or "null")
+            self._look.with_messages(outcome["messages"])
+            self._look.with_texts(outcome["details"] or "null")
         self._pack_calls(is_leased)
         self._checkpoints()
         transfer.rows["player_states"] = self._rows(_STATES, transfer.position)
@@ -176,33 +183,36 @@ class _Packing:
         """Add the calls that match a condition in SQL, with their attempts."""
         found = self._rows(f"SELECT * FROM calls WHERE {condition} ORDER BY id", *values)
         for call in found:
-            self._messages(call["messages"])
-            self._texts.update(id_ for id_ in (call["reply"], call["reasoning"], call["changes"]) if id_ is not None)
+            self._look.with_messages(call["messages"])
+            for id_ in (call["reply"], call["reasoning"], call["changes"]):
+                if id_ is not None:
+                    self._texts.note(id_)
         self.transfer.rows.setdefault("calls", []).extend(found)
         tried = self._in("SELECT * FROM attempts WHERE call IN ({})", [call["id"] for call in found])
         self.transfer.rows.setdefault("attempts", []).extend(tried)
 
     def closed(self) -> Transfer:
         """Return the transfer with all passages and texts that it refers to."""
-        self.transfer.rows["passages"] = list(self._with_passages())
+        self.transfer.rows["passages"] = self._with_parts(
+            "passages", self._passages, lambda row: self._look.with_messages(row["messages"])
+        )
         found = self._in("SELECT id, content FROM texts WHERE id IN ({})", self._texts)
         self.transfer.texts = {row["id"]: row["content"] for row in found}
         return self.transfer
 
     def _pack_calls(self, is_leased: bool) -> None:
         transfer = self.transfer
+        which = "reply IS NOT NULL" if is_leased else f"attempts IS NOT {LENT}"
+        self.calls(f"scenario = ? AND {which}", transfer.position)
         common = "scenario IS NULL AND key IN (SELECT key FROM common_uses WHERE scenario = ?)"
+        self.calls(f"{common} AND {which}", transfer.position)
         if is_leased:
-            self.calls("scenario = ? AND reply IS NOT NULL", transfer.position)
-            self.calls(f"{common} AND reply IS NOT NULL", transfer.position)
             for call in transfer.of("calls"):
                 call["attempts"] = LENT
             transfer.rows["attempts"] = []
-            return
-        self.calls("scenario = ? AND attempts IS NOT ?", transfer.position, LENT)
-        self.calls(f"{common} AND attempts IS NOT ?", transfer.position, LENT)
-        query = "SELECT key, replays, branch FROM calls WHERE scenario = ? AND attempts = ?"
-        transfer.lent = [tuple(row) for row in self._connection.execute(query, (transfer.position, LENT))]
+        else:
+            query = "SELECT key, replays, branch FROM calls WHERE scenario = ? AND attempts = ?"
+            transfer.lent = [tuple(row) for row in self._connection.execute(query, (transfer.position, LENT))]
 
     def _checkpoints(self) -> None:
         rows = self.transfer.rows
@@ -211,36 +221,37 @@ class _Packing:
         rows["checkpoints"] = self._in("SELECT * FROM checkpoints WHERE thread IN ({}) ORDER BY number", threads)
         rows["pending_writes"] = self._in("SELECT * FROM pending_writes WHERE thread IN ({})", threads)
         for checkpoint in rows["checkpoints"]:
-            self._look(with_elements, checkpoint["held"])
+            self._look.with_elements(checkpoint["held"])
         for write in rows["pending_writes"]:
-            self._look(with_write, write["value"])
+            self._look.with_write(write["value"])
         frames = {row["frame"] for row in rows["checkpoints"]}
         rows["checkpoint_frames"] = self._in("SELECT * FROM checkpoint_frames WHERE id IN ({})", frames)
-        rows["checkpoint_lists"] = list(self._with_lists())
+        rows["checkpoint_lists"] = self._with_parts("checkpoint_lists", self._lists, self._list)
         rows["checkpoint_values"] = self._in("SELECT * FROM checkpoint_values WHERE id IN ({})", self._values)
         for value in rows["checkpoint_values"]:
-            self._look(with_texts, value["content"])
+            self._look.with_texts(value["content"])
 
-    def _with_lists(self) -> Iterator[Row]:
-        """Yield each list after its prefix, so that references can be replaced in one pass."""
-        found: dict[int, Row] = {}
-        while missing := [id_ for id_ in dict.fromkeys(self._lists) if id_ not in found]:
-            self._lists = []
-            for row in self._in("SELECT * FROM checkpoint_lists WHERE id IN ({})", missing):
-                found[row["id"]] = row
-                if row["prefix"] is not None:
-                    self._lists.append(row["prefix"])
-                self._look(with_elements, row["elements"])
-        yield from (found[id_] for id_ in sorted(found))
+    def _list(self, row: Row) -> None:
+        if row["prefix"] is not None:
+            self._lists.note(row["prefix"])
+        self._look.with_elements(row["elements"])
 
-    def _with_passages(self) -> Iterator[Row]:
+    def _with_parts(self, table: str, ids: _Found, look: Callable[[Row], object]) -> list[Row]:
+        """Return rows that may refer to earlier rows of their table, with these rows.
+
+        Each row comes after those to which it refers, so that references can be replaced in one pass.
+
+        Args:
+            table: The table.
+            ids: The ids that were found so far.
+            look: A function that adds the ids to which a row refers.
+        """
         found: dict[int, Row] = {}
-        while missing := [id_ for id_ in dict.fromkeys(self._passages) if id_ not in found]:
-            self._passages = []
-            for row in self._in("SELECT * FROM passages WHERE id IN ({})", missing):
+        while missing := [id_ for id_ in ids if id_ not in found]:
+            for row in self._in(f"SELECT * FROM {table} WHERE id IN ({{}})", missing):
                 found[row["id"]] = row
-                self._messages(row["messages"])
-        yield from (found[id_] for id_ in sorted(found))
+                look(row)
+        return [found[id_] for id_ in sorted(found)]
 
     def _documents(self, content: str) -> Iterator[Row]:
         """Yield the documents to which a scenario refers, directly or through other documents."""
@@ -252,32 +263,6 @@ class _Packing:
             yield from rows
             missing = {each for row in rows for each in _DOCUMENT.findall(row["content"])} - known
 
-    def _messages(self, column: str) -> None:
-        with_messages(column, self._text, self._passage)
-
-    def _look(self, walk: Callable[..., str], column: str) -> None:
-        """Collect the ids of texts, passages, values and lists that occur in a column."""
-        if walk is with_texts:
-            walk(column, self._text)
-        else:
-            walk(column, self._text, self._value, self._list)
-
-    def _text(self, id_: int) -> int:
-        self._texts.add(id_)
-        return id_
-
-    def _passage(self, id_: int) -> int:
-        self._passages.append(id_)
-        return id_
-
-    def _value(self, id_: int) -> int:
-        self._values.add(id_)
-        return id_
-
-    def _list(self, id_: int) -> int:
-        self._lists.append(id_)
-        return id_
-
     def _rows(self, query: str, *values: Any) -> list[Row]:
         cursor = self._connection.execute(query, values)
         names = [column[0] for column in cursor.description]
@@ -285,9 +270,4 @@ class _Packing:
 
     def _in(self, query: str, values: Iterable[Any]) -> list[Row]:
         """Return the rows of a query with any number of values in its `IN` clause."""
-        items: Sequence[Any] = list(values)
-        found: list[Row] = []
-        for start in range(0, len(items), _AT_ONCE):
-            page = items[start : start + _AT_ONCE]
-            found += self._rows(query.format(",".join("?" * len(page))), *page)
-        return found
+        return [dict(row) for row in rows_of(self._connection, query, values)]

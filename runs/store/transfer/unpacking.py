@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 
 from dialoom.runs.store.ledger import CallKinds, insert_call
 from dialoom.runs.store.passages import Passages
 from dialoom.runs.store.schema import insert_row
 from dialoom.runs.store.texts import Texts, rows_of
 
-from .packing import Row, Transfer, with_elements, with_messages, with_texts, with_write
+from .packing import NewIds, Row, Transfer
 
-_RESULTS = ("outcomes", "judged", "judgements", "rejudgings")
+_RESULTS = ("outcomes", "judged", "judgements", "rejudgings", "common_uses")
 
 
 class Unpacking:
@@ -38,6 +37,8 @@ class Unpacking:
         self._passages: dict[int, int] = {}
         self._values: dict[int, int] = {}
         self._lists: dict[int, int] = {}
+        maps = (self._texts, self._passages, self._values, self._lists)
+        self._new = NewIds(*(ids.__getitem__ for ids in maps))
 
     def leased(self) -> None:
         """Insert a leased scenario into a worker's file."""
@@ -52,8 +53,10 @@ class Unpacking:
         update = "UPDATE scenarios SET state = ?, fault = ?, error = ? WHERE position = ?"
         for row in self._transfer.of("scenarios"):
             self._connection.execute(update, (row["state"], row["fault"], row["error"], row["position"]))
-        lent = "UPDATE kept_calls SET replays = max(replays, ?), branch = ? WHERE key = ? AND reply IS NOT NULL"
-        self._connection.executemany(lent, [(replays, branch, key) for key, replays, branch in self._transfer.lent])
+        self._connection.executemany(
+            "UPDATE kept_calls SET replays = max(replays, ?), branch = ? WHERE key = ? AND reply IS NOT NULL",
+            [(replays, branch, key) for key, replays, branch in self._transfer.lent],
+        )
         self._all()
 
     def common(self) -> None:
@@ -72,21 +75,20 @@ class Unpacking:
     def _find_texts(self) -> None:
         """Map the ids of texts and passages to ids in the file. A passage comes after the passages that it contains."""
         texts = self._transfer.texts
-        self._texts = dict(zip(texts, self._stored_texts.ids_of(self._connection, texts.values()), strict=True))
+        self._texts.update(zip(texts, self._stored_texts.ids_of(self._connection, texts.values()), strict=True))
         for row in self._transfer.of("passages"):
-            self._passages[row["id"]] = self._stored_passages.id_of_content(
-                self._connection, self._messages(row["messages"])
-            )
+            content = self._new.with_messages(row["messages"])
+            self._passages[row["id"]] = self._stored_passages.id_of_content(self._connection, content)
 
     def _results(self) -> None:
-        """Replace the scenario's results in the file by those in the transfer."""
+        """Replace the scenario's results and its uses of common calls in the file by those in the transfer."""
         position = self._transfer.position
         for table in _RESULTS:
             self._connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
             for row in self._transfer.of(table):
                 if table == "outcomes":
-                    details = row["details"] and with_texts(row["details"], self._text)
-                    row = row | {"messages": self._messages(row["messages"]), "details": details}
+                    details = row["details"] and self._new.with_texts(row["details"])
+                    row = row | {"messages": self._new.with_messages(row["messages"]), "details": details}
                 insert_row(self._connection, table, row)
 
     def _player_states(self) -> None:
@@ -100,28 +102,19 @@ class Unpacking:
         for attempt in self._transfer.of("attempts"):
             tried.setdefault(attempt["call"], []).append(attempt)
         calls = self._transfer.of("calls")
-        answered = self._answered([row["key"] for row in calls if row["reply"] is not None])
+        query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
+        replied = [row["key"] for row in calls if row["reply"] is not None]
+        answered = {row[0] for row in rows_of(self._connection, query, replied)}
         for row in calls:
             if (row["key"] in answered and row["reply"] is not None) or self._has_common(row):
                 continue  # it came in another transfer
             if row["reply"] is not None:
                 answered.add(row["key"])
-            changed = {
-                "id": None,
-                "messages": self._messages(row["messages"]),
-                "reply": self._optional(row["reply"]),
-                "reasoning": self._optional(row["reasoning"]),
-                "changes": self._optional(row["changes"]),
-            }
+            texts = {name: row[name] and self._texts[row[name]] for name in ("reply", "reasoning", "changes")}
+            changed = {"id": None, "messages": self._new.with_messages(row["messages"]), **texts}
             id_ = insert_call(self._connection, self._kinds, row | changed)
             for attempt in tried.get(row["id"], ()):
                 insert_row(self._connection, "attempts", attempt | {"call": id_})
-        self._uses()
-
-    def _answered(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Return the keys of those calls whose replies the file already has."""
-        query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
-        return {row[0] for row in rows_of(self._connection, query, keys)}
 
     def _has_common(self, row: Row) -> bool:
         """Return whether the file already has a common call, which comes with every scenario that uses it.
@@ -131,31 +124,30 @@ class Unpacking:
         """
         if row["uid"] is None:
             return False
-        query = "SELECT id, attempts IS NULL FROM kept_calls WHERE uid = ?"
-        known = self._connection.execute(query, (row["uid"],)).fetchone()
+        known = self._connection.execute(
+            "SELECT id, attempts IS NULL FROM kept_calls WHERE uid = ?", (row["uid"],)
+        ).fetchone()
         if known is not None and known[1]:
             self._connection.execute("DELETE FROM attempts WHERE call = ?", (known[0],))
             self._connection.execute("DELETE FROM kept_calls WHERE id = ?", (known[0],))
             return False
         return known is not None
 
-    def _uses(self) -> None:
-        if self._transfer.position is None:
-            return
-        self._connection.execute("DELETE FROM common_uses WHERE scenario = ?", (self._transfer.position,))
-        for row in self._transfer.of("common_uses"):
-            insert_row(self._connection, "common_uses", row)
-
     def _checkpoints(self) -> None:
         """Replace the thread's checkpoints in the file by those in the transfer."""
-        threads = self._threads()
+        threads: dict[int, int] = {}
+        for row in self._transfer.of("threads"):
+            known = self._connection.execute(
+                "SELECT id FROM threads WHERE name = ? AND namespace = ?", (row["name"], row["namespace"])
+            ).fetchone()
+            threads[row["id"]] = known[0] if known else insert_row(self._connection, "threads", row | {"id": None})
         frames = {row["id"]: self._hashed("checkpoint_frames", row) for row in self._transfer.of("checkpoint_frames")}
         for row in self._transfer.of("checkpoint_values"):
-            content = with_texts(row["content"], self._text)
+            content = self._new.with_texts(row["content"])
             self._values[row["id"]] = self._hashed("checkpoint_values", row | {"content": content})
         for row in self._transfer.of("checkpoint_lists"):
             prefix = None if row["prefix"] is None else self._lists[row["prefix"]]
-            changed = {"prefix": prefix, "elements": self._elements(row["elements"])}
+            changed = {"prefix": prefix, "elements": self._new.with_elements(row["elements"])}
             self._lists[row["id"]] = self._hashed("checkpoint_lists", row | changed)
         marks = ",".join("?" * len(threads))
         for table in ("checkpoints", "pending_writes"):
@@ -165,44 +157,14 @@ class Unpacking:
                 "number": None,
                 "thread": threads[row["thread"]],
                 "frame": frames[row["frame"]],
-                "held": self._elements(row["held"]),
+                "held": self._new.with_elements(row["held"]),
             }
             insert_row(self._connection, "checkpoints", row | changed)
         for row in self._transfer.of("pending_writes"):
-            value = with_write(row["value"], self._text, self._value, self._list)
+            value = self._new.with_write(row["value"])
             insert_row(self._connection, "pending_writes", row | {"thread": threads[row["thread"]], "value": value})
-
-    def _threads(self) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for row in self._transfer.of("threads"):
-            place = (row["name"], row["namespace"])
-            query = "SELECT id FROM threads WHERE name = ? AND namespace = ?"
-            known = self._connection.execute(query, place).fetchone()
-            found[row["id"]] = known[0] if known else insert_row(self._connection, "threads", row | {"id": None})
-        return found
 
     def _hashed(self, table: str, row: Row) -> int:
         """Return the id of a row that is identified by its hash; a new row is inserted."""
         known = self._connection.execute(f"SELECT id FROM {table} WHERE hash = ?", (row["hash"],)).fetchone()
         return int(known[0]) if known else insert_row(self._connection, table, row | {"id": None})
-
-    def _messages(self, column: str) -> str:
-        return with_messages(column, self._text, self._passage)
-
-    def _elements(self, column: str) -> str:
-        return with_elements(column, self._text, self._value, self._list)
-
-    def _optional(self, text: int | None) -> int | None:
-        return None if text is None else self._texts[text]
-
-    def _text(self, id_: int) -> int:
-        return self._texts[id_]
-
-    def _passage(self, id_: int) -> int:
-        return self._passages[id_]
-
-    def _value(self, id_: int) -> int:
-        return self._values[id_]
-
-    def _list(self, id_: int) -> int:
-        return self._lists[id_]

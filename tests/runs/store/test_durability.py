@@ -14,12 +14,11 @@ from typing import Any, TypedDict
 
 import pytest
 from langgraph.graph import START, StateGraph
-from sqlite_utils import Database
 
 from dialoom.runs.errors import StoreError
+from dialoom.runs.store import schema
 from dialoom.runs.store.checkpoints import RunSaver, UnstorableError
 from dialoom.runs.store.passages import LONG, Passages, StoredMessage, read_messages, reading
-from dialoom.runs.store.schema import create_passages
 from tests.conftest import Command
 from tests.runs.store.savers import checkpoint_of, count, place, put, rows, values_of
 
@@ -196,7 +195,7 @@ def test_file_of_another_layout_is_refused_unchanged(dialoom: Command, tmp_path:
 def connection() -> Iterator[sqlite3.Connection]:
     """To a file that has the table."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as opened:
-        create_passages(Database(opened))
+        schema.create(opened)
         yield opened
 
 

@@ -33,7 +33,7 @@ def writing(folder: Path, synchronous: str) -> Writer:
         connection.execute("CREATE TABLE t (n INTEGER UNIQUE)")
         return connection
 
-    return Writer(connect)
+    return Writer(folder / "w.db", connect)
 
 
 def inserting(number: int) -> Callable[[sqlite3.Connection], int]:
@@ -249,7 +249,7 @@ async def test_failed_commit_is_reported_to_all_of_its_batch(tmp_path: Path) -> 
         connection.execute("CREATE TABLE t (n INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)")
         return connection
 
-    writer = Writer(connect)
+    writer = Writer(tmp_path / "w.db", connect)
     undone = writer.only(Undone)
     orphans = [writer.submit(inserting(n)) for n in (1, 2)]
     results = await asyncio.gather(*orphans, return_exceptions=True)
