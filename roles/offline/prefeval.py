@@ -53,9 +53,9 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
     if minded:
         return WORDS.say("say.minding", draws, {"statement": statement})
     # An answer that violates the preference, or is wrong in another way.
-    kinds = {7: "mistaken", 8: "against" if statement else "unaware", 9: "unhelpful"}
+    slips = {7: "mistaken", 8: "against" if statement else "unaware", 9: "unhelpful"}
     number = Draws("prefeval slip", question).number(0, 9)
-    slip = "unaware" if request.model == "generic" else kinds.get(number, "unaware")
+    slip = "unaware" if request.model == "generic" else slips.get(number, "unaware")
     return WORDS.say(f"say.{slip}", draws, {"statement": statement, "usual": draws.pick(WORDS.get("say.usual"))})
 
 

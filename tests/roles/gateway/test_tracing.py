@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.roles import BindingError, Gateway, PermanentProviderError
+from dialoom.roles import BindingError, Completion, Gateway, PermanentProviderError
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.tracing import Tracing, open_tracing
 from tests.ledgers import MemoryLedger, a_place, a_request
@@ -126,7 +126,7 @@ def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_address[1]}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
         with open_tracing() as tracing:
-            tracing.called(a_request("offline/attentive"), a_place(), None, 1, 0.5)
+            tracing.called(a_request("offline/attentive"), a_place(), Completion("Good morning."), 1, 0.5)
         collector.shutdown()
         thread.join()
     ((path, body),) = received

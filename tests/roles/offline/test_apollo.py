@@ -72,7 +72,7 @@ def test_every_query_is_understood() -> None:
     assert {pair.query_kind for pair in source().pairs.values()} == {"reactive", "proactive"}
     for pair in source().pairs.values():
         asked = asked_flow(pair.query, pair.today)
-        assert asked is not None and (asked.flow, dict(asked.slots)) == (pair.flow, pair.slots), pair.query
+        assert asked is not None and asked == (pair.flow, pair.slots), pair.query
 
 
 def test_understanding_depends_on_form_and_place() -> None:
