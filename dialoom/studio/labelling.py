@@ -22,11 +22,12 @@ from dialoom.runs.report import texts_of
 from dialoom.runs.report.differences import subject_of
 from dialoom.runs.report.health import Health
 from dialoom.runs.store import JudgementSet
+from dialoom.text import counted
 
 from .page import View
-from .parts import begun_with, button, element, folded, link, on_opening, text, verbatim
+from .parts import begun_with, button, element, folded, late, link, text, verbatim
 from .shell import problem
-from .wording import chosen_metrics, is_blind, labelled_in, list_parameters, many, query_of
+from .wording import chosen_metrics, is_blind, labelled_in, list_parameters, query_of
 
 _CONVERSATION = "/runs/{run}/scenarios/{scenario}"
 _AS_WRITTEN = "() => emit(document.getElementById('labeller').value)"
@@ -71,8 +72,7 @@ def start(view: View) -> None:
 def _first(view: View, annotator: str) -> str | None:
     """Return the id of the list's first finished scenario that the annotator has not labelled."""
     query = replace(query_of(view), state="done", without=labelled_in(view, annotator))
-    where, search = view.one("where") or None, view.one("search") or None
-    rows = view.run.run.scenarios(query, where=where, search=search, limit=1).rows
+    rows = view.run.run.scenarios(query, **view.selection, limit=1).rows
     return rows[0].id if rows else None
 
 
@@ -82,8 +82,7 @@ def after_this(view: View) -> int | None:
     here = run.position(view.scenario)
     others = labelled_in(view) - {here}
     query = replace(query_of(view, here), state="done", without=others)
-    where, search = view.one("where") or None, view.one("search") or None
-    beside = run.neighbours(view.scenario, query, where=where, search=search)
+    beside = run.neighbours(view.scenario, query, **view.selection)
     return None if beside is None else beside.after
 
 
@@ -179,7 +178,7 @@ class JudgementBox:
             if (count := len(items) - len(self._shown.judged)) and not self._annotator:
                 text(
                     "p",
-                    f"{many(count, 'judgement')} of single turns, shown at the last message of each turn",
+                    f"{counted(count, 'judgements')} of single turns, shown at the last message of each turn",
                     "quiet small",
                 )
             self._earlier(labels, items)
@@ -241,7 +240,9 @@ class JudgementBox:
         """Add the annotator's labels of judgements that belong only to an earlier conversation."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
-            labels_left = f"{many(count, 'label')} that you gave to judgements which only an earlier conversation has"
+            labels_left = (
+                f"{counted(count, 'labels')} that you gave to judgements which only an earlier conversation has"
+            )
             text("p", f"Not counted while this conversation is the outcome: {labels_left}.", "quiet small")
 
     def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
@@ -311,8 +312,6 @@ class JudgementBox:
 
 def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement so far") -> None:
     """Add the agreement of labels and judge, computed on demand."""
-    with folded(title) as part:
-        pass
 
     async def fill() -> None:
         try:
@@ -329,7 +328,7 @@ def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement s
         for note in table.footnotes:
             text("div", note, "quiet small")
 
-    on_opening(part, fill)
+    late(title, fill)
 
 
 def _values(scale: Scale) -> list[str]:

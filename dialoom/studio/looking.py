@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from dialoom import DialoomError, Outcome, Run
 from dialoom.runs.stepping import Difference, NextRequest, NotBegunError, ReadOnlyStepper, Stop, case_of, diff
@@ -15,6 +15,9 @@ from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
 
 from .acting import Spot, reason_read_only
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,49 +66,56 @@ class Looked:
         return self.line[at] if 0 <= at < len(self.line) else None
 
 
+def in_thread(look: Callable[Arguments, Coroutine[Any, Any, Result]]) -> Callable[Arguments, Awaitable[Result]]:
+    """Make a coroutine function run in a thread, with an event loop of its own."""
+
+    def looking(*arguments: Arguments.args, **named: Arguments.kwargs) -> Awaitable[Result]:
+        return asyncio.to_thread(lambda: asyncio.run(look(*arguments, **named)))
+
+    return looking
+
+
+@in_thread
 async def looked(run: Run, scenario: str, place: Spot) -> Looked:
     """Read the data that the step page shows for a position in a conversation.
 
     Raises:
         DialoomError: If there is no such position, or the run's recipe cannot be loaded.
     """
-    return await asyncio.to_thread(lambda: asyncio.run(_looked(run, scenario, place)))
+    closed = await asyncio.to_thread(reason_read_only, run.path)
+    try:
+        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
+            return await _around(looking, closed)
+    except NotBegunError:
+        return Looked(closed)
 
 
+@in_thread
 async def compared(run: Run, scenario: str, left: str, right: str) -> Difference:
     """Compare two branches side by side, at their ends.
 
     Raises:
         DialoomError: If there is no such branch.
     """
-
-    async def look() -> Difference:
-        async with run.look(scenario, branch=left) as ours:
-            return await diff(ours, await ours.at(right))
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=left) as ours:
+        return await diff(ours, await ours.at(right))
 
 
+@in_thread
 async def saved(run: Run, scenario: str, place: Spot) -> str:
     """Return a branch up to a position as a case that can be replayed, in JSON."""
-
-    async def look() -> str:
-        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
-            return (await case_of(looking)).model_dump_json(indent=1) + "\n"
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
+        return (await case_of(looking)).model_dump_json(indent=1) + "\n"
 
 
+@in_thread
 async def state_at(run: Run, scenario: str, place: Spot) -> dict[str, Any]:
     """Return the state at a position, as plain values."""
-
-    async def look() -> dict[str, Any]:
-        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
-            return {name: plain(value) for name, value in looking.state.items()}
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
+        return {name: plain(value) for name, value in looking.state.items()}
 
 
+@in_thread
 async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
     """Return the first checkpoint of a branch where a condition, in the syntax of `until`, is met.
 
@@ -113,28 +123,22 @@ async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
         DialoomError: If no checkpoint meets the condition.
         ConditionError: If the text is not a condition.
     """
-
-    async def look() -> int:
-        async with run.look(scenario, branch=branch) as looking:
-            return (await looking.first_where(looking.condition(where))).number
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=branch) as looking:
+        return (await looking.first_where(looking.condition(where))).number
 
 
+@in_thread
 async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
     """Return the checkpoint at which a step of a branch began.
 
     Raises:
         DialoomError: If the branch has no such step.
     """
-
-    async def look() -> int:
-        async with run.look(scenario, branch=branch) as looking:
-            return looking.number_before(step)
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=branch) as looking:
+        return looking.number_before(step)
 
 
+@in_thread
 async def checked(run: Run, scenario: str, where: str) -> None:
     """Raise a `ConditionError` if a text is not a condition."""
 
@@ -148,15 +152,6 @@ async def checked(run: Run, scenario: str, where: str) -> None:
 def as_json(value: Any) -> str:
     """Return a value of a state for editing: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
-
-
-async def _looked(run: Run, scenario: str, place: Spot) -> Looked:
-    closed = await asyncio.to_thread(reason_read_only, run.path)
-    try:
-        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
-            return await _around(looking, closed)
-    except NotBegunError:
-        return Looked(closed)
 
 
 async def _around(looking: ReadOnlyStepper, closed: str) -> Looked:

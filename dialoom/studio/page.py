@@ -49,6 +49,11 @@ class View:
         """The scenario that the page is about, in a form that `Run.episode` accepts."""
         return self.names["scenario"]
 
+    @property
+    def selection(self) -> dict[str, str | None]:
+        """The expression and the words by which scenarios are selected."""
+        return {"where": self.one("where") or None, "search": self.one("search") or None}
+
     def one(self, name: str, default: str = "") -> str:
         """Return the last value of a query parameter, or the default if it has none."""
         values = self.query.get(name, ())

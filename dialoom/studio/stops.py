@@ -22,12 +22,12 @@ from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
+from dialoom.text import counted
 
-from .calls import message_block
+from .calls import message_blocks
 from .labelling import badge_of, judged_word
 from .looking import as_json
-from .parts import element, folded, link, on_opening, text, verbatim, written
-from .wording import many
+from .parts import element, folded, late, link, text, verbatim, written
 
 _LAST = 6
 """Number of lines of a conversation that are shown at first."""
@@ -67,9 +67,7 @@ def _reasons(stop: Stop) -> dict[str, list[str]]:
 def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:
     """Add the calls that led to this stop; if there are many, only their number is shown until they are opened."""
     if len(stop.calls) > _FEW:
-        with folded(cost_text(stop.cost), "call") as part:
-            pass
-        on_opening(part, partial(_each_call, stop.calls, parsed))
+        late(cost_text(stop.cost), partial(_each_call, stop.calls, parsed), "call")
     else:
         _each_call(stop.calls, parsed)
 
@@ -93,15 +91,12 @@ def _each_call(made: Sequence[StepCall], parsed: Mapping[int, Any]) -> None:
                 verbatim(call.reply, "said block")
             for each in call.tool_calls:
                 verbatim(call_text(each), "said mono block")
-            with folded(f"request: {many(len(call.messages), 'message')}", "call") as part:
-                pass
-            on_opening(part, partial(_request, call))
+            late(f"request: {counted(len(call.messages), 'messages')}", partial(_request, call), "call")
 
 
 def _request(call: StepCall) -> None:
     text("div", call.prompt, "quiet small")
-    for message in call.messages:
-        message_block(message)
+    message_blocks(call.messages)
 
 
 def step_figures(call: StepCall) -> str:
@@ -121,7 +116,7 @@ def changed(changes: Sequence[Change]) -> None:
     if not changes:
         return
     if len(changes) > _CHANGES:
-        with folded(f"{many(len(changes), 'change')} to the state"), element("ul", "changes"):
+        with folded(f"{counted(len(changes), 'changes')} to the state"), element("ul", "changes"):
             for each in changes:
                 _change(each)
         return
@@ -145,9 +140,7 @@ def states(state: Mapping[str, Any]) -> None:
     if ENVIRONMENT in state:
         states_by_title["State of the environment"] = state[ENVIRONMENT]
     for name, value in states_by_title.items():
-        with folded(name) as part:
-            pass
-        on_opening(part, partial(verbatim, as_json(plain(value)), "said mono block"))
+        late(name, partial(verbatim, as_json(plain(value)), "said mono block"))
 
 
 def transcript(shown: Sequence[Line] | Outline) -> None:
@@ -155,9 +148,7 @@ def transcript(shown: Sequence[Line] | Outline) -> None:
     lines = transcript_lines(shown)
     left, last = lines[:-_LAST], lines[-_LAST:]
     if left:
-        with folded(f"{many(len(left), 'line')} earlier") as part:
-            pass
-        on_opening(part, partial(_add_lines, left))
+        late(f"{counted(len(left), 'lines')} earlier", partial(_add_lines, left))
     _add_lines(last)
     if not lines:
         text("p", "Nothing has been said yet.", "quiet")
@@ -208,7 +199,7 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
         f"{name}, step {number}{' (end)' if is_end else ''}"
         for name, (number, is_end) in zip(shown.names, shown.stands, strict=True)
     )
-    text("p", f"{stands}; {many(shown.shared, 'step')} in common ({cost_text(shown.before)})", "quiet")
+    text("p", f"{stands}; {counted(shown.shared, 'steps')} in common ({cost_text(shown.before)})", "quiet")
     with element("div", "versus", role="table", aria_label="Two branches side by side"):
         for place, name in enumerate(shown.names):
             with element("div", "stack side-head"):
@@ -219,7 +210,7 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
         for is_same, group in groupby(shown.lines, key=lambda pair: pair.is_same):
             pairs = list(group)
             if is_same:
-                with folded(f"{many(len(pairs), 'equal line')}", "alike"):
+                with folded(f"{counted(len(pairs), 'equal lines')}", "alike"):
                     _add_lines([pair.left for pair in pairs if pair.left is not None])
                 continue
             for pair in pairs:

@@ -17,9 +17,10 @@ from dialoom.runs.store import Neighbours
 from dialoom.studio.calls import call_fold, figures
 from dialoom.studio.labelling import JudgementBox, after_this, badge_of, lacks_its_judgements
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import definitions, element, folded, link, on_opening, text, verbatim, written
+from dialoom.studio.parts import definitions, element, folded, late, link, text, verbatim, written
 from dialoom.studio.shell import listen
-from dialoom.studio.wording import is_blind, list_of, list_parameters, many, query_of
+from dialoom.studio.wording import is_blind, list_of, list_parameters, query_of
+from dialoom.text import counted
 
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"
@@ -61,10 +62,9 @@ async def _neighbours(view: View) -> Neighbours | None:
     """Return the neighbours in the list that the address selects; `None` for the whole plan, or without neighbours."""
     if not list_of(view):
         return None
-    where, search = view.one("where") or None, view.one("search") or None
     here = view.run.run.position(view.scenario)
     query = await asyncio.to_thread(query_of, view, here)
-    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, where=where, search=search)
+    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, **view.selection)
 
 
 async def _to_label(view: View) -> int | None:
@@ -92,7 +92,7 @@ def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) 
         if episode.branch is not None:
             text("div", episode.branch.summary(), "badge accent")
         if count := dialogue_faults(episode.outcome.faults or ()):
-            text("div", many(count, "fault"), "badge warn")
+            text("div", counted(count, "faults"), "badge warn")
         text("div", _taken(shown), "quiet small number")
         with element("nav", "row-of push", aria_label="Other conversations"):
             if is_chosen or view.one("as"):
@@ -111,7 +111,7 @@ def _taken(shown: Conversation) -> str:
     total = sum((one or 0) + (other or 0) for one, other in tokens)
     usage = "tokens unknown" if any(None in pair for pair in tokens) else f"{total:,} tokens"
     cost = "price unknown" if None in costs else f"${sum(costs):,.4f}"
-    return f"{many(len(calls), 'call')} · {usage} · {cost}"
+    return f"{counted(len(calls), 'calls')} · {usage} · {cost}"
 
 
 def _lines(view: View, shown: Conversation, health: _Marks) -> None:
@@ -125,9 +125,7 @@ def _lines(view: View, shown: Conversation, health: _Marks) -> None:
     else:
         _messages(view, shown, shown.messages[:_ENDS], sides, marks)
         middle = shown.messages[_ENDS:-_ENDS]
-        with folded(f"{len(middle):,} messages in between") as part:
-            pass
-        on_opening(part, lambda: _messages(view, shown, middle, sides, marks))
+        late(f"{len(middle):,} messages in between", lambda: _messages(view, shown, middle, sides, marks))
         _messages(view, shown, shown.messages[-_ENDS:], sides, marks)
     for fault in shown.faults:
         fault_line(fault)
@@ -226,9 +224,7 @@ def _about(shown: Conversation) -> None:
             text("h3", f"{len(preferences)} preferences")
             definitions(dict(preferences))
         definitions({name: value for name, value in described.items() if facts.get(name) != value})
-        with folded("Scenario data") as part:
-            pass
-        on_opening(part, lambda: definitions(shown.scenario.model_dump(mode="json")))
+        late("Scenario data", lambda: definitions(shown.scenario.model_dump(mode="json")))
 
 
 def _in_a_line(value: Any) -> Any:
@@ -263,15 +259,14 @@ def _calls(view: View, shown: Conversation) -> None:
     if is_blind(view):
         ids = {each.call["call"] for each in shown.messages if each.call is not None}
         calls = [call for call in calls if call["call"] in ids]
-    with element("section", "card"), folded(f"All {len(calls)} calls") as part:
-        pass
 
     def fill() -> None:
         with written("div", "stack"):
             for call in calls:
                 call_fold(view.run.run, _named(call), call, shown.call_before(call))
 
-    on_opening(part, fill)
+    with element("section", "card"):
+        late(f"All {len(calls)} calls", fill)
 
 
 def _named(call: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ from dialoom.studio.wording import (
     named,
     query_of,
 )
+from dialoom.text import counted
 
 _LIMIT = 50
 _SOON = 0.4
@@ -72,41 +73,24 @@ async def build(view: View) -> None:
 
 
 async def _found(view: View, offset: int, results: Any) -> ScenarioPage:
-    """Return the page of scenarios; if the search takes long, show the progress in the meantime."""
-    search = _Search(view, offset)
-    if not await search.is_soon_done():
-        with results:
-            search.tell()
-        await ui.context.client.connected()
-    return await search.found
+    """Return the page of scenarios; if the search takes long, show its progress, and end it if the browser leaves."""
+    client, status = ui.context.client, "looking"
 
-
-class _Search:
-    """A search for a page of scenarios, in a thread that ends when the browser has left the page."""
-
-    def __init__(self, view: View, offset: int) -> None:
-        self._client = ui.context.client
-        self._status = "looking"
-        where, search = view.one("where") or None, view.one("search") or None
-        look = partial(
-            view.run.run.scenarios, query_of(view), where=where, search=search, on_progress=self._on_progress
-        )
-        self.found = asyncio.ensure_future(asyncio.to_thread(look, offset=offset, limit=_LIMIT))
-
-    async def is_soon_done(self) -> bool:
-        """Return whether the search finishes soon; otherwise its progress is shown."""
-        done, _ = await asyncio.wait([self.found], timeout=_SOON)
-        return bool(done)
-
-    def tell(self) -> None:
-        """Show the progress of the search."""
-        shown = text("p", f"{self._status} …", "empty", role="status")
-        ui.timer(_EVERY, lambda: shown.set_text(f"{self._status} …"))
-
-    def _on_progress(self, what: str, done: int, of: int) -> None:
-        if self._client.is_deleted:
+    def on_progress(what: str, done: int, of: int) -> None:
+        nonlocal status
+        if client.is_deleted:
             raise asyncio.CancelledError
-        self._status = f"{what}: {done:,} of {of:,}"
+        status = f"{what}: {done:,} of {of:,}"
+
+    look = partial(view.run.run.scenarios, query_of(view), **view.selection, on_progress=on_progress)
+    found = asyncio.ensure_future(asyncio.to_thread(look, offset=offset, limit=_LIMIT))
+    done, _ = await asyncio.wait([found], timeout=_SOON)
+    if not done:
+        with results:
+            shown = text("p", f"{status} …", "empty", role="status")
+            ui.timer(_EVERY, lambda: shown.set_text(f"{status} …"))
+        await client.connected()
+    return await found
 
 
 class _Filters:
@@ -198,7 +182,7 @@ def _results(
     labels: Mapping[int, Labelled],
 ) -> None:
     """Add the number of results, and the results of this page."""
-    planned = wording.many(len(view.run.run), "scenario")
+    planned = counted(len(view.run.run), "scenarios")
     with element("div", "row-of"):
         text("div", f"{page.total:,} of {planned} match" if is_narrowed(view) else planned, "number")
         if metrics and len(view.run.run.judgement_sets) > 1:

@@ -23,7 +23,8 @@ from dialoom.studio.looking import Looked, checked, compared, looked, number_bef
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import button, card, element, folded, text
 from dialoom.studio.shell import problem
-from dialoom.studio.wording import list_parameters, many
+from dialoom.studio.wording import list_parameters
+from dialoom.text import counted
 
 from .conversation import STEP_PATH as PATH
 from .conversation import fault_line
@@ -107,7 +108,7 @@ class StepPage:
 
             def refresh() -> None:
                 if work is not None and work.passed:
-                    shown.set_text(f"Playing … {many(work.passed, 'step')}")
+                    shown.set_text(f"Playing … {counted(work.passed, 'steps')}")
 
             ui.timer(0.3, refresh)
 
@@ -270,7 +271,7 @@ class StepPage:
             stops.changed(seen.stop.changes)
             stops.states(seen.stop.state)
             if seen.outcome is not None and seen.outcome.judgements and seen.stop.is_end:
-                with folded(many(len(seen.outcome.judgements), "judgement"), is_open=True):
+                with folded(counted(len(seen.outcome.judgements), "judgements"), is_open=True):
                     stops.judgements(seen.outcome.judgements, health)
             with element("div", "stack so-far"):
                 text("h2", "The conversation")
