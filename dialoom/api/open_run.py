@@ -85,7 +85,7 @@ async def new_run(
         options, context = new.config.options, new.policy.limits.context
         for models in new.config.casts:
             await ensure_fits(new.recipe, options, new.config.seed, library, models, context)
-    plan = planned(
+    async with planned(
         Path(path),
         new.recipe,
         new.config,
@@ -93,8 +93,7 @@ async def new_run(
         lambda text: tell(Notice(text)),
         synchronous=settings.get("synchronous", "normal"),
         is_stopped=lambda: control.is_draining,
-    )
-    async with plan as store:
+    ) as store:
         keep_limits(store, new.policy.limits)
         report_unplayed(tell, settings, new.config.casts)
         report_without_effect(tell, settings, new.config.casts)

@@ -326,8 +326,7 @@ async def ajudge(
         if not store.status().done:
             tell(Notice(f"{path} has no finished scenarios to judge"))
         for seats, named in sets:
-            made = await judged_anew(store, judge, seats, named, retry_failed, calls, only)
-            ended = together(ended, made)
+            ended = together(ended, await judged_anew(store, judge, seats, named, retry_failed, calls, only))
             if not ended.is_complete:
                 break
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))

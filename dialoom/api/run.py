@@ -430,8 +430,7 @@ class RunReader:
 
         labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
         with self._opened() as file:
-            position = None if scenario is None else file.resolve(str(scenario))
-            return list(labels.given(file, annotator, position))
+            return list(labels.given(file, annotator, None if scenario is None else file.resolve(str(scenario))))
 
     def labelled(
         self,
@@ -808,10 +807,9 @@ class RunReader:
 
         own: Exception | None = None
         with self._opened() as file:
-            opened = ReadOnlyStepper.open(
+            async with ReadOnlyStepper.open(
                 file, scenario, branch=branch, checkpoint=checkpoint, players=self._stateful_players(file)
-            )
-            async with opened as looking:
+            ) as looking:
                 try:
                     yield looking
                 except Exception as error:

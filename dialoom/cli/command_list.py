@@ -67,8 +67,7 @@ class CommandList(TyperGroup):
 
     def _full_summary(self, name: str) -> str:
         """Return the complete summary of a command."""
-        command = self.commands[name]
-        return " ".join((command.help or "").split("\n\n")[0].split())
+        return " ".join((self.commands[name].help or "").split("\n\n")[0].split())
 
 
 class PanelCommand(TyperCommand):

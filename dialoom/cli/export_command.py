@@ -150,8 +150,7 @@ def _export(
         )
         status, branches = reader.status(), reader.promoted_branches
         facet = WithFacets.of(reader.recipe).split_facet
-    is_folder_of_files = path.is_dir() and len(counts) == 1
-    what = "files" if is_folder_of_files else "rows" if encoding == "parquet" else "lines"
+    what = "files" if path.is_dir() and len(counts) == 1 else "rows" if encoding == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     rest = f" (pending: {counted(status.pending, 'scenarios')})" if status.pending else ""
     say(

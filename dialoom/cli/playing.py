@@ -65,10 +65,9 @@ def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
     if folder is not None:
         format_ = WithExports.of(recipe).folder_format(parsed_options(recipe, settings["options"]))
         export = f"dialoom export {path} --format {format_} -o {folder}"
-        is_done = watcher.exit_code() == EXIT_DONE
         say(
             f"{folder} is written"
-            if is_done
+            if watcher.exit_code() == EXIT_DONE
             else f"{folder} is not written; when all scenarios are done, run: {export}"
         )
     return watcher.exit_code()
@@ -83,8 +82,7 @@ def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
     settings = part(PlaySettings, given)
     watcher = Watcher(settings, log_format=given["log_format"])
     if path.exists():
-        new = resolve(recipe, False, **settings)
-        _check_same(path, new.config, recipe)
+        _check_same(path, resolve(recipe, False, **settings).config, recipe)
         run_with_display(aresume(path, retry_failed=True, **part(CallSettings, settings)), watcher)
     else:
         run_with_display(aplay(recipe, path=path, **settings), watcher)
@@ -201,8 +199,7 @@ def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCom
         return _same_command(ended, ended.judging if name is None else None)
 
     watcher = _judging_watcher(again, settings, given)
-    reviewer = only_model(every)
-    run_with_display(areview(path, reviewer, name=name, retry_failed=retry_failed, **settings), watcher)
+    run_with_display(areview(path, only_model(every), name=name, retry_failed=retry_failed, **settings), watcher)
     return watcher.exit_code()
 
 
@@ -300,10 +297,9 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
         for role, model, expected in estimate.by_role
         if expected.cost is None
     ]
-    tokens = total.input_tokens + total.output_tokens
     for name, bound, expected in (
         ("--max-calls", budget.max_calls, total.calls),
-        ("--max-tokens", budget.max_tokens, tokens),
+        ("--max-tokens", budget.max_tokens, total.input_tokens + total.output_tokens),
         ("--max-cost", budget.max_cost, total.cost),
     ):
         if bound is not None and expected is not None and expected > bound:

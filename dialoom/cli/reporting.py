@@ -122,8 +122,7 @@ def write_report(found: Report, out: Path) -> None:
 def _print_price_hint(tables: Sequence[Table]) -> None:
     """Print a hint on how to state prices below a table in which a price is unknown."""
     for table in tables:
-        costs = [row[table.columns.index("US dollars")] for row in table.rows]
-        if None in costs:
+        if any(row[table.columns.index("US dollars")] is None for row in table.rows):
             table.notes.append("--price MODEL=IN,OUT states an unknown price.")
 
 
@@ -187,6 +186,5 @@ def _rich(table: Table, rows: list[list[str]], chosen: list[int]) -> RichTable:
     for number in chosen:
         shown.add_column(table.columns[number], overflow="fold")
     for row in rows:
-        cells = (row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in chosen)
-        shown.add_row(*cells)
+        shown.add_row(*(row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in chosen))
     return shown

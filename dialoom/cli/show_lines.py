@@ -105,8 +105,7 @@ def budget_flags(bounds: BudgetStatus) -> str:
     if taken is None:
         return ""
     flags = " ".join(f"--{name.replace('_', '-')} MORE" for name in budget.model_dump(exclude_none=True))
-    used_up = budget.max_calls is not None and taken.calls >= budget.max_calls
-    return f" {flags}" if used_up else f" [{flags}]"
+    return f" {flags}" if budget.max_calls is not None and taken.calls >= budget.max_calls else f" [{flags}]"
 
 
 def _bounds(bounds: BudgetStatus) -> list[str]:

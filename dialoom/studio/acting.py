@@ -75,8 +75,7 @@ class Work:
         return await self._task
 
     async def _act(self) -> Spot:
-        opened = self.run.step(self.scenario, branch=self.place.branch)
-        async with opened as stepper:
+        async with self.run.step(self.scenario, branch=self.place.branch) as stepper:
             if self.place.number is not None and (await stepper.here()).number != self.place.number:
                 await stepper.goto(self.place.number)
             result = await self.action(stepper, self._pass)

@@ -314,8 +314,7 @@ class Forms:
             self._button("Change model", lambda: acting.exchange(role.value, model.value.strip()))
 
     async def _state(self) -> None:
-        state = await state_at(self._page.run, self._page.view.scenario, self._page.place)
-        for name, value in state.items():
+        for name, value in (await state_at(self._page.run, self._page.view.scenario, self._page.place)).items():
             with folded(name), element("div", "block said mono"):
                 text("span", await asyncio.to_thread(as_json, value))
 

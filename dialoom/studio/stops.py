@@ -305,8 +305,7 @@ def _lines(
     here: int,
 ) -> None:
     height = _ROW * len(entries)
-    box = f"0 0 {width} {height}"
-    with element("svg", width=str(width), height=str(height), viewBox=box, aria_hidden="true"):
+    with element("svg", width=str(width), height=str(height), viewBox=f"0 0 {width} {height}", aria_hidden="true"):
         for each in entries:
             if each.parent is not None and each.parent in rows:
                 is_on = each.number in line and each.parent in line

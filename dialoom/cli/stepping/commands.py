@@ -165,8 +165,7 @@ async def _say(interpreter: CommandInterpreter, rest: str) -> Stop:
     role, _, text = rest.partition(" ")
     if not role or not text.strip():
         raise SteppingError("say takes a role and its text: say user I would rather take the train.")
-    node = _only(await interpreter.stepper.next_requests(), role)
-    return await interpreter.stepper.say(node or role, text.strip())
+    return await interpreter.stepper.say(_only(await interpreter.stepper.next_requests(), role) or role, text.strip())
 
 
 async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer | Stop:

@@ -50,8 +50,7 @@ def first_where(path: Path, where: str, is_trusted: bool) -> str:
     Raises:
         RunError: If no scenario matches, or the expression is wrong.
     """
-    run = open_run(path, trust=trust(is_trusted))
-    numbers = [position + 1 for position, _ in run.figures(where=where)]
+    numbers = [position + 1 for position, _ in open_run(path, trust=trust(is_trusted)).figures(where=where)]
     if not numbers:
         raise RunError(f"where {where!r} matches no scenario of {path}", setting="where")
     if rest := numbers[1:]:
@@ -160,8 +159,7 @@ def _stepped(
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
         calls["on_event"] = _print_notice
-        opening = step(path, scenario, branch=branch, **calls)
-        stepper: Stepper = runner.run(opened.enter_async_context(opening))
+        stepper: Stepper = runner.run(opened.enter_async_context(step(path, scenario, branch=branch, **calls)))
         try:
             interpreter = CommandInterpreter(stepper, printer.passed, inputs=[path, *([script] if script else [])])
             if lines is not None:

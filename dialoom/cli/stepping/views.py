@@ -342,8 +342,7 @@ def _with_calls(words: str, calls: Sequence[FunctionCall]) -> str:
 
 def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
     """Return the names of the tools that a request offers."""
-    names = ", ".join(map(tool_name, tools))
-    return [Text.assemble(("tools: ", "dim"), names)] if tools else []
+    return [Text.assemble(("tools: ", "dim"), ", ".join(map(tool_name, tools)))] if tools else []
 
 
 def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:

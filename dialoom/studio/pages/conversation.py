@@ -62,8 +62,7 @@ async def _neighbours(view: View) -> Neighbours | None:
     """Return the neighbours in the list that the address selects; `None` for the whole plan, or without neighbours."""
     if not list_of(view):
         return None
-    here = view.run.run.position(view.scenario)
-    query = await asyncio.to_thread(query_of, view, here)
+    query = await asyncio.to_thread(query_of, view, view.run.run.position(view.scenario))
     return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, **view.selection)
 
 

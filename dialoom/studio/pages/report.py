@@ -123,8 +123,7 @@ def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines that several tables or charts share, to be shown once above all of them."""
     lines = list(lines)
     having = Counter(line for own in lines for line in {*own})
-    in_order = dict.fromkeys(line for own in lines for line in own)
-    return [line for line in in_order if having[line] > 1]
+    return [line for line in dict.fromkeys(line for own in lines for line in own) if having[line] > 1]
 
 
 def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
@@ -139,8 +138,7 @@ def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
         with element("div", "filters"):
             if len(sets) > 1:
                 choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
-            label = "Filter expression"
-            where = Entry("where", label, view.one("where"), "not changed", classes="grow")
+            where = Entry("where", "Filter expression", view.one("where"), "not changed", classes="grow")
             submit("Show")
     if alike:
         with element("div", "row-of small"):
@@ -206,8 +204,7 @@ def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, _Sho
                     target = view.path("/runs/{run}/scenarios", query, run=run.name)
             if isinstance(cell, Estimate):
                 with element("td", "number"):
-                    estimate = text_of(cell, title, table.decimals.get(column))
-                    mean, _, rest = estimate.partition(" ")
+                    mean, _, rest = text_of(cell, title, table.decimals.get(column)).partition(" ")
                     _figure(mean, target)
                     text("span", rest, "of")
                 continue
@@ -250,8 +247,7 @@ def _drawn(table: Table, estimated: Sequence[int]) -> None:
 def _key(row: Sequence[object]) -> Sequence[object]:
     """Return a row's name: the text cells before its first estimate or, if there are none, its first number."""
     begin = itertools.takewhile(lambda cell: not isinstance(cell, Estimate), row)
-    words = [cell for cell in begin if isinstance(cell, str)]
-    return words or [cell for cell in row[:1] if isinstance(cell, int)]
+    return [cell for cell in begin if isinstance(cell, str)] or [cell for cell in row[:1] if isinstance(cell, int)]
 
 
 def _is_number(table: Table, place: int) -> bool:

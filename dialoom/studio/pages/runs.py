@@ -165,10 +165,9 @@ def _budget(budget: Budget) -> Refresh:
         taken: Any = progress.bounds.spend
         for (name, bound), (label, meter, bar) in zip(bounds.items(), shown, strict=True):
             value = float(getattr(taken, name))
-            is_money = name == "cost"
             label.set_text(
                 f"{wording.money(value)} of {wording.money(bound)}"
-                if is_money
+                if name == "cost"
                 else f"{value:,.0f} of {bound:,.0f} {name}"
             )
             meter.classes(replace="meter over" if value >= bound else "meter")

@@ -149,8 +149,8 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
         choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
     values_of = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
     with facets:
-        several = {name: values for name, values in values_of.items() if len(values) > 1}
-        for name in {**several, **named(view, FACET)}:
+        several = [name for name, values in values_of.items() if len(values) > 1]
+        for name in dict.fromkeys([*several, *named(view, FACET)]):
             choice(FACET + name, name, values_of.get(name, {}), view.one(FACET + name))
 
 
@@ -196,8 +196,7 @@ def _results(
         return
     counts = [*_names(row.counts for row in page.rows)][:1]
     facets = [name for name in differing if name not in counts and not _is_chosen(view, name, page.rows)][:_MOST_FACETS]
-    scrolled = element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios")
-    with scrolled, element("table", "data dense"):
+    with element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios"), element("table", "data dense"):
         with element("thead"), element("tr"):
             _heads(view, facets, metrics, counts)
         with written("tbody"):

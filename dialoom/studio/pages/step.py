@@ -53,8 +53,7 @@ class StepPage:
     async def build(self) -> None:
         """Build the page, and update it when the conversation changes."""
         if self.place.number is None and self.view.one("before"):
-            step = self.view.number("before", 0)
-            number = await number_before(self.run, self.view.scenario, self.place.branch, step)
+            number = await number_before(self.run, self.view.scenario, self.place.branch, self.view.number("before", 0))
             self.place = Spot(self.place.branch, number)
         seen = await looked(self.run, self.view.scenario, self.place)
         self._content = element("div", "stepping")
@@ -317,9 +316,8 @@ class StepPage:
 
 def _signature(seen: Looked) -> Any:
     """Return a value that changes whenever the conversation was changed elsewhere."""
-    numbers = tuple(each.number for each in seen.history)
     return (
-        numbers,
+        tuple(each.number for each in seen.history),
         tuple((each.name, each.number, each.sample) for each in seen.branches),
         seen.outcome_branch,
         seen.closed,
