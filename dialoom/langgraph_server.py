@@ -21,17 +21,18 @@ from dialoom.graphs.judge import Graph
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import BindingError, CallPlace, Cast, Completion, Gateway, ModelBinding
 from dialoom.roles.binding import does_take_tools
-from dialoom.roles.gateway import Attempt, CallRecord, Request
+from dialoom.roles.gateway import CallRecord, Request
 from dialoom.roles.gateway.gateway import check_model
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import load_recipe
 from dialoom.runs.errors import RunError
+from dialoom.runs.preflight import DiscardingLedger
 from dialoom.settings import PathLike, prompt_sets
 
 
-class MemoryLedger:
+class MemoryLedger(DiscardingLedger):
     """A ledger of calls in memory: a fork of a thread that repeats a request at the same position gets its reply."""
 
     def __init__(self) -> None:
@@ -50,16 +51,6 @@ class MemoryLedger:
     async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
         """Return the recorded reply of a call with this key; `None` if there is none."""
         return self._replies.get(key)
-
-    async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> None:
-        """Return `None`, because a server stores no states of players."""
-
-    async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
-        """Return false, because no earlier process has begun a call."""
-        return False
-
-    async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Ignore a failed attempt; the run's error reports the last one."""
 
     async def record(self, id_: int, record: CallRecord) -> None:
         """Record the reply, if there is one."""

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
@@ -147,7 +147,7 @@ def judge_run(path: Path, which: JudgedScenarios, retry_failed: bool, given: Jud
     def again(ended: Ended) -> str:
         return _same_command(ended, ended.judging if is_one and which["name"] is None else None)
 
-    watcher = _judging_watcher(again, settings, given)
+    watcher = Watcher(settings, again=again, log_format=given["log_format"])
     judges = cast("list[ModelLike]", every) or None
     run_with_display(ajudge(path, judges, retry_failed=retry_failed, **which, **settings), watcher)
     if (code := watcher.exit_code()) == EXIT_DONE and len(RunReader(path).judgement_sets) > 1:
@@ -179,7 +179,12 @@ def try_judge_on(
         raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
     settings = part(JudgeSettings, given)
     every, settings["models"] = named_models(settings)
-    watcher = _judging_watcher(lambda ended: _same_command(ended, None), settings, given, is_kept=out is not None)
+    watcher = Watcher(
+        settings,
+        again=lambda ended: _same_command(ended, None),
+        is_kept=out is not None,
+        log_format=given["log_format"],
+    )
     model = cast("list[ModelLike]", every) or None
     which = {"judges": judges, "labels": labels, "path": out}
     work = atry_judge(source, model, **which, repeat=repeat, retry_failed=retry_failed, **settings)
@@ -198,22 +203,9 @@ def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCom
     def again(ended: Ended) -> str:
         return _same_command(ended, ended.judging if name is None else None)
 
-    watcher = _judging_watcher(again, settings, given)
+    watcher = Watcher(settings, again=again, log_format=given["log_format"])
     run_with_display(areview(path, only_model(every), name=name, retry_failed=retry_failed, **settings), watcher)
     return watcher.exit_code()
-
-
-def _judging_watcher(
-    again: Callable[[Ended], str], settings: JudgeSettings, given: JudgeCommand, is_kept: bool = True
-) -> Watcher:
-    """Return the watcher for a command that makes a set of judgements."""
-    return Watcher(
-        settings,
-        again=again,
-        retry=lambda ended: f"{again(ended)} --retry-failed",
-        is_kept=is_kept,
-        log_format=given["log_format"],
-    )
 
 
 def _same_command(ended: Ended, name: str | None) -> str:
@@ -251,12 +243,13 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
         finally:
             showing.cancel()
 
-    with watcher:
-        try:
-            return asyncio.run(in_daemon_threads(run()))
-        except StoppedError as error:
-            say(f"dialoom: {error}", err=True)
-            raise typer.Exit(EXIT_INTERRUPTED) from error
+    try:
+        return asyncio.run(in_daemon_threads(run()))
+    except StoppedError as error:
+        say(f"dialoom: {error}", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from error
+    finally:
+        watcher.rest()
 
 
 def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +21,7 @@ from dialoom.runs.errors import RunError
 from dialoom.settings import Budget, Players, part
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
+from .new_command import filled
 from .option_flags import by_role
 from .playing import play_or_resume, print_estimate, run_with_display
 from .setting_flags import RunCommand
@@ -92,14 +92,11 @@ def _write(folder: Path, name: str, source: str, episodes: Sequence[Episode]) ->
         "@TURNS@": str(min(turns + 1, _MOST_TURNS)),
         "@OPENS@": opens,
     }
-    text = resources.files(__package__).joinpath("templates", "study-of-transcripts.toml.txt").read_text("utf-8")
-    for placeholder, word in words.items():
-        text = text.replace(placeholder, word)
     evidence = [{"id": each.id, **{kind: each.outcome.details[kind] for kind in _PARTS}} for each in episodes]
     files = {"people": map(_person, episodes), "tasks": map(_task, episodes), "evidence": evidence}
     with folder_output(folder) as made:
         with made.text("study.toml") as file:
-            file.write(text)
+            file.write(filled("study-of-transcripts.toml", words))
         for file_name, rows in files.items():
             with made.text(f"{file_name}.jsonl") as file:
                 file.writelines(map(json_line, rows))

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from dialoom.cli.show_lines import at_message, of_the_rest
+from dialoom.cli.show_lines import COLOURS, at_message, of_the_rest
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, tool_name
@@ -24,7 +24,6 @@ from dialoom.runs.stepping.values import plain
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
 
-COLOURS = {"user": "cyan", "assistant": "green"}
 _LINES = 4
 """Number of lines of the conversation that are shown at a stop; `transcript` shows all."""
 _TAIL = 3
