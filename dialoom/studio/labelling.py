@@ -303,7 +303,9 @@ class JudgementBox:
                 each.update()
 
         with element("div", "choices", role="group", aria_label=f"Your label of {item.judgement.metric}"):
-            for value in _values(scale):
+            for value in (
+                ["yes", "no"] if scale.is_verdict else [str(value) for value in range(scale.low, scale.high + 1)]
+            ):
                 made[value] = button(value, partial(put, value), "choice", aria_pressed=str(value == given).lower())
 
     def _put(self, item: Item, label: str) -> None:
@@ -329,11 +331,6 @@ def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement s
             text("div", note, "quiet small")
 
     late(title, fill)
-
-
-def _values(scale: Scale) -> list[str]:
-    """Return the values that an annotator can select: all values, even of a long scale."""
-    return ["yes", "no"] if scale.is_verdict else [str(value) for value in range(scale.low, scale.high + 1)]
 
 
 def _as_written(scale: Scale, label: str) -> str:

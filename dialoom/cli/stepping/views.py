@@ -276,7 +276,7 @@ def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) 
 
 def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
     content = _with_calls(call.reply or "", call.tool_calls) if parsed is None else parsed
-    answer = _flat(_understood(content).plain, ", ")
+    answer = ", ".join(" ".join(line.split()) for line in _understood(content).plain.splitlines() if line.strip())
     return Fitted(lambda room: cut(f"{call.node}: {answer}", room), COLOURS.get(call.role, "magenta"))
 
 
@@ -377,8 +377,3 @@ def _conversation(
     for place, line in enumerate(lines[left:], start=left):
         shown += [spoken_line(line), *at_message(faults, place)]
     return [*shown, *of_the_rest(faults, lines)]
-
-
-def _flat(text: str, between: str) -> str:
-    """Join a text of several lines into one line."""
-    return between.join(" ".join(line.split()) for line in text.splitlines() if line.strip())

@@ -216,7 +216,11 @@ def _about(shown: Conversation) -> None:
     with element("section", "card about", tabindex="0", aria_label="Scenario"):
         text("h2", "Scenario")
         described = shown.scenario.described()
-        in_words = {name: value for name, value in described.items() if _is_in_words(value)}
+        in_words = {
+            name: value
+            for name, value in described.items()
+            if isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
+        }
         facts = {**shown.scenario.portrait(), **in_words}
         definitions({name: _in_a_line(value) for name, value in facts.items()})
         if preferences := shown.scenario.preferences():
@@ -231,11 +235,6 @@ def _in_a_line(value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
         return ", ".join(dict.fromkeys(each for each in value.values() if each))
     return value
-
-
-def _is_in_words(value: Any) -> bool:
-    """Return whether a value is a description, rather than a name, an id or a setting."""
-    return isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
 
 
 def _shown_to(view: View, shown: Conversation) -> None:

@@ -70,7 +70,8 @@ async def build(view: View) -> None:
     counts = charts.counts_of(found.tables)
     for chart in found.charts:
         _chart(chart, counts, above)
-    drawn = view.one("drawn") or next((each.name for each in found.tables if _is_drawn_at_once(each)), "")
+    drawable = (each.name for each in found.tables if _estimated(each) and 1 < len(each.rows) <= _FEW_ROWS)
+    drawn = view.one("drawn") or next(drawable, "")
     for table in found.tables:
         _table(view, table, known, drawn == table.name, above)
     for run in runs:
@@ -227,10 +228,6 @@ def _figure(words: str, target: str | None) -> None:
 def _estimated(table: Table) -> list[int]:
     """Return the columns that contain estimates."""
     return [place for place in range(len(table.columns)) if any(isinstance(row[place], Estimate) for row in table.rows)]
-
-
-def _is_drawn_at_once(table: Table) -> bool:
-    return bool(_estimated(table)) and 1 < len(table.rows) <= _FEW_ROWS
 
 
 def _drawn(table: Table, estimated: Sequence[int]) -> None:

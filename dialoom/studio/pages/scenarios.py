@@ -194,8 +194,11 @@ def _results(
     if not page.rows:
         text("p", "No matches." if page.total == 0 else "There are no further pages.", "empty")
         return
-    counts = [*_names(row.counts for row in page.rows)][:1]
-    facets = [name for name in differing if name not in counts and not _is_chosen(view, name, page.rows)][:_MOST_FACETS]
+    counts = list(dict.fromkeys(name for row in page.rows for name in row.counts))[:1]
+    # A facet of which the filter selects a single value is left out, because the filter itself shows that value.
+    chosen = [name for name in differing if FACET + name in view.query]
+    single = [name for name in chosen if len({str(row.facets.get(name)) for row in page.rows}) == 1]
+    facets = [name for name in differing if name not in (*counts, *single)][:_MOST_FACETS]
     with element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios"), element("table", "data dense"):
         with element("thead"), element("tr"):
             _heads(view, facets, metrics, counts)
@@ -273,15 +276,6 @@ def _pager(view: View, page: ScenarioPage, number: int) -> None:
             made = link(words, view.path(PAGE.path, {**view.query, "page": str(target)}) if can else "#", "button")
             if not can:
                 made.props('aria-disabled="true" tabindex="-1"')
-
-
-def _names(mappings: Any) -> dict[str, None]:
-    return {str(name): None for mapping in mappings for name in mapping}
-
-
-def _is_chosen(view: View, name: str, rows: Sequence[ScenarioRow]) -> bool:
-    """Return whether the filter selects a single value of a facet; the filter itself shows that value."""
-    return FACET + name in view.query and len({str(row.facets.get(name)) for row in rows}) == 1
 
 
 def _facet_text(value: Any) -> str:
