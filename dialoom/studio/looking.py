@@ -13,23 +13,12 @@ from dialoom.runs.stepping import Difference, NextRequest, NotBegunError, ReadOn
 from dialoom.runs.stepping.gateway import text_from_reply
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
+from dialoom.runs.store.branches import Branch
 
 from .acting import Spot, reason_read_only
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class BranchShown:
-    """A branch: its name, the branch that it was forked from, its position, and its exchanged models."""
-
-    name: str
-    origin: str | None
-    number: int
-    is_end: bool
-    models: Mapping[str, str]
-    sample: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +29,7 @@ class Looked:
         closed: The reason why the conversation is read-only; empty if it is not.
         stop: The current stop; `None` if nothing was played yet.
         line: The numbers of this branch's checkpoints, from its beginning to its end.
+        branches: Each branch, with its current stop.
         outcome_branch: The branch that the scenario's outcome comes from; `None` if it has none yet.
         requests: The requests of the next step, or the reason why they are unknown.
         parsed: Parsed structured replies, by the calls' rows.
@@ -51,7 +41,7 @@ class Looked:
     stop: Stop | None = None
     history: Sequence[HistoryEntry] = ()
     line: Sequence[int] = ()
-    branches: Sequence[BranchShown] = ()
+    branches: Sequence[tuple[Branch, Stop]] = ()
     outcome_branch: str | None = None
     roles: Sequence[str] = ()
     requests: Sequence[NextRequest] | str = ()
@@ -141,12 +131,8 @@ async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
 @in_thread
 async def checked(run: Run, scenario: str, where: str) -> None:
     """Raise a `ConditionError` if a text is not a condition."""
-
-    async def look() -> None:
-        async with run.look(scenario) as looking:
-            looking.condition(where)
-
-    await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario) as looking:
+        looking.condition(where)
 
 
 def as_json(value: Any) -> str:
@@ -166,7 +152,7 @@ async def _around(looking: ReadOnlyStepper, closed: str) -> Looked:
         stop=stop,
         history=await looking.history(),
         line=looking.numbers(),
-        branches=[await _branch(looking, name) for name in (each.name for each in looking.branches())],
+        branches=[(each, await (await looking.at(each.name)).here()) for each in looking.branches()],
         outcome_branch=None if looking.is_pending else looking.outcome_branch,
         roles=looking.roles,
         requests=requests,
@@ -191,9 +177,3 @@ async def _recorded(looking: ReadOnlyStepper, number: int, requests: Sequence[Ne
             keys = {each.name: (each.node, each.number) for each in requests}
             return {label: text_from_reply(answers[key]) for label, key in keys.items() if key in answers}
     return {}
-
-
-async def _branch(looking: ReadOnlyStepper, name: str) -> BranchShown:
-    branch = next(each for each in looking.branches() if each.name == name)
-    stop = await (await looking.at(name)).here()
-    return BranchShown(name, branch.origin, stop.number, stop.is_end, branch.models, branch.sample)

@@ -16,7 +16,7 @@ from dialoom.prompts.messages import call_text
 from dialoom.runs.reading.conversations import Piece, word_diff
 from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference, Stop
-from dialoom.runs.stepping.stop import ABSENT, PLAYERS, Change, change_text, cost_text, named
+from dialoom.runs.stepping.stop import ABSENT, PLAYERS, Change, change_text, cost_text
 from dialoom.runs.stepping.tree import SpokenLine, TreeNode, columns_of, transcript_lines
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
@@ -39,11 +39,9 @@ _FEW = 2
 
 def heading(stop: Stop) -> None:
     """Add the position, and the next node."""
-    what = {"edit": "the state was edited", "input": "the input", "fork": "rewound to"}.get(stop.kind, "")
-    ran = named(stop.ran)
     with element("div", "row-of head"):
         text("h1", f"{stop.branch} {stop.number}")
-        text("span", f"{ran} ran" if ran else what or "nothing has been played yet", "metric")
+        text("span", stop.title, "metric")
         for name, count in stop.counts.items():
             text("span", f"{name} {count}", "badge number")
     if stop.is_end:
@@ -53,15 +51,8 @@ def heading(stop: Stop) -> None:
             "quiet",
         )
     else:
-        for why, nodes in _reasons(stop).items():
+        for why, nodes in stop.reasons.items():
             text("p", f"Next: {', '.join(nodes)}" + (f" ({why})" if why else ""), "quiet")
-
-
-def _reasons(stop: Stop) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for node in stop.next:
-        found.setdefault(stop.why.get(node, ""), []).append(node)
-    return found
 
 
 def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:

@@ -6,13 +6,12 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from nicegui import ui
 
 from dialoom import Report, Run
 from dialoom.errors import DialoomError
-from dialoom.graphs import Chart, Table
+from dialoom.graphs import Table
 from dialoom.graphs.tables import Estimate
 from dialoom.graphs.tables.table import Cell
 from dialoom.runs.agreement import labels_beside
@@ -55,9 +54,7 @@ async def build(view: View) -> None:
     if not found.tables:
         text("p", "Nothing is finished yet.", "empty")
         return
-    known = {
-        label: _Shown(run.name, await run.choices()) for label, run in zip(found.labels or ("",), runs, strict=True)
-    }
+    known = {label: (run.name, await run.choices()) for label, run in zip(found.labels or ("",), runs, strict=True)}
     text("p", found.title, "quiet small")
     warned = _shared(table.headnotes for table in found.tables)
     of_charts, of_tables = [chart.notes for chart in found.charts], [table.footnotes for table in found.tables]
@@ -66,10 +63,15 @@ async def build(view: View) -> None:
     _warnings(warned)
     _notes([*found.notes, *noted])
     if len(found.tables) > 3:
-        _contents(view, found)
+        with element("nav", "row-of small", aria_label="Tables"):
+            for table in found.tables:
+                link(table.title, f"{view.path(PAGE.path, view.query)}#{table.name}")
     counts = charts.counts_of(found.tables)
     for chart in found.charts:
-        _chart(chart, counts, above)
+        with element("section", "card"):
+            text("h2", chart.title)
+            ui.echart(charts.options_of(chart, counts)).classes("chart")
+            _notes([note for note in chart.notes if note not in above])
     drawable = (each.name for each in found.tables if _estimated(each) and 1 < len(each.rows) <= _FEW_ROWS)
     drawn = view.one("drawn") or next(drawable, "")
     for table in found.tables:
@@ -113,13 +115,6 @@ async def _computed(view: View, runs: Sequence[Run], judging: str | None, where:
             progress.delete()
 
 
-class _Shown(NamedTuple):
-    """A run of the report, and the values that its scenarios can be filtered by."""
-
-    name: str
-    choices: Choices
-
-
 def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines that several tables or charts share, to be shown once above all of them."""
     lines = list(lines)
@@ -152,20 +147,9 @@ def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
     return where
 
 
-def _contents(view: View, found: Report) -> None:
-    with element("nav", "row-of small", aria_label="Tables"):
-        for table in found.tables:
-            link(table.title, f"{view.path(PAGE.path, view.query)}#{table.name}")
-
-
-def _chart(chart: Chart, counts: charts.Counts, above: Sequence[str]) -> None:
-    with element("section", "card"):
-        text("h2", chart.title)
-        ui.echart(charts.options_of(chart, counts)).classes("chart")
-        _notes([note for note in chart.notes if note not in above])
-
-
-def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool, above: Sequence[str]) -> None:
+def _table(
+    view: View, table: Table, known: Mapping[str, tuple[str, Choices]], is_drawn: bool, above: Sequence[str]
+) -> None:
     estimated = _estimated(table)
     with element("section", id_=table.name):
         with element("div", "section-head"):
@@ -190,7 +174,7 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
         _notes([note for note in table.footnotes if note not in above])
 
 
-def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, _Shown]) -> None:
+def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, tuple[str, Choices]]) -> None:
     """Add a row, with links from its figures to their conversations if these are known."""
     label = "" if "" in known or str(row[0]) not in known else str(row[0])
     run = known.get(label)
@@ -199,10 +183,10 @@ def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, _Sho
             column = table.columns[place]
             target = None
             if place and cell != 0 and run is not None:
-                query = counted(table, row, column, run.choices, label, view.one("where"))
+                query = counted(table, row, column, run[1], label, view.one("where"))
                 if query is not None:
                     query = {**query, "judging": view.one("judging")}
-                    target = view.path("/runs/{run}/scenarios", query, run=run.name)
+                    target = view.path("/runs/{run}/scenarios", query, run=run[0])
             if isinstance(cell, Estimate):
                 with element("td", "number"):
                     mean, _, rest = text_of(cell, title, table.decimals.get(column)).partition(" ")

@@ -161,16 +161,15 @@ def _bounds(view: View, metrics: Sequence[str]) -> None:
             text("span", metric)
             with element("div", "row-of tight"):
                 for prefix, what in ((LEAST, "at least"), (MOST, "at most")):
-                    _bound(f"{prefix}{metric}", f"{metric} {what}", view.one(f"{prefix}{metric}"), what)
+                    name, label = f"{prefix}{metric}", f"{metric} {what}"
+                    made = element(
+                        "input", "input narrow", type="text", inputmode="decimal", name=name, aria_label=label
+                    )
+                    made.props["placeholder"] = what
+                    begun_with(made, view.one(name))
     sets = [each.name for each in view.run.run.judgement_sets]
     if len(sets) > 1:
         choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
-
-
-def _bound(name: str, label: str, value: str, hint: str) -> None:
-    field = element("input", "input narrow", type="text", inputmode="decimal", name=name, aria_label=label)
-    field.props["placeholder"] = hint
-    begun_with(field, value)
 
 
 def _results(

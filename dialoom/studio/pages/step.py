@@ -156,7 +156,9 @@ class StepPage:
                 return
             with element("div", "step-grid"):
                 with element("div", "beside", aria_label="The tree and the branches", role="region"):
-                    self._tree(seen)
+                    with card("The tree of checkpoints"):
+                        at, line = seen.stop.number, seen.line
+                        stops.checkpoint_tree(seen.history, at, line, lambda each: label(each.stop), self.address)
                     self._branches(seen)
                 with element("div", "stack stop"):
                     self._moves(seen)
@@ -179,16 +181,9 @@ class StepPage:
             if not seen.closed:
                 button("Begin", lambda: self.act(acting.begin, Spot()), "button primary")
 
-    def _tree(self, seen: Looked) -> None:
-        assert seen.stop is not None
-        with card("The tree of checkpoints"):
-            stops.checkpoint_tree(
-                seen.history, seen.stop.number, seen.line, lambda each: label(each.stop), lambda n: self.address(n)
-            )
-
     def _branches(self, seen: Looked) -> None:
         with card("Branches"), element("ul", "branches"):
-            for each in seen.branches:
+            for each, stop in seen.branches:
                 with element("li"):
                     with element("div", "row-of"):
                         link = ui.link(each.name, self.address(None, each.name))
@@ -196,7 +191,7 @@ class StepPage:
                             link.props('aria-current="true"')
                         if each.name == seen.outcome_branch:
                             text("span", "the outcome", "badge good")
-                        text("span", f"step {each.number}{' (end)' if each.is_end else ''}", "quiet small push")
+                        text("span", f"step {stop.number}{' (end)' if stop.is_end else ''}", "quiet small push")
                     parts = [f"{role}: {model}" for role, model in each.models.items()]
                     parts += [f"from {each.origin}"] if each.origin else []
                     parts += [f"sample {each.sample}"] if each.sample else []
@@ -318,7 +313,7 @@ def _signature(seen: Looked) -> Any:
     """Return a value that changes whenever the conversation was changed elsewhere."""
     return (
         tuple(each.number for each in seen.history),
-        tuple((each.name, each.number, each.sample) for each in seen.branches),
+        tuple((each.name, stop.number, each.sample) for each, stop in seen.branches),
         seen.outcome_branch,
         seen.closed,
     )
