@@ -22,7 +22,6 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import parsed_options
 from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError, StoppedError
@@ -82,20 +81,15 @@ def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
     settings = part(PlaySettings, given)
     watcher = Watcher(settings, log_format=given["log_format"])
     if path.exists():
-        _check_same(path, resolve(recipe, False, **settings).config, recipe)
+        if differing := RunReader(path).config_diff(resolve(recipe, False, **settings).config, recipe):
+            raise RunError(
+                f"{path} was made with another configuration ({'; '.join(differing)}); give the same configuration to "
+                "continue it, or another output path"
+            )
         run_with_display(aresume(path, retry_failed=True, **part(CallSettings, settings)), watcher)
     else:
         run_with_display(aplay(recipe, path=path, **settings), watcher)
     return watcher
-
-
-def _check_same(path: Path, config: RunConfig, recipe: Recipe) -> None:
-    """Check that an existing run was made with the same settings."""
-    if differing := RunReader(path).config_diff(config, recipe):
-        raise RunError(
-            f"{path} was made with another configuration ({'; '.join(differing)}); give the same configuration to "
-            "continue it, or another output path"
-        )
 
 
 def resume_run(path: Path, retry_failed: bool, trials: int | None, given: CallCommand) -> int:
@@ -268,7 +262,8 @@ def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
 
 
 def _how(estimate: CostEstimate) -> str:
-    least, most = (_tokens_and_cost(each) for each in (estimate.least, estimate.most))
+    cells = (_cells(each)[1:] for each in (estimate.least, estimate.most))
+    least, most = (f"{given} + {written} tokens, cost {cost}" for given, written, cost in cells)
     sample = (
         f"all {estimate.sampled:,} {estimate.units} were"
         if estimate.sampled == estimate.scenarios
@@ -298,11 +293,6 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
         if bound is not None and expected is not None and expected > bound:
             lines.append(f"{name} {bound:g} would be exceeded before the run is done")
     return lines
-
-
-def _tokens_and_cost(expected: Expected) -> str:
-    _, input_tokens, output_tokens, cost = _cells(expected)
-    return f"{input_tokens} + {output_tokens} tokens, cost {cost}"
 
 
 def _cells(expected: Expected) -> tuple[str, str, str, str]:

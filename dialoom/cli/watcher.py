@@ -191,7 +191,11 @@ class Watcher:
         status, errors = self._run.status(), self._run.check_errors() if event.judging is None else []
         units, unparsed = self._run.config.units, 0 if self._judging is None else self._run.unparsed(self._judging)
         self.rest()
-        self._report_repeated()
+        for (_, error), times in self._failures.items():  # each was printed once
+            if times > 1 and not self._json:
+                shown = error if len(error) <= _MOST_LETTERS else error[:_MOST_LETTERS] + "..."
+                say(f"the same error {counted(times - 1, 'more times')}: {shown}")
+        self._failures.clear()
         seconds = time.monotonic() - self._started
         say(
             f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
@@ -272,14 +276,6 @@ class Watcher:
         self._failures[cause] += 1
         if self._json or self._failures[cause] == 1:
             self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
-
-    def _report_repeated(self) -> None:
-        """Print how often each cause of failures recurred after it was printed."""
-        for (_, error), times in self._failures.items():
-            if times > 1 and not self._json:
-                shown = error if len(error) <= _MOST_LETTERS else error[:_MOST_LETTERS] + "..."
-                say(f"the same error {counted(times - 1, 'more times')}: {shown}")
-        self._failures.clear()
 
     def _report_unreachable(self, event: ProviderUnreachable) -> None:
         self._away.add(event.provider)

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from dialoom import Run
 from dialoom.errors import DialoomError
 from dialoom.prompts import ChatMessage
 from dialoom.runs.errors import RunError
@@ -19,7 +18,9 @@ from dialoom.text import counted
 
 from .calls import message_blocks
 from .looking import Looked, as_json, state_at
-from .page import View
+
+if TYPE_CHECKING:
+    from .pages.step import StepPage
 from .parts import begun_with, button, card, element, folded, late, text
 
 _ONLY_WHAT_IS_SAID = "(event) => { for (const each of event.target.elements) if (!each.value) each.disabled = true; }"
@@ -214,20 +215,6 @@ _LONGEST = 14
 """Maximum height of a field in lines."""
 
 
-class FormPage(Protocol):
-    """A page that carries out the actions of its forms."""
-
-    run: Run
-    view: View
-    place: acting.Spot
-
-    async def act(self, make: Callable[[], acting.Action]) -> None:
-        """Carry out an action."""
-
-    async def save(self) -> None:
-        """Download this branch as a case."""
-
-
 class Forms:
     """The forms below a stop.
 
@@ -236,7 +223,7 @@ class Forms:
         seen: The current position in the conversation.
     """
 
-    def __init__(self, page: FormPage, seen: Looked) -> None:
+    def __init__(self, page: StepPage, seen: Looked) -> None:
         self._page = page
         self._seen = seen
 
