@@ -317,6 +317,5 @@ def markdown_summary(name: str, found: Sequence[Checked], worst: Sequence[str]) 
         lines.append(f"| {'met' if each.is_met else '**not met**'} | {' | '.join(cells)} |")
     for each, shown in zip(found, worst, strict=True):
         if shown and not each.is_met:
-            quoted = [f"    {line}" for line in shown.splitlines()]
-            lines += ["", f"{markdown_text(each.requirement)}:", "", *quoted]
+            lines += ["", f"{markdown_text(each.requirement)}:", "", *[f"    {line}" for line in shown.splitlines()]]
     return "\n".join(lines) + "\n"

@@ -135,8 +135,7 @@ class Run(RunReader):
         self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
     ) -> AsyncGenerator[Event, None]:
         """Resume the run, and yield its events; see `dialoom.stream`."""
-        trusting = self._trusting(calls)
-        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **trusting)
+        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **self._trusting(calls))
 
     def _trusting(self, calls: CallSettings) -> CallSettings:
         """Return the call settings, with this handle's trust setting unless they contain their own."""

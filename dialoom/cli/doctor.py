@@ -173,8 +173,7 @@ async def _largest(name: str) -> Mapping[str, int]:
     options = parsed_options(recipe, None)
     usual = WithRoles.of(recipe).roles_used(options)
     models = {role: ModelBinding(model=DEFAULT_MODEL, temperature=each) for role, each in usual.items()}
-    library = WithPrompts.of(recipe).library()
-    return await largest_requests(recipe, options.model_dump(mode="json"), 0, library, models)
+    return await largest_requests(recipe, options.model_dump(mode="json"), 0, WithPrompts.of(recipe).library(), models)
 
 
 def _python() -> Check:

@@ -145,11 +145,10 @@ def _export(
         facet = WithFacets.of(reader.recipe).split_facet
     what = "files" if path.is_dir() and len(counts) == 1 else "rows" if encoding == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
-    rest = f" (pending: {counted(status.pending, 'scenarios')})" if status.pending else ""
     say(
         f"{counted(sum(counts.values()), what)} written to {'standard output' if is_piped else path}"
         + (f": {parts}" if parts else "")
-        + rest,
+        + (f" (pending: {counted(status.pending, 'scenarios')})" if status.pending else ""),
         err=is_piped,
     )
     for notice in counts.notices:

@@ -176,12 +176,6 @@ def _inspected(people: Path, folder: Path) -> tuple[str, str]:
     return "\n".join(lines), f"{{{{ person.{goal} }}}}" if goal else ""
 
 
-def filled(template: str, words: Mapping[str, str]) -> str:
-    """Return a template's text with words in place of its placeholders."""
-    text = resources.files(__package__).joinpath("templates", f"{template}.txt").read_text(encoding="utf-8")
-    return re.sub("@[A-Z]+@", lambda found: words.get(found[0], found[0]), text)
-
-
 def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str]) -> None:
     """Write files from templates into a new folder, and print the files' paths.
 
@@ -202,6 +196,7 @@ def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str])
         raise RunError(f"{folder} exists already; give another folder")
     make_folder(folder)
     for template, target in templates.items():
+        text = resources.files(__package__).joinpath("templates", f"{template}.txt").read_text(encoding="utf-8")
         with text_output(folder / target) as file:
-            file.write(filled(template, words))
+            file.write(re.sub("@[A-Z]+@", lambda found: words[found[0]], text))
         say(str(folder / target))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +23,6 @@ from dialoom.runs.errors import RunError
 from dialoom.settings import Budget, Players, part
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
-from .new_command import filled
 from .option_flags import by_role
 from .playing import play_or_resume, print_estimate, run_with_display
 from .setting_flags import RunCommand
@@ -92,11 +93,12 @@ def _write(folder: Path, name: str, source: str, episodes: Sequence[Episode]) ->
         "@TURNS@": str(min(turns + 1, _MOST_TURNS)),
         "@OPENS@": opens,
     }
+    text = resources.files(__package__).joinpath("templates", "study-of-transcripts.toml.txt").read_text("utf-8")
     evidence = [{"id": each.id, **{kind: each.outcome.details[kind] for kind in _PARTS}} for each in episodes]
     files = {"people": map(_person, episodes), "tasks": map(_task, episodes), "evidence": evidence}
     with folder_output(folder) as made:
         with made.text("study.toml") as file:
-            file.write(filled("study-of-transcripts.toml", words))
+            file.write(re.sub("@[A-Z]+@", lambda found: words[found[0]], text))
         for file_name, rows in files.items():
             with made.text(f"{file_name}.jsonl") as file:
                 file.writelines(map(json_line, rows))

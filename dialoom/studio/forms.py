@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from dialoom import Run
 from dialoom.errors import DialoomError
 from dialoom.prompts import ChatMessage
 from dialoom.runs.errors import RunError
@@ -18,9 +19,7 @@ from dialoom.text import counted
 
 from .calls import message_blocks
 from .looking import Looked, as_json, state_at
-
-if TYPE_CHECKING:
-    from .pages.step import StepPage
+from .page import View
 from .parts import begun_with, button, card, element, folded, late, text
 
 _ONLY_WHAT_IS_SAID = "(event) => { for (const each of event.target.elements) if (!each.value) each.disabled = true; }"
@@ -63,10 +62,9 @@ class Entry:
         self._name = name
         with element("div", f"field {classes}") as self._field:
             text("label", label, for_=name)
-            self._made = element("input", "input", type="search", name=name, id_=name, autocomplete="off")
-            self._made.props["spellcheck"] = "false"
+            usual = {"type": "search", "autocomplete": "off", "spellcheck": "false"}
+            self._made = element("input", "input", name=name, id_=name, placeholder=hint, **usual)
             begun_with(self._made, value)
-            self._made.props["placeholder"] = hint
 
     def refuse(self, words: str) -> None:
         """Show below the field what is wrong with its value; the value stays in the field to be corrected."""
@@ -215,6 +213,20 @@ _LONGEST = 14
 """Maximum height of a field in lines."""
 
 
+class FormPage(Protocol):
+    """A page that carries out the actions of its forms."""
+
+    run: Run
+    view: View
+    place: acting.Spot
+
+    async def act(self, make: Callable[[], acting.Action]) -> None:
+        """Carry out an action."""
+
+    async def save(self) -> None:
+        """Download this branch as a case."""
+
+
 class Forms:
     """The forms below a stop.
 
@@ -223,7 +235,7 @@ class Forms:
         seen: The current position in the conversation.
     """
 
-    def __init__(self, page: StepPage, seen: Looked) -> None:
+    def __init__(self, page: FormPage, seen: Looked) -> None:
         self._page = page
         self._seen = seen
 

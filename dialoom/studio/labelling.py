@@ -44,9 +44,8 @@ def start(view: View) -> None:
     """Add a field for the annotator's name, and a button to the first conversation without their labels."""
     with element("div", "row-of small", role="group", aria_label="Labelling"):
         text("label", "Label as", "quiet", for_="labeller")
-        made = element("input", "input", id="labeller", placeholder="your name", maxlength="80")
+        made = element("input", "input", id="labeller", placeholder="your name", maxlength="80", autocomplete="off")
         begun_with(made, view.one("as"))
-        made.props["autocomplete"] = "off"
         with element("button", "button", type="button") as button:
             text("span", "Start labelling")
 
@@ -80,8 +79,7 @@ def after_this(view: View) -> int | None:
     """Return the position of the list's next scenario that the annotator has not labelled; `None` if there is none."""
     run = view.run.run
     here = run.position(view.scenario)
-    others = labelled_in(view) - {here}
-    query = replace(query_of(view, here), state="done", without=others)
+    query = replace(query_of(view, here), state="done", without=(labelled_in(view) - {here}))
     beside = run.neighbours(view.scenario, query, **view.selection)
     return None if beside is None else beside.after
 
@@ -204,8 +202,14 @@ class JudgementBox:
         """Add the field for the annotator's name, which is kept in the address."""
         with element("div", "field"):
             text("label", "Label as").props("for=annotator")
-            name = element("input", "input", id="annotator", placeholder="your name, then Enter", maxlength="80")
-            name.props["autocomplete"] = "off"
+            name = element(
+                "input",
+                "input",
+                id="annotator",
+                placeholder="your name, then Enter",
+                maxlength="80",
+                autocomplete="off",
+            )
             begun_with(name, self._annotator)
         name.on(
             "change",

@@ -114,6 +114,5 @@ def address(pattern: str, query: Query | None = None, **names: Any) -> str:
     needed = {name: quote(str(names[name]), safe="") for _, name, _, _ in Formatter().parse(pattern) if name}
     pairs = []
     for name, value in (query or {}).items():
-        values = [value] if isinstance(value, str) or value is None else value
-        pairs += [(name, each) for each in values if each]
+        pairs += [(name, each) for each in ([value] if isinstance(value, str) or value is None else value) if each]
     return pattern.format(**needed) + (f"?{urlencode(pairs)}" if pairs else "")

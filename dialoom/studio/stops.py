@@ -117,8 +117,7 @@ def changed(changes: Sequence[Change]) -> None:
 
 
 def _change(change: Change) -> None:
-    kind = "added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed"
-    with element("li", kind):
+    with element("li", ("added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed")):
         verbatim(change_text(change, 400), "said mono")
 
 

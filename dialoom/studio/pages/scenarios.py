@@ -161,12 +161,9 @@ def _bounds(view: View, metrics: Sequence[str]) -> None:
             text("span", metric)
             with element("div", "row-of tight"):
                 for prefix, what in ((LEAST, "at least"), (MOST, "at most")):
-                    name, label = f"{prefix}{metric}", f"{metric} {what}"
-                    made = element(
-                        "input", "input narrow", type="text", inputmode="decimal", name=name, aria_label=label
-                    )
-                    made.props["placeholder"] = what
-                    begun_with(made, view.one(name))
+                    name = f"{prefix}{metric}"
+                    own = {"name": name, "type": "text", "aria_label": f"{metric} {what}", "placeholder": what}
+                    begun_with(element("input", "input narrow", inputmode="decimal", **own), view.one(name))
     sets = [each.name for each in view.run.run.judgement_sets]
     if len(sets) > 1:
         choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))

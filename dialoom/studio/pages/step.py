@@ -41,8 +41,7 @@ class StepPage:
     def __init__(self, view: View) -> None:
         self.view = view
         self.run = view.run.run
-        number = view.one("at")
-        self.place = Spot(view.one("branch") or "main", view.number("at", 0) if number else None)
+        self.place = Spot(view.one("branch") or "main", view.number("at", 0) if view.one("at") else None)
         self.compare = view.one("with")
         self.breaks = tuple(dict.fromkeys(each for each in view.query.get("break", ()) if each.strip()))
         self._work: Work | None = None
