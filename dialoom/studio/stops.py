@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -104,16 +105,11 @@ def step_figures(call: StepCall) -> str:
 
 def changed(changes: Sequence[Change]) -> None:
     """Add the changes to the state since the previous stop."""
-    if not changes:
-        return
-    if len(changes) > _CHANGES:
-        with folded(f"{counted(len(changes), 'changes')} to the state"), element("ul", "changes"):
+    if changes:
+        shown = folded(f"{counted(len(changes), 'changes')} to the state") if len(changes) > _CHANGES else nullcontext()
+        with shown, element("ul", "changes"):
             for each in changes:
                 _change(each)
-        return
-    with element("ul", "changes"):
-        for each in changes:
-            _change(each)
 
 
 def _change(change: Change) -> None:

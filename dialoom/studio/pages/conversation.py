@@ -164,12 +164,9 @@ def _message(view: View, shown: Conversation, message: SpokenMessage, side: str,
                     "edit", view.path(STEP_PATH, {**list_parameters(view), **before}), "change", title="step from here"
                 )
         words = line.spoken
-        if side in ("note", "tool") and len(words) > _LONG_NOTE:
-            with folded(" ".join(words[:120].split()) + " …", "bubble"):
-                verbatim(words, "said", [fault.words for fault in message.faults])
-        else:
-            with element("div", "bubble"):
-                verbatim(words, "said", [fault.words for fault in message.faults])
+        is_long = side in ("note", "tool") and len(words) > _LONG_NOTE
+        with folded(" ".join(words[:120].split()) + " …", "bubble") if is_long else element("div", "bubble"):
+            verbatim(words, "said", [fault.words for fault in message.faults])
         if line.finish_reason is not None:
             text("div", f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
         for fault in message.faults:

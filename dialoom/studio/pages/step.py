@@ -89,10 +89,8 @@ class StepPage:
         except DialoomError as error:
             self._show_error(error)
         except Exception as error:  # a node of an unfinished recipe may raise any error
-            if fault_of(error) is Fault.BUG:
-                self._show_error(DialoomError(f"unexpected {type(error).__name__}: {error}"))
-            else:
-                self._show_error(DialoomError(str(error)))
+            unexpected = f"unexpected {type(error).__name__}: " if fault_of(error) is Fault.BUG else ""
+            self._show_error(DialoomError(f"{unexpected}{error}"))
         else:
             await self.go(target)
         finally:
