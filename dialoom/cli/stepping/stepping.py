@@ -103,11 +103,18 @@ def replay_case(
 
 def _replayed(played: ReplayResult, is_passed: bool) -> dict[str, Any]:
     """Return the result of a replay as JSON-compatible data."""
-    found: dict[str, Any] = {"steps": played.steps, "replies": played.calls, "is_passed": is_passed}
-    for name in ("departures", "changed", "lines", "scores"):
-        found[name] = list(getattr(played, name))
-    outcome = None if played.outcome is None else played.outcome.model_dump(mode="json")
-    return found | {"live": dict(played.live), "kept": played.kept, "outcome": outcome}
+    return {
+        "steps": played.steps,
+        "replies": played.calls,
+        "is_passed": is_passed,
+        "departures": list(played.departures),
+        "changed": list(played.changed),
+        "lines": list(played.lines),
+        "scores": list(played.scores),
+        "live": dict(played.live),
+        "kept": played.kept,
+        "outcome": None if played.outcome is None else played.outcome.model_dump(mode="json"),
+    }
 
 
 def _print_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> None:
