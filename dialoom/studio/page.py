@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Formatter
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 from urllib.parse import quote, urlencode
 
 from dialoom.runs.errors import RunError
@@ -17,6 +17,13 @@ Scope = Literal["studio", "run", "scenario"]
 
 Query = Mapping[str, str | Sequence[str] | None]
 """The query of an address: one or several values by name; `None` and empty strings are left out."""
+
+
+class Selection(TypedDict):
+    """The selection of scenarios: by an expression, and by words in their messages."""
+
+    where: str | None
+    search: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class View:
         return self.names["scenario"]
 
     @property
-    def selection(self) -> dict[str, str | None]:
+    def selection(self) -> Selection:
         """The expression and the words by which scenarios are selected."""
         return {"where": self.one("where") or None, "search": self.one("search") or None}
 
