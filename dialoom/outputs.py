@@ -303,7 +303,7 @@ def _locked(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
     """
     _remove_left(place.absolute().parent)
     while True:
-        partial = _beside(place)
+        partial = place.absolute().with_name(f".dialoom-{secrets.token_hex(8)}.partial")
         descriptor = _made(partial, is_folder)
         with suppress(OSError):  # the file system has no locks: remove nothing
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -362,11 +362,6 @@ def _why(error: OSError) -> str:
     if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
         return "another process has written there in the meantime"
     return error.strerror or str(error)
-
-
-def _beside(target: Path) -> Path:
-    """Return a unique path beside a target, so that several processes can each write a complete file for it at once."""
-    return target.absolute().with_name(f".dialoom-{secrets.token_hex(8)}.partial")
 
 
 def _is_sqlite(path: Path) -> bool:

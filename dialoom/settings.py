@@ -147,11 +147,6 @@ class Flag:
     short: str = ""
 
 
-def _path(given: Any) -> Any:
-    """Convert a string or a path-like object to a path."""
-    return Path(given) if isinstance(given, str | os.PathLike) else given
-
-
 def prompt_sets(given: Any) -> Any:
     """Return sets of prompts, given as one or several: names of shipped sets, and folders as absolute paths."""
     sets = given if isinstance(given, list | tuple) else () if given is None else [given]
@@ -328,7 +323,9 @@ SessionForm: TypeAlias = Literal["user", "metadata", "headers"]
 Synchronous: TypeAlias = Literal["normal", "full"]
 """The failures that a commit survives: process crashes (`normal`), or also power cuts (`full`)."""
 
-_File: TypeAlias = Annotated[Path | None, BeforeValidator(_path)]
+_File: TypeAlias = Annotated[
+    Path | None, BeforeValidator(lambda given: Path(given) if isinstance(given, str | os.PathLike) else given)
+]
 _Bounds: TypeAlias = Annotated[Budget | None, Strict(False)]
 UserFault: TypeAlias = Annotated[str, AfterValidator(_user_fault)]
 _none = BeforeValidator(lambda given: None if given == "none" else given)

@@ -57,8 +57,7 @@ def counted(count: int, things: str, thing: str | None = None) -> str:
 
 def markdown_text(text: str) -> str:
     """Escape a text within a line of Markdown, so that it starts no HTML, link, picture or cell."""
-    line = " ".join(harmless(text).split())
-    return line.replace("<", "&lt;").replace("](", "]\\(").replace("|", "\\|")
+    return " ".join(harmless(text).split()).replace("<", "&lt;").replace("](", "]\\(").replace("|", "\\|")
 
 
 def markdown_code(text: str) -> str:

@@ -39,8 +39,7 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
         except TypeError as error:  # TypeErrors about the arguments should name the public function
             raise TypeError(str(error).replace(f"{operation.__name__}()", f"{name}()")) from None
         with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:
-            context = contextvars.copy_context()
-            work = thread.submit(context.run, asyncio.run, in_daemon_threads(work_to_do))
+            work = thread.submit(contextvars.copy_context().run, asyncio.run, in_daemon_threads(work_to_do))
             try:
                 return _awaited(work, control)
             except KeyboardInterrupt:

@@ -107,8 +107,7 @@ def check_replay(
     played = _waited_for(play_case(read_case(path), Trust(True), folders=[path.parent, root], live=live))
     details = [*played.lines, *played.scores, *played.departures]
     if requirements and not played.departures:
-        checked = require_of_replay(played, requirements, allow=allow)
-        unmet = [each for each in checked if not each.is_met]
+        unmet = [each for each in require_of_replay(played, requirements, allow=allow) if not each.is_met]
         if unmet:
             raise AssertionError("\n".join([*map(str, unmet), *details, worst_conversation(played, unmet[0])]))
     elif not played.is_same:
@@ -302,8 +301,7 @@ def junit(name: str, found: Sequence[Checked], worst: Sequence[str]) -> str:
     for each, shown in zip(found, worst, strict=True):
         case = ElementTree.SubElement(suite, "testcase", classname=harmless(name), name=harmless(each.requirement))
         if not each.is_met:
-            failure = ElementTree.SubElement(case, "failure", message=harmless("; ".join(each.reasons)))
-            failure.text = shown
+            ElementTree.SubElement(case, "failure", message=harmless("; ".join(each.reasons))).text = shown
         ElementTree.SubElement(case, "system-out").text = harmless(str(each))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
@@ -319,6 +317,5 @@ def markdown_summary(name: str, found: Sequence[Checked], worst: Sequence[str]) 
         lines.append(f"| {'met' if each.is_met else '**not met**'} | {' | '.join(cells)} |")
     for each, shown in zip(found, worst, strict=True):
         if shown and not each.is_met:
-            quoted = [f"    {line}" for line in shown.splitlines()]
-            lines += ["", f"{markdown_text(each.requirement)}:", "", *quoted]
+            lines += ["", f"{markdown_text(each.requirement)}:", "", *[f"    {line}" for line in shown.splitlines()]]
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dialoom.graphs import Estimate
 from dialoom.graphs.built_in_environments import readable
-from dialoom.graphs.outcome import ENVIRONMENT, Outcome, dialogue_faults
+from dialoom.graphs.outcome import ENVIRONMENT, dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.export.rows import named
@@ -78,6 +78,7 @@ def _imported(name: str, extra: str) -> Any:
 def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
     offline = _offline(run, judging)
     for number, episode in _numbered(run, judging, where):
+        world = episode.outcome.environment
         yield {
             "number": number,
             **named(episode),
@@ -91,15 +92,8 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             **_beside(_ALWAYS["episodes"], "facet", episode.facets),
             **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
             **mean_scores(episode),
-            **_environment(episode.outcome),
+            **({} if world is None else {ENVIRONMENT: json.dumps(readable(world), ensure_ascii=False)}),
         }
-
-
-def _environment(outcome: Outcome) -> dict[str, str]:
-    """Return the final state of an environment as JSON; empty if there is no environment."""
-    if outcome.environment is None:
-        return {}
-    return {ENVIRONMENT: json.dumps(readable(outcome.environment), ensure_ascii=False)}
 
 
 def _lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:

@@ -222,8 +222,7 @@ def _add(
             imported.known += 1
             continue
         recipe.check_columns(found.facets())
-        outcome = completed(recipe, found, recipe.recorded(found))
-        waiting.append((found, store.gate.passed(found, outcome)))
+        waiting.append((found, store.gate.passed(found, completed(recipe, found, recipe.recorded(found)))))
         if len(waiting) == _AT_ONCE:
             write()
     write()

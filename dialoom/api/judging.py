@@ -48,8 +48,7 @@ _AT_ONCE = 200
 def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSettings) -> Iterator[RunStore]:
     """Open a run whose finished scenarios are to be judged or reviewed."""
     tell, _ = watched(calls)
-    trust = trusted(calls, tell)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trusted(calls, tell)) as store:
         check_study(store, tell)
         take_leftovers(store)
         yield store

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dialoom.errors import Advice, DialoomError
+from dialoom.errors import DialoomError
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.judge import Graph
@@ -22,7 +22,6 @@ from dialoom.roles.binding import REQUEST_SETTINGS, is_own, rebind, without_effe
 from dialoom.roles.gateway.gateway import changed_parameters
 from dialoom.roles.gateway.model_facts import missing_keys
 from dialoom.roles.players import carries_over
-from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import (
     Trust,
@@ -34,7 +33,7 @@ from dialoom.runs.configuration.trust import (
 )
 from dialoom.runs.control import Control, Ended, Event, Notice, Planned, Retrying, StopRule
 from dialoom.runs.engine import Engine, WorkList, in_thread
-from dialoom.runs.errors import RunError, StoreError
+from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import (
     CallPolicy,
     RunLimits,
@@ -44,7 +43,7 @@ from dialoom.runs.gateway_setup import (
 )
 from dialoom.runs.planning import planned, prepare, write_plan
 from dialoom.runs.preflight import ensure_fits
-from dialoom.runs.store import RunFile, RunStore, Work
+from dialoom.runs.store import RunStore, Work
 from dialoom.runs.workers.messages import take_leftovers
 from dialoom.settings import ModelLike, PathLike, by_name
 
@@ -78,14 +77,13 @@ async def new_run(
         is_played: Whether the run is played immediately, so that the providers' keys are required.
     """
     new = await asyncio.to_thread(lambda: resolve(recipe, is_played, **settings))
-    _check_same_study(Path(path), new.config)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config)
     if is_played and not new.policy.settings["replay_only"]:
         options, context = new.config.options, new.policy.limits.context
         for models in new.config.casts:
             await ensure_fits(new.recipe, options, new.config.seed, library, models, context)
-    plan = planned(
+    async with planned(
         Path(path),
         new.recipe,
         new.config,
@@ -93,35 +91,13 @@ async def new_run(
         lambda text: tell(Notice(text)),
         synchronous=settings.get("synchronous", "normal"),
         is_stopped=lambda: control.is_draining,
-    )
-    async with plan as store:
+    ) as store:
         keep_limits(store, new.policy.limits)
         report_unplayed(tell, settings, new.config.casts)
         report_without_effect(tell, settings, new.config.casts)
         _report_no_memory(tell, new.recipe, new.config.casts, new.policy)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
-
-
-def _check_same_study(path: Path, config: RunConfig) -> None:
-    """Check that an existing run in place of a new one is not of another version of the study.
-
-    Raises:
-        StoreError: If it is; `planned` refuses every other existing file.
-    """
-    if config.study is None or not path.exists():
-        return
-    try:
-        with RunFile(path) as run:
-            known = run.config.study
-    except DialoomError:
-        return
-    if known is not None and known != config.study:
-        text = f"continue it with dialoom.resume({str(path)!r}), or give another path"
-        raise StoreError(
-            f"{path} exists and was made with another version of the study, which a continuation keeps",
-            advice=Advice("resume_or_new_path", text, {"path": path}),
-        )
 
 
 @contextlib.asynccontextmanager

@@ -135,8 +135,7 @@ class Run(RunReader):
         self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
     ) -> AsyncGenerator[Event, None]:
         """Resume the run, and yield its events; see `dialoom.stream`."""
-        trusting = self._trusting(calls)
-        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **trusting)
+        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **self._trusting(calls))
 
     def _trusting(self, calls: CallSettings) -> CallSettings:
         """Return the call settings, with this handle's trust setting unless they contain their own."""
@@ -326,8 +325,7 @@ async def ajudge(
         if not store.status().done:
             tell(Notice(f"{path} has no finished scenarios to judge"))
         for seats, named in sets:
-            made = await judged_anew(store, judge, seats, named, retry_failed, calls, only)
-            ended = together(ended, made)
+            ended = together(ended, await judged_anew(store, judge, seats, named, retry_failed, calls, only))
             if not ended.is_complete:
                 break
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Any, Literal, Self, TextIO, TypeVar
 
 from dialoom.graphs import DialogueFault, Recipe, Scenario, Table
 from dialoom.graphs.capabilities import WithPrompts
@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     from .frames import Kind
 
 
+Result = TypeVar("Result")
 _ALL = ScenarioQuery()
 
 
@@ -95,14 +96,12 @@ class RunReader:
 
     def __len__(self) -> int:
         """Return the number of planned scenarios."""
-        with self._opened() as file:
-            return file.planned
+        return self._read(lambda file: file.planned)
 
     @property
     def config(self) -> RunConfig:
         """The run's configuration: recipe, options, models, seed."""
-        with self._opened() as file:
-            return file.config
+        return self._read(lambda file: file.config)
 
     def config_diff(self, config: RunConfig, recipe: Recipe) -> list[str]:
         """Return the differences from another configuration, as `key: OLD then, NEW now`.
@@ -125,14 +124,12 @@ class RunReader:
     @property
     def recipe(self) -> Recipe:
         """The run's recipe."""
-        with self._opened() as file:
-            return file.recipe
+        return self._read(lambda file: file.recipe)
 
     @property
     def judgement_sets(self) -> list[JudgementSet]:
         """The sets of judgements, oldest first."""
-        with self._opened() as file:
-            return file.judgement_sets()
+        return self._read(RunFile.judgement_sets)
 
     def metrics(self, judging: str | None = None) -> list[str]:
         """Return the metrics of a set of judgements (by default the oldest), in the recipe's order if it is trusted."""
@@ -151,14 +148,12 @@ class RunReader:
     @property
     def is_gated(self) -> bool:
         """Return whether any conversation was checked for faults."""
-        with self._opened() as file:
-            return file.is_gated
+        return self._read(lambda file: file.is_gated)
 
     @property
     def promoted_branches(self) -> list[tuple[str, PromotedBranch]]:
         """The ids of scenarios whose outcome comes from a branch of the step debugger, each with that branch."""
-        with self._opened() as file:
-            return file.promoted_branches()
+        return self._read(RunFile.promoted_branches)
 
     def unparsed(self, judging: str | None = None) -> int:
         """Return the number of unparsed judgements of a set (by default the oldest)."""
@@ -174,18 +169,15 @@ class RunReader:
 
     def check_errors(self) -> list[CheckErrors]:
         """Return the errors of checks that raised an exception or returned no score, by metric."""
-        with self._opened() as file:
-            return file.check_errors()
+        return self._read(RunFile.check_errors)
 
     def status(self) -> Status:
         """Return the number of scenarios by state, and the usage of the calls."""
-        with self._opened() as file:
-            return file.status()
+        return self._read(RunFile.status)
 
     def changes(self) -> dict[str, dict[str, int]]:
         """Return the number of calls that were not sent as configured, by role and by what was changed and why."""
-        with self._opened() as file:
-            return file.changes()
+        return self._read(RunFile.changes)
 
     def scenarios(
         self,
@@ -217,8 +209,9 @@ class RunReader:
             StoreError: If the query is invalid, or there is no such set of judgements.
             OutputError: If the index cannot be written.
         """
-        with self._opened() as file:
-            return scenario_page(file, query, where, search, offset, limit, on_progress or ignore_progress)
+        return self._read(
+            lambda file: scenario_page(file, query, where, search, offset, limit, on_progress or ignore_progress)
+        )
 
     def figures(
         self,
@@ -252,8 +245,7 @@ class RunReader:
             RunError: If `words` contains no word.
             OutputError: If the index cannot be written.
         """
-        with self._opened() as file:
-            return search_messages(file, words, on_progress or ignore_progress)
+        return self._read(lambda file: search_messages(file, words, on_progress or ignore_progress))
 
     def neighbours(
         self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, search: str | None = None
@@ -269,20 +261,17 @@ class RunReader:
         Raises:
             RunError, StoreError, OutputError: In the same cases as `scenarios`, or if there is no such scenario.
         """
-        with self._opened() as file:
-            return neighbours(file, scenario, query, where, search)
+        return self._read(lambda file: neighbours(file, scenario, query, where, search))
 
     def choices(self) -> Choices:
         """Return the values by which a `ScenarioQuery` can filter, with the number of scenarios that have each."""
-        with self._opened() as file:
-            return file.choices()
+        return self._read(RunFile.choices)
 
     def progress(self) -> RunProgress:
         """Return the run's progress, also while another process plays it: status, budget, usage by model, failures."""
         from dialoom.runs.control import RunProgress
 
-        with self._opened() as file:
-            return RunProgress.of(file)
+        return self._read(RunProgress.of)
 
     def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
         """Yield the result of each finished scenario (done or failed), in plan order, read a page at a time.
@@ -310,8 +299,7 @@ class RunReader:
         Raises:
             StoreError: If there is no such scenario or set.
         """
-        with self._opened() as file:
-            return file.episode(file.resolve(str(scenario)), judging)
+        return self._read(lambda file: file.episode(file.resolve(str(scenario)), judging))
 
     def so_far(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode:
         """Return a result as `episode` does or, for a pending scenario, its state so far (with an empty `ended_by`)."""
@@ -331,8 +319,7 @@ class RunReader:
         """
         from dialoom.runs.reading.conversations import conversation
 
-        with self._opened() as file:
-            return conversation(file, scenario, judging)
+        return self._read(lambda file: conversation(file, scenario, judging))
 
     def dialogue(self, scenario: str | int, judging: str | None = None) -> dict[str, Any]:
         """Return a scenario's row of the `dialogues` export with its `state`, finished or not; see `episode`."""
@@ -364,8 +351,7 @@ class RunReader:
 
     def common_calls(self, scenario: str | int) -> list[CommonCall]:
         """Return the calls that a scenario shares with other scenarios; `scenario` is as for `episode`."""
-        with self._opened() as file:
-            return file.common_calls(file.resolve(str(scenario)))
+        return self._read(lambda file: file.common_calls(file.resolve(str(scenario))))
 
     def request(self, call: int, before: int | None = None) -> RequestDiff:
         """Return the messages of a call's request, and which of them are new.
@@ -380,8 +366,7 @@ class RunReader:
         """
         from dialoom.runs.reading.conversations import request_diff
 
-        with self._opened() as file:
-            return request_diff(file, call, before)
+        return self._read(lambda file: request_diff(file, call, before))
 
     def label(
         self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
@@ -429,9 +414,9 @@ class RunReader:
         from dialoom.runs.agreement import LabelFile, labels_beside
 
         labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
-        with self._opened() as file:
-            position = None if scenario is None else file.resolve(str(scenario))
-            return list(labels.given(file, annotator, position))
+        return self._read(
+            lambda file: list(labels.given(file, annotator, None if scenario is None else file.resolve(str(scenario))))
+        )
 
     def labelled(
         self,
@@ -490,8 +475,7 @@ class RunReader:
         from dialoom.runs.agreement import write_sample
 
         chosen: dict[str, Any] = {"seed": seed, "judging": judging, "metrics": metrics, "scales": scales}
-        with self._opened() as file:
-            return write_sample(file, Path(path), size, annotators, where=where, **chosen)
+        return self._read(lambda file: write_sample(file, Path(path), size, annotators, where=where, **chosen))
 
     def agreement(
         self,
@@ -521,8 +505,9 @@ class RunReader:
         from dialoom.runs.agreement import agreement, labels_beside, read_labels
 
         labels = read_labels(labels_beside(self.path) if path is None else Path(path), annotators)
-        with self._opened() as file:
-            return agreement(file, labels, judging=judging, metrics=metrics, scales=scales, where=where)
+        return self._read(
+            lambda file: agreement(file, labels, judging=judging, metrics=metrics, scales=scales, where=where)
+        )
 
     def judge_health(self, judging: str | None = None, *, most: int | None = None) -> list[Health]:
         """Return the health of a judge in each of its metrics; reports contain it as the table `judge-health`.
@@ -537,8 +522,7 @@ class RunReader:
         from dialoom.runs.report.health import health_of
         from dialoom.runs.report.reported import reported_runs
 
-        with self._opened() as file:
-            return health_of(reported_runs([file], file.recipe, judging)[0], None, most)
+        return self._read(lambda file: health_of(reported_runs([file], file.recipe, judging)[0], None, most))
 
     def position(self, scenario: str | int) -> int:
         """Return the position of a scenario in the plan, from 0; `scenario` is as for `episode`.
@@ -546,13 +530,11 @@ class RunReader:
         Raises:
             StoreError: If there is no such scenario.
         """
-        with self._opened() as file:
-            return file.resolve(str(scenario))
+        return self._read(lambda file: file.resolve(str(scenario)))
 
     def scenario(self, scenario: str | int) -> Scenario:
         """Return a planned scenario, finished or not; `scenario` is as for `episode`."""
-        with self._opened() as file:
-            return file.scenario(file.recipe, file.resolve(str(scenario)))
+        return self._read(lambda file: file.scenario(file.recipe, file.resolve(str(scenario))))
 
     def faults(
         self, judging: str | None = None, *, where: str | None = None
@@ -761,8 +743,7 @@ class RunReader:
         """
         from .frames import frame
 
-        with self._opened() as file:
-            return frame(file, kind, judging, where, None if labels is None else Path(labels))
+        return self._read(lambda file: frame(file, kind, judging, where, None if labels is None else Path(labels)))
 
     def dataset(
         self,
@@ -785,8 +766,9 @@ class RunReader:
         """
         from .frames import dataset
 
-        with self._opened() as file:
-            return dataset(file, format, judging, test_share, options or {}, where, include, only, without)
+        return self._read(
+            lambda file: dataset(file, format, judging, test_share, options or {}, where, include, only, without)
+        )
 
     @asynccontextmanager
     async def look(
@@ -808,10 +790,9 @@ class RunReader:
 
         own: Exception | None = None
         with self._opened() as file:
-            opened = ReadOnlyStepper.open(
+            async with ReadOnlyStepper.open(
                 file, scenario, branch=branch, checkpoint=checkpoint, players=self._stateful_players(file)
-            )
-            async with opened as looking:
+            ) as looking:
                 try:
                     yield looking
                 except Exception as error:
@@ -827,6 +808,10 @@ class RunReader:
 
     def _open(self) -> RunFile:
         return RunFile(self.path, recipe=self._given, trust=self._trust)
+
+    def _read(self, read: Callable[[RunFile], Result]) -> Result:
+        with self._opened() as file:
+            return read(file)
 
     @contextmanager
     def _opened(self) -> Iterator[RunFile]:

@@ -116,8 +116,7 @@ async def ascorecard(
         if control.is_draining or not _is_left(part.path, retry_failed):
             continue
         tell(Notice(f"{number} of {len(parts)}: {part.system.label}, {part.label}"))
-        others = [each.path for each in parts if each is not part]
-        calls["budget"] = _left_of(cast("Budget | None", whole), others)
+        calls["budget"] = _left_of(cast("Budget | None", whole), [each.path for each in parts if each is not part])
         run = await aresume(part.path, models=_objects(part.new), retry_failed=retry_failed, **calls)
         if run.ended is None or not run.ended.is_complete:
             break

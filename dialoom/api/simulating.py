@@ -181,7 +181,6 @@ def _recipe(
             functions[end.__name__] = end
         ends.append({"python": end.__name__} if callable(end) else end)
     begins = parts["assistant"]["environment"] not in ("", *acting)
-    has_code = [f"the judge of {judge.metric}" for judge in judges if _table(judge)[1]]
     values = {
         **parts,
         "name": "simulation",
@@ -192,7 +191,7 @@ def _recipe(
         "check": [{"metric": each.metric, "scale": each.scale, "target": each.target} for each in made],
         "folder": str(Path.cwd()) if any(each and each.source for each in (persons, errands)) or begins else "",
         "content": persons.content + ("" if errands is None else errands.content),
-        "given": [*functions, *has_code],
+        "given": [*functions, *[f"the judge of {judge.metric}" for judge in judges if _table(judge)[1]]],
     }
     try:
         study = Study.model_validate(values)

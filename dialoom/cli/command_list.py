@@ -59,16 +59,14 @@ class CommandList(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in columns that have the same width in all sections."""
         width = max(map(len, [*self.commands, *self.added]))
-        left = {name: self._full_summary(name) for name in self.list_commands(ctx)}
+        left = {
+            name: " ".join((self.commands[name].help or "").split("\n\n")[0].split())
+            for name in self.list_commands(ctx)
+        }
         for title, section in self.sections.items():
             listed = {name: text for name, text in section.items() if left.pop(name, None) is not None}
             _write(formatter, title, listed, width)
         _write(formatter, self.others, {**left, **self.added}, width)
-
-    def _full_summary(self, name: str) -> str:
-        """Return the complete summary of a command."""
-        command = self.commands[name]
-        return " ".join((command.help or "").split("\n\n")[0].split())
 
 
 class PanelCommand(TyperCommand):

@@ -73,8 +73,7 @@ def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: 
     try:
         with RunReader(path) as run:
             spec = run.config.recipe
-            found = names(run, load_recipe(spec)) if spec in recipe_names() else ()
-            return _beginning(found, incomplete)
+            return _beginning(names(run, load_recipe(spec)) if spec in recipe_names() else (), incomplete)
     except Exception:  # completion must not report errors in files
         return []
 

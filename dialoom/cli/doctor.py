@@ -172,8 +172,7 @@ async def _largest(name: str) -> Mapping[str, int]:
     options = parsed_options(recipe, None)
     usual = WithRoles.of(recipe).roles_used(options)
     models = {role: ModelBinding(model=DEFAULT_MODEL, temperature=each) for role, each in usual.items()}
-    library = WithPrompts.of(recipe).library()
-    return await largest_requests(recipe, options.model_dump(mode="json"), 0, library, models)
+    return await largest_requests(recipe, options.model_dump(mode="json"), 0, WithPrompts.of(recipe).library(), models)
 
 
 def _python() -> Check:
@@ -191,16 +190,16 @@ def _packages() -> list[Check]:
     needed = [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
     extras: dict[str, list[Requirement]] = defaultdict(list)
     for extra in metadata.metadata("dialoom").get_all("Provides-Extra") or ():
-        extras[extra] = [each for each in requirements if each not in needed and _belongs(each, extra)]
+        extras[extra] = [
+            each
+            for each in requirements
+            if each not in needed and each.marker is not None and each.marker.evaluate({"extra": extra})
+        ]
     return [
         Check("package", "dialoom", State.OK, __version__),
         *(_package(each) for each in needed),
         *(_extra(name, extras[name]) for names in PURPOSES.values() for name in names if name in extras),
     ]
-
-
-def _belongs(requirement: Requirement, extra: str) -> bool:
-    return requirement.marker is not None and requirement.marker.evaluate({"extra": extra})
 
 
 def _package(requirement: Requirement) -> Check:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -47,32 +47,25 @@ def doctor(
     if json_:
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})
     else:
-        _print_checks(checks)
+        missing = {check.name for check in checks if check.about == "extra" and check.state is State.MISSING}
+        _print_checks(checks, missing)
         say("all required checks passed" if is_well else "some checks failed: see 'failed' above")
-        _print_missing_extras(checks)
+        _print_missing_extras(missing)
     raise typer.Exit(0 if is_well else 1)
 
 
-def _missing_extras(checks: Sequence[Check]) -> set[str]:
-    from dialoom.cli.doctor import State
-
-    return {check.name for check in checks if check.about == "extra" and check.state is State.MISSING}
-
-
-def _print_checks(checks: Sequence[Check]) -> None:
+def _print_checks(checks: Sequence[Check], missing: Collection[str]) -> None:
     """Print a line for each check, except those of extras that are not installed."""
-    missing = _missing_extras(checks)
     shown = [check for check in checks if check.about != "extra" or check.name not in missing]
     width = max(len(f"{check.about} {check.name}") for check in shown)
     for check in shown:
         say(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
 
 
-def _print_missing_extras(checks: Sequence[Check]) -> None:
+def _print_missing_extras(missing: Collection[str]) -> None:
     """Print, by purpose, the extras that are not installed."""
     from dialoom.cli.doctor import PURPOSES
 
-    missing = _missing_extras(checks)
     if missing:
         say("optional, not installed; some commands need them (pip install 'dialoom[NAME]'):")
         for purpose, names in PURPOSES.items():

@@ -29,10 +29,14 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     flags: Flags = {}
     text = "Write a run's finished scenarios in plan order, for other programs."
     if recipe is not None:
+        from dialoom.graphs.training_rows import exporters  # slow to import, and most commands need none
         from dialoom.runs.export import formats
 
         text += "\n\nFormats of this run: " + "; ".join(f"{name} ({what})" for name, what in formats(recipe).items())
-        flags = _format_flags(recipe)
+        # The options of all formats; the command checks later whether its format has the given options.
+        for exporter in exporters(recipe).values():
+            if exporter.options is not None:
+                flags = {**flags_of(exporter.options), **flags}
     app.command("export", help=text, epilog=OF_LOOKING, context_settings=settings)(with_flags(_export, flags))
 
 
@@ -50,17 +54,6 @@ def _recipe(arguments: list[str]) -> Recipe | None:
             except DialoomError:
                 return None  # the command itself reports the error
     return None
-
-
-def _format_flags(recipe: Recipe) -> Flags:
-    """Return the options of all formats; the command checks later whether its format has the given options."""
-    flags: Flags = {}
-    from dialoom.graphs.training_rows import exporters  # slow to import, and most commands need none
-
-    for exporter in exporters(recipe).values():
-        if exporter.options is not None:
-            flags = {**flags_of(exporter.options), **flags}
-    return flags
 
 
 def _export(
@@ -150,14 +143,12 @@ def _export(
         )
         status, branches = reader.status(), reader.promoted_branches
         facet = WithFacets.of(reader.recipe).split_facet
-    is_folder_of_files = path.is_dir() and len(counts) == 1
-    what = "files" if is_folder_of_files else "rows" if encoding == "parquet" else "lines"
+    what = "files" if path.is_dir() and len(counts) == 1 else "rows" if encoding == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
-    rest = f" (pending: {counted(status.pending, 'scenarios')})" if status.pending else ""
     say(
         f"{counted(sum(counts.values()), what)} written to {'standard output' if is_piped else path}"
         + (f": {parts}" if parts else "")
-        + rest,
+        + (f" (pending: {counted(status.pending, 'scenarios')})" if status.pending else ""),
         err=is_piped,
     )
     for notice in counts.notices:

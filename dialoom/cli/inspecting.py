@@ -24,6 +24,7 @@ from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.errors import TrustError
 from dialoom.runs.reading.scenarios import scores_of
+from dialoom.runs.reading.search_index import snippet
 from dialoom.runs.report.differences import subject_of
 from dialoom.runs.report.health import Health
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Usage
@@ -35,10 +36,9 @@ from .console import HarmlessConsole, make_console
 from .errors import worded
 from .option_flags import trust
 from .setting_flags import UNBOUNDED
-from .show_lines import at_message, bound_lines, budget_flags, changed_lines, of_the_rest
+from .show_lines import COLOURS, at_message, bound_lines, budget_flags, changed_lines, of_the_rest
 from .terminal import say, say_json
 
-_COLOURS = {"user": "cyan", "assistant": "green"}
 _MOST_READ = 1_000
 """The maximum number of scenarios that are read to determine the health of a judge."""
 _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}
@@ -226,7 +226,7 @@ def list_scenarios(
             figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
             if words is not None:
-                say(f"{'':>9}{_snippet(words, search or '')}")
+                say(f"{'':>9}{snippet(words, search or '')}")
         filters = {"--where": where, "--search": search}
         filters |= dict(zip(("--labelled-by", "--unlabelled-by"), annotators, strict=True))
         if place < 0 and (given := ", ".join(f"{flag} {text!r}" for flag, text in filters.items() if text is not None)):
@@ -240,12 +240,6 @@ def _labelled(run: RunReader, by: str | None, not_by: str | None) -> Callable[[i
         for name in (by, not_by)
     )
     return lambda position: (done is None or position in done) and (others is None or position not in others)
-
-
-def _snippet(words: str, search: str) -> str:
-    from dialoom.runs.reading.search_index import snippet
-
-    return snippet(words, search)
 
 
 def _progress() -> Callable[[str, int, int], None]:
@@ -330,7 +324,7 @@ def _print_episode(
     messages, faults = episode.outcome.messages if outline is None else (), episode.outcome.faults or ()
     for place, message in enumerate(messages):
         console.print()
-        console.print(message.role, style=f"bold {_COLOURS.get(message.role, 'magenta')}")
+        console.print(message.role, style=f"bold {COLOURS.get(message.role, 'magenta')}")
         console.print(message.spoken)
         if message.finish_reason is not None:
             console.print(f"({BROKEN_OFF.get(message.finish_reason, message.finish_reason)})", style="dim")

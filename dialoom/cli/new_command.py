@@ -197,8 +197,6 @@ def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str])
     make_folder(folder)
     for template, target in templates.items():
         text = resources.files(__package__).joinpath("templates", f"{template}.txt").read_text(encoding="utf-8")
-        for placeholder, word in words.items():
-            text = text.replace(placeholder, word)
         with text_output(folder / target) as file:
-            file.write(text)
+            file.write(re.sub("@[A-Z]+@", lambda found: words[found[0]], text))
         say(str(folder / target))

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
@@ -22,7 +22,6 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import parsed_options
 from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError, StoppedError
@@ -65,10 +64,9 @@ def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
     if folder is not None:
         format_ = WithExports.of(recipe).folder_format(parsed_options(recipe, settings["options"]))
         export = f"dialoom export {path} --format {format_} -o {folder}"
-        is_done = watcher.exit_code() == EXIT_DONE
         say(
             f"{folder} is written"
-            if is_done
+            if watcher.exit_code() == EXIT_DONE
             else f"{folder} is not written; when all scenarios are done, run: {export}"
         )
     return watcher.exit_code()
@@ -83,21 +81,15 @@ def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
     settings = part(PlaySettings, given)
     watcher = Watcher(settings, log_format=given["log_format"])
     if path.exists():
-        new = resolve(recipe, False, **settings)
-        _check_same(path, new.config, recipe)
+        if differing := RunReader(path).config_diff(resolve(recipe, False, **settings).config, recipe):
+            raise RunError(
+                f"{path} was made with another configuration ({'; '.join(differing)}); give the same configuration to "
+                "continue it, or another output path"
+            )
         run_with_display(aresume(path, retry_failed=True, **part(CallSettings, settings)), watcher)
     else:
         run_with_display(aplay(recipe, path=path, **settings), watcher)
     return watcher
-
-
-def _check_same(path: Path, config: RunConfig, recipe: Recipe) -> None:
-    """Check that an existing run was made with the same settings."""
-    if differing := RunReader(path).config_diff(config, recipe):
-        raise RunError(
-            f"{path} was made with another configuration ({'; '.join(differing)}); give the same configuration to "
-            "continue it, or another output path"
-        )
 
 
 def resume_run(path: Path, retry_failed: bool, trials: int | None, given: CallCommand) -> int:
@@ -149,7 +141,7 @@ def judge_run(path: Path, which: JudgedScenarios, retry_failed: bool, given: Jud
     def again(ended: Ended) -> str:
         return _same_command(ended, ended.judging if is_one and which["name"] is None else None)
 
-    watcher = _judging_watcher(again, settings, given)
+    watcher = Watcher(settings, again=again, log_format=given["log_format"])
     judges = cast("list[ModelLike]", every) or None
     run_with_display(ajudge(path, judges, retry_failed=retry_failed, **which, **settings), watcher)
     if (code := watcher.exit_code()) == EXIT_DONE and len(RunReader(path).judgement_sets) > 1:
@@ -181,7 +173,12 @@ def try_judge_on(
         raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
     settings = part(JudgeSettings, given)
     every, settings["models"] = named_models(settings)
-    watcher = _judging_watcher(lambda ended: _same_command(ended, None), settings, given, is_kept=out is not None)
+    watcher = Watcher(
+        settings,
+        again=lambda ended: _same_command(ended, None),
+        is_kept=out is not None,
+        log_format=given["log_format"],
+    )
     model = cast("list[ModelLike]", every) or None
     which = {"judges": judges, "labels": labels, "path": out}
     work = atry_judge(source, model, **which, repeat=repeat, retry_failed=retry_failed, **settings)
@@ -200,23 +197,9 @@ def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCom
     def again(ended: Ended) -> str:
         return _same_command(ended, ended.judging if name is None else None)
 
-    watcher = _judging_watcher(again, settings, given)
-    reviewer = only_model(every)
-    run_with_display(areview(path, reviewer, name=name, retry_failed=retry_failed, **settings), watcher)
+    watcher = Watcher(settings, again=again, log_format=given["log_format"])
+    run_with_display(areview(path, only_model(every), name=name, retry_failed=retry_failed, **settings), watcher)
     return watcher.exit_code()
-
-
-def _judging_watcher(
-    again: Callable[[Ended], str], settings: JudgeSettings, given: JudgeCommand, is_kept: bool = True
-) -> Watcher:
-    """Return the watcher for a command that makes a set of judgements."""
-    return Watcher(
-        settings,
-        again=again,
-        retry=lambda ended: f"{again(ended)} --retry-failed",
-        is_kept=is_kept,
-        log_format=given["log_format"],
-    )
 
 
 def _same_command(ended: Ended, name: str | None) -> str:
@@ -254,12 +237,13 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
         finally:
             showing.cancel()
 
-    with watcher:
-        try:
-            return asyncio.run(in_daemon_threads(run()))
-        except StoppedError as error:
-            say(f"dialoom: {error}", err=True)
-            raise typer.Exit(EXIT_INTERRUPTED) from error
+    try:
+        return asyncio.run(in_daemon_threads(run()))
+    except StoppedError as error:
+        say(f"dialoom: {error}", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from error
+    finally:
+        watcher.rest()
 
 
 def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
@@ -278,7 +262,8 @@ def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
 
 
 def _how(estimate: CostEstimate) -> str:
-    least, most = (_tokens_and_cost(each) for each in (estimate.least, estimate.most))
+    cells = (_cells(each)[1:] for each in (estimate.least, estimate.most))
+    least, most = (f"{given} + {written} tokens, cost {cost}" for given, written, cost in cells)
     sample = (
         f"all {estimate.sampled:,} {estimate.units} were"
         if estimate.sampled == estimate.scenarios
@@ -300,20 +285,14 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
         for role, model, expected in estimate.by_role
         if expected.cost is None
     ]
-    tokens = total.input_tokens + total.output_tokens
     for name, bound, expected in (
         ("--max-calls", budget.max_calls, total.calls),
-        ("--max-tokens", budget.max_tokens, tokens),
+        ("--max-tokens", budget.max_tokens, total.input_tokens + total.output_tokens),
         ("--max-cost", budget.max_cost, total.cost),
     ):
         if bound is not None and expected is not None and expected > bound:
             lines.append(f"{name} {bound:g} would be exceeded before the run is done")
     return lines
-
-
-def _tokens_and_cost(expected: Expected) -> str:
-    _, input_tokens, output_tokens, cost = _cells(expected)
-    return f"{input_tokens} + {output_tokens} tokens, cost {cost}"
 
 
 def _cells(expected: Expected) -> tuple[str, str, str, str]:

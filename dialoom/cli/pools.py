@@ -37,8 +37,7 @@ def build_pool(recipe: Recipe, given: RunCommand, out: Path) -> int:
         )
     if not run.exists() and out.exists():
         raise RunError(f"{out} exists, but its run ({run.name}) is not beside it; give another file with -o")
-    watcher = play_or_resume(recipe, run, given)
-    if (code := watcher.exit_code()) != EXIT_DONE:
+    if (code := play_or_resume(recipe, run, given).exit_code()) != EXIT_DONE:
         say(
             f"{out} is not written yet; the same 'dialoom personas build' command continues the run, and then writes it"
         )
@@ -91,8 +90,7 @@ def import_pool(file: Path, out: Path) -> None:
 def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: bool) -> None:
     """Carry out `dialoom personas check`."""
     repairs = Repairs()
-    lines = list(entries_of(path, repairs))
-    entries, twins = _separated(lines)
+    entries, twins = _separated(list(entries_of(path, repairs)))
     if not entries:
         raise RunError(f"{path}: the pool contains no texts")
     try:

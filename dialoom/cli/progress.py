@@ -118,8 +118,7 @@ class ProgressDisplay(Progress):
         """Return the columns left for figures beside the description, the bar, the count and separators."""
         width = self.console.width
         name = len(self._what) + 1 if width >= _ROOM_FOR_NAME else 0
-        bar = _BAR + 1 if width >= _ROOM_FOR_BAR else 0
-        return width - name - bar - len(f"{self._total}/{self._total} ")
+        return width - name - (_BAR + 1 if width >= _ROOM_FOR_BAR else 0) - len(f"{self._total}/{self._total} ")
 
 
 def _in_flight(model: str, state: LimitState) -> str:

@@ -90,7 +90,9 @@ def report_cost(paths: list[Path], out: Path | None) -> None:
     if len(paths) > 1:
         for table, path in zip(tables, paths, strict=True):
             table.name, table.title = f"{table.name}-{path.stem}", f"{table.title}: {path.name}"
-    _print_price_hint(tables)
+    for table in tables:
+        if any(row[table.columns.index("US dollars")] is None for row in table.rows):
+            table.notes.append("--price MODEL=IN,OUT states an unknown price.")
     if out is not None:
         write_report(Report("Calls", tables, ()), out)
     else:
@@ -117,14 +119,6 @@ def write_report(found: Report, out: Path) -> None:
         say(str(written))
     if had_files:
         say(f"the earlier report in {out} is replaced")
-
-
-def _print_price_hint(tables: Sequence[Table]) -> None:
-    """Print a hint on how to state prices below a table in which a price is unknown."""
-    for table in tables:
-        costs = [row[table.columns.index("US dollars")] for row in table.rows]
-        if None in costs:
-            table.notes.append("--price MODEL=IN,OUT states an unknown price.")
 
 
 def print_tables(tables: Iterable[Table]) -> None:
@@ -187,6 +181,5 @@ def _rich(table: Table, rows: list[list[str]], chosen: list[int]) -> RichTable:
     for number in chosen:
         shown.add_column(table.columns[number], overflow="fold")
     for row in rows:
-        cells = (row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in chosen)
-        shown.add_row(*cells)
+        shown.add_row(*(row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in chosen))
     return shown

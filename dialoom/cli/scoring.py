@@ -35,9 +35,7 @@ def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed:
     settings = part(JudgeSettings, given)
     every, settings["models"] = named_models(settings)
     again = f"dialoom {shlex.join(sys.argv[1:])}"
-    watcher = Watcher(
-        settings, again=lambda _: again, retry=lambda _: f"{again} --retry-failed", log_format=given["log_format"]
-    )
+    watcher = Watcher(settings, again=lambda _: again, log_format=given["log_format"])
     work = ascorecard(
         folder,
         suite=suite or DEFAULT_SUITE,

@@ -38,7 +38,7 @@ from dialoom.settings import (
     model_of,
 )
 
-from .option_flags import Flags, flags_of, number, with_flags
+from .option_flags import flags_of, number, with_flags
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -205,13 +205,6 @@ def _declared(kind: Any) -> Iterator[_Declared]:
                 yield _Declared(name, field, flag, by_name, name in limits or name in Budget.model_fields)
 
 
-def flags_for(kind: type[Any], without: Collection[str] = ()) -> Flags:
-    """Return Typer's options for a kind's settings, in the order of the help's panels, without the excluded ones."""
-    found = {each.key: each for each in _declared(kind) if each.name not in without}
-    ordered = sorted(found.values(), key=lambda each: _PANELS.index(each.flag.panel))
-    return {each.key: each.option() for each in ordered}
-
-
 def with_settings(
     command: Callable[..., None], recipe: Recipe | None = None, without: Collection[str] = ()
 ) -> Callable[..., None]:
@@ -234,7 +227,9 @@ def with_settings(
             f"recipe {recipe.name!r}: the option {taken[0]!r} has the name of a setting of every run; rename it"
         )
     flags = flags_of(recipe.options_type, recipe.name) if recipe else {}
-    flags |= flags_for(kind, without=without)
+    settings = {each.key: each for each in _declared(kind) if each.name not in without}
+    in_panels = sorted(settings.values(), key=lambda each: _PANELS.index(each.flag.panel))
+    flags |= {each.key: each.option() for each in in_panels}
     return with_flags(command, flags, lambda values: read_settings(kind, values, recipe), globals())
 
 
@@ -300,8 +295,14 @@ def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | 
     try:
         settings = settings_of(kind, values, in_file)
         if recipe is not None:
-            _complete(cast(RunCommand, settings), {**own, **options})
-        load_keys(cast(SessionSettings, settings))
+            command = cast(RunCommand, settings)
+            every, command["models"] = named_models(command)
+            command["model"] = only_model(every)
+            command["options"] = {**own, **options}
+        if (env_file := cast(SessionSettings, settings)["env_file"]) is not None:
+            from dialoom.roles.gateway.model_facts import load_env_file
+
+            load_env_file(env_file)
         yield settings
     except DialoomError as error:
         if error.setting is None or path is None or recipe is None:
@@ -314,24 +315,9 @@ def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | 
         raise SettingError(f"{path}: {text}", advice=error.advice) from error
 
 
-def _complete(settings: RunCommand, options: dict[str, object]) -> None:
-    """Add the recipe's options to the settings, and separate the model of all roles from the models by role."""
-    every, settings["models"] = named_models(settings)
-    settings["model"] = only_model(every)
-    settings["options"] = options
-
-
 def _option_names(recipe: Recipe) -> dict[str, str]:
     """Return the fields of a recipe's options, by the names of their flags."""
     return {field.alias or name: name for name, field in recipe.options_type.model_fields.items()}
-
-
-def load_keys(command: SessionSettings) -> None:
-    """Read the keys of a file into the environment."""
-    if (env_file := command["env_file"]) is not None:
-        from dialoom.roles.gateway.model_facts import load_env_file
-
-        load_env_file(env_file)
 
 
 def named_models(settings: PlayerSettings) -> tuple[list[str], dict[str, Players]]:

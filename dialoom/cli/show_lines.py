@@ -26,7 +26,9 @@ def at_message(faults: Iterable[DialogueFault], message: int) -> list[Text]:
 
 def of_the_rest(faults: Iterable[DialogueFault], messages: Sequence[object]) -> list[Text]:
     """Return the faults that belong to no displayed message, each with its position."""
-    return [fault_line(each, has_place=True) for each in faults if not _is_shown(each, messages)]
+    return [
+        fault_line(each, has_place=True) for each in faults if each.message is None or each.message >= len(messages)
+    ]
 
 
 def fault_line(fault: DialogueFault, has_place: bool = False) -> Text:
@@ -39,11 +41,7 @@ def fault_line(fault: DialogueFault, has_place: bool = False) -> Text:
     return Text.assemble(("  fault", "red"), about, f"{sure}: ", (fault.kind, "bold"), (words, "dim"))
 
 
-def _is_shown(fault: DialogueFault, messages: Sequence[object]) -> bool:
-    return fault.message is not None and fault.message < len(messages)
-
-
-_COLOURS = {"user": "cyan", "assistant": "green"}
+COLOURS = {"user": "cyan", "assistant": "green"}
 
 
 def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
@@ -71,7 +69,7 @@ def _head(call: Mapping[str, Any]) -> Text:
     parts += [f"asked again ({call['ask']})"] if call["ask"] > 1 else []
     parts += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
     parts += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
-    role = (call["role"], f"bold {_COLOURS.get(call['role'], 'magenta')}")
+    role = (call["role"], f"bold {COLOURS.get(call['role'], 'magenta')}")
     where = "" if call["node"] == call["role"] else f" in {call['node']}"
     rejected = (", rejected", "bold red") if call["rejected"] else ("", "")
     return Text.assemble(role, (f"{where}: {', '.join(parts)}", "dim"), rejected)
@@ -105,22 +103,20 @@ def budget_flags(bounds: BudgetStatus) -> str:
     if taken is None:
         return ""
     flags = " ".join(f"--{name.replace('_', '-')} MORE" for name in budget.model_dump(exclude_none=True))
-    used_up = budget.max_calls is not None and taken.calls >= budget.max_calls
-    return f" {flags}" if used_up else f" [{flags}]"
+    return f" {flags}" if budget.max_calls is not None and taken.calls >= budget.max_calls else f" [{flags}]"
 
 
 def _bounds(bounds: BudgetStatus) -> list[str]:
     budget, taken = bounds.limits.budget, bounds.spend
     if taken is None:
         return []
-    lines = []
-    if budget.max_calls is not None:
-        lines.append(f"{taken.calls:,} of {budget.max_calls:,} calls")
-    if budget.max_tokens is not None:
-        lines.append(f"{taken.tokens:,} of {budget.max_tokens:,} tokens")
-    if budget.max_cost is not None:
-        lines.append(f"${taken.cost:,.4f} of ${budget.max_cost:,.4f}")
-    return [f"budget: {', '.join(lines)} used"]
+    parts = (
+        ("{:,} of {:,} calls", taken.calls, budget.max_calls),
+        ("{:,} of {:,} tokens", taken.tokens, budget.max_tokens),
+        ("${:,.4f} of ${:,.4f}", taken.cost, budget.max_cost),
+    )
+    used = ", ".join(form.format(value, most) for form, value, most in parts if most is not None)
+    return [f"budget: {used} used"]
 
 
 def _priced(price: Price) -> str:

@@ -37,6 +37,8 @@ def studio(
     The command prints a URL that works in one browser only. Nothing is fetched from the network. Ctrl-C ends the
     studio.
     """
+    import webbrowser
+
     from dialoom.studio.server import serve
 
     addresses: list[str] = []
@@ -49,15 +51,8 @@ def studio(
         say(f"the studio is at {address}")
         say("the address works for one browser; Ctrl-C ends the studio")
         if browser:
-            _open(address)
+            with suppress(webbrowser.Error):  # if there is no browser, the printed address suffices
+                webbrowser.open(address)
 
     with suppress(KeyboardInterrupt):
         serve(runs, host=host, port=port, allow_remote=allow_remote, trust=trust, on_address=print_address)
-
-
-def _open(address: str) -> None:
-    """Open an address in the user's browser; ignore that there is no browser, because the address is also printed."""
-    import webbrowser
-
-    with suppress(webbrowser.Error):
-        webbrowser.open(address)

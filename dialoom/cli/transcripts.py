@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -93,13 +94,11 @@ def _write(folder: Path, name: str, source: str, episodes: Sequence[Episode]) ->
         "@OPENS@": opens,
     }
     text = resources.files(__package__).joinpath("templates", "study-of-transcripts.toml.txt").read_text("utf-8")
-    for placeholder, word in words.items():
-        text = text.replace(placeholder, word)
     evidence = [{"id": each.id, **{kind: each.outcome.details[kind] for kind in _PARTS}} for each in episodes]
     files = {"people": map(_person, episodes), "tasks": map(_task, episodes), "evidence": evidence}
     with folder_output(folder) as made:
         with made.text("study.toml") as file:
-            file.write(text)
+            file.write(re.sub("@[A-Z]+@", lambda found: words[found[0]], text))
         for file_name, rows in files.items():
             with made.text(f"{file_name}.jsonl") as file:
                 file.writelines(map(json_line, rows))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import asdict
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import structlog
 
@@ -58,7 +56,7 @@ class Watcher:
     Args:
         settings: The settings of the work; a control and this listener are added to them.
         again: Returns the command that continues work that has ended; by default `resume` with the given concurrency.
-        retry: Returns the command that retries failures.
+        retry: Returns the command that retries failures; by default `again` with --retry-failed, or `retry`.
         is_kept: Whether the file of the work is kept, so that the work can be continued.
         log_format: The format of lines on standard error: `text` or `json`.
 
@@ -71,7 +69,7 @@ class Watcher:
         settings: CallSettings,
         *,
         again: Callable[[Ended], str] | None = None,
-        retry: Callable[[Ended], str] = lambda ended: f"dialoom retry {ended.path}",
+        retry: Callable[[Ended], str] | None = None,
         is_kept: bool = True,
         log_format: str | None = None,
     ) -> None:
@@ -80,7 +78,9 @@ class Watcher:
         count = settings.get("concurrency", AT_ONCE)
         at_once = "" if count == AT_ONCE else f" {flag('concurrency')} {count}"
         self._again = again or (lambda ended: f"dialoom resume {ended.path}{at_once}")
-        self._retry = retry
+        self._retry = retry or (
+            lambda ended: f"{again(ended)} --retry-failed" if again else f"dialoom retry {ended.path}"
+        )
         self._is_kept = is_kept
         self._json = log_format == "json"
         self._done = self._failed = self._total = 0
@@ -98,14 +98,6 @@ class Watcher:
         self._console = HarmlessConsole(stderr=True)
         self._bar: ProgressDisplay | None = None
         self._log = _logger(self._json)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._rest()
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
@@ -185,8 +177,7 @@ class Watcher:
         self._total, self._done, self._failed = event.scenarios, 0, 0
         self._started = self._shown = time.monotonic()
         self._run = RunReader(event.path)
-        sets = [each.name for each in self._run.judgement_sets]
-        self._judging = event.judging or next(iter(sets), None)
+        self._judging = event.judging or next(iter([each.name for each in self._run.judgement_sets]), None)
         if self._console.is_terminal and self._total and not self._json:
             self._bar = ProgressDisplay(self._what, self._total, self._console, self._notices)
             self._bar.start()
@@ -199,8 +190,12 @@ class Watcher:
         self._has_played |= event.judging is None
         status, errors = self._run.status(), self._run.check_errors() if event.judging is None else []
         units, unparsed = self._run.config.units, 0 if self._judging is None else self._run.unparsed(self._judging)
-        self._rest()
-        self._report_repeated()
+        self.rest()
+        for (_, error), times in self._failures.items():  # each was printed once
+            if times > 1 and not self._json:
+                shown = error if len(error) <= _MOST_LETTERS else error[:_MOST_LETTERS] + "..."
+                say(f"the same error {counted(times - 1, 'more times')}: {shown}")
+        self._failures.clear()
         seconds = time.monotonic() - self._started
         say(
             f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
@@ -228,12 +223,12 @@ class Watcher:
         elif event.failed:
             say(f"retry what failed with: {self._retry(event)}")
         elif event.judging is None and status.failed:
-            say(f"{_scenarios(status.failed)} failed earlier; retry with: dialoom retry {event.path}")
+            say(f"{counted(status.failed, 'scenarios')} failed earlier; retry with: dialoom retry {event.path}")
         if event.is_complete and event.stopped is None and event.judging is None and status.pending:
-            left = _scenarios(status.pending)
+            left = counted(status.pending, "scenarios")
             say(f"{left} still pending; play the rest with: dialoom resume {event.path}")
 
-    def _rest(self) -> None:
+    def rest(self) -> None:
         """Remove the progress bar."""
         if self._bar is not None:
             self._bar.stop()
@@ -252,10 +247,14 @@ class Watcher:
 
     def _log_progress(self, finished: int) -> None:
         if not self._json:
-            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=self._figures_text())
+            figures = " · ".join([*self._current_progress().figures(), *self._notices()])
+            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=figures)
             return
         current = self._current_progress()
         usage = current.usage
+        longest = [
+            {"role": each.role, "model": each.model, "seconds": round(each.age, 1)} for each in self.control.in_flight
+        ]
         self._log.info(
             self._what,
             finished=finished,
@@ -268,7 +267,7 @@ class Watcher:
             output_tokens=usage.output_tokens,
             cost=usage.cost,
             models={model: asdict(state) for model, state in self.control.limits.items()},
-            **self._longest(),
+            **({"longest_call": longest[0]} if longest else {}),
         )
 
     def _report_failed(self, event: ScenarioFailed) -> None:
@@ -277,13 +276,6 @@ class Watcher:
         self._failures[cause] += 1
         if self._json or self._failures[cause] == 1:
             self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
-
-    def _report_repeated(self) -> None:
-        """Print how often each cause of failures recurred after it was printed."""
-        for (_, error), times in self._failures.items():
-            if times > 1 and not self._json:
-                say(f"the same error {counted(times - 1, 'more times')}: {_shortened(error)}")
-        self._failures.clear()
 
     def _report_unreachable(self, event: ProviderUnreachable) -> None:
         self._away.add(event.provider)
@@ -323,9 +315,6 @@ class Watcher:
             limits=dict(self.control.limits),
         )
 
-    def _figures_text(self) -> str:
-        return " · ".join([*self._current_progress().figures(), *self._notices()])
-
     def _notices(self) -> list[str]:
         """Return a line for each reason for waiting; the lines are shown below the bar or at the end of a log line."""
         slow = slow_calls(self.control.in_flight)
@@ -334,13 +323,6 @@ class Watcher:
             *pauses(self.control.limits),
             *([slow] if slow else []),
         ]
-
-    def _longest(self) -> dict[str, Any]:
-        """Return the longest call in flight, for programs."""
-        if not (calls := self.control.in_flight):
-            return {}
-        first = calls[0]
-        return {"longest_call": {"role": first.role, "model": first.model, "seconds": round(first.age, 1)}}
 
 
 def _worded(stopping: Stopping) -> str:
@@ -370,10 +352,6 @@ def _busy(worked: Worked) -> str:
     return f"{len(shares):,} workers, busy {shares[0]} to {shares[-1]} of the time"
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + "..."
-
-
 def _report_retrying(event: Retrying) -> None:
     if event.failed is not None:
         what = "scenarios" if event.judging is None else "judgings"
@@ -392,41 +370,22 @@ def _report_retrying(event: Retrying) -> None:
         )
 
 
-def _scenarios(count: int) -> str:
-    return "1 scenario" if count == 1 else f"{count:,} scenarios"
-
-
-def _made_harmless(_logger: Any, _method: str, values: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Return the values to log, without terminal control sequences."""
-    return {key: harmless(value) if isinstance(value, str) else value for key, value in values.items()}
-
-
-def _json_line(values: Any, **_: Any) -> str:
-    return json_line(values)
-
-
 def _logger(as_json: bool) -> Any:
     """Return a logger to standard error: of plain lines, coloured only on a terminal, or of one JSON event per line."""
     structlog.configure(
         processors=[
             structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=as_json),
             structlog.processors.add_log_level,
-            _made_harmless,
-            structlog.processors.JSONRenderer(serializer=_json_line)
+            # Values must not contain terminal control sequences.
+            lambda _logger, _method, values: {
+                key: harmless(value) if isinstance(value, str) else value for key, value in values.items()
+            },
+            structlog.processors.JSONRenderer(serializer=lambda values, **_: json_line(values))
             if as_json
             else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=lambda *_: structlog.PrintLogger(_StandardError()),
+        # The current standard error is used for each line, so that a progress bar can print lines above itself.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
     return structlog.get_logger()
-
-
-class _StandardError(io.StringIO):
-    """A stream to the current standard error, so that a progress bar can print lines above itself."""
-
-    def write(self, text: str, /) -> int:
-        return sys.stderr.write(text)
-
-    def flush(self) -> None:
-        sys.stderr.flush()

@@ -136,13 +136,15 @@ class AccessControl:
             name, port = address.hostname or "", address.port or 80
         except ValueError:
             return False
-        return port == self._port and (name in self._names or (self._is_remote and _is_in_numbers(name)))
+        return port == self._port and (name in self._names or (self._is_remote and _in_numbers(name) is not None))
 
     def _is_own_page(self, headers: Mapping[str, str], is_read: bool) -> bool:
         """Return whether a request comes from the studio's pages, by its headers; a write must state its origin."""
         origin = headers.get("origin")
         if origin is None:
-            return is_read and headers.get("sec-fetch-site", "none") in ("none", "same-origin", *_of_links(headers))
+            # Other sites may link to pages, but not read them.
+            linking = ("same-site", "cross-site") if headers.get("sec-fetch-mode") == "navigate" else ()
+            return is_read and headers.get("sec-fetch-site", "none") in ("none", "same-origin", *linking)
         return origin == f"http://{headers.get('host', '')}"
 
     def _is_let_in(self, headers: Mapping[str, str]) -> bool:
@@ -163,27 +165,17 @@ class AccessControl:
         await _answer(send, 303, b"", answer)
 
 
-def _of_links(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of `sec-fetch-site` allowed for links: other sites may link to pages, but not read them."""
-    return ("same-site", "cross-site") if headers.get("sec-fetch-mode") == "navigate" else ()
-
-
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach a host."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = _in_numbers(host)
+    return host.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
-def _is_in_numbers(name: str) -> bool:
+def _in_numbers(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(name)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _token(scope: Scope) -> str | None:

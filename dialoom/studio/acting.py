@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.runs.configuration.trust import player_references
-from dialoom.runs.control import Event, NodeMessage, Notice
 from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import Stepper, Stop
 from dialoom.runs.stepping.values import parsed_value
 from dialoom.runs.store.connections import is_written_by_another
 
-Action = Callable[[Stepper, Callable[[Stop], None]], Awaitable[Stepper]]
-"""A function that carries out an action, reports each stop on the way, and returns the stepper afterwards."""
+Action = Callable[[Stepper, Callable[[Stop], None]], Awaitable[object]]
+"""A function that carries out an action and reports each stop on the way; it may return another stepper to continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,6 @@ class Work:
 
     Attributes:
         passed: The number of passed stops.
-        notes: The notes that nodes reported.
     """
 
     run: Run
@@ -53,7 +50,6 @@ class Work:
     place: Spot
     action: Action
     passed: int = 0
-    notes: list[str] = field(default_factory=list)
     _task: asyncio.Task[Spot] | None = None
     _is_stopped: bool = False
 
@@ -79,78 +75,45 @@ class Work:
         return await self._task
 
     async def _act(self) -> Spot:
-        opened = self.run.step(self.scenario, branch=self.place.branch, on_event=self._emit)
-        async with opened as stepper:
+        async with self.run.step(self.scenario, branch=self.place.branch) as stepper:
             if self.place.number is not None and (await stepper.here()).number != self.place.number:
                 await stepper.goto(self.place.number)
-            stepper = await self.action(stepper, self._pass)
-            return Spot(stepper.branch, (await stepper.here()).number)
+            result = await self.action(stepper, self._pass)
+            now = result if isinstance(result, Stepper) else stepper
+            return Spot(now.branch, (await now.here()).number)
 
     def _pass(self, _stop: Stop) -> None:
         self.passed += 1
 
-    def _emit(self, event: Event) -> None:
-        if isinstance(event, NodeMessage | Notice):
-            self.notes.append(event.text)
-
 
 def begin() -> Action:
     """Open the conversation, which writes its initial state to the file."""
-
-    async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        return stepper
-
-    return act
+    return lambda stepper, _tell: stepper.here()
 
 
 def go_on() -> Action:
     """Go one step forward: to the next recorded checkpoint or, if there is none, by playing a step."""
-
-    async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        await stepper.step()
-        return stepper
-
-    return act
+    return lambda stepper, _tell: stepper.step()
 
 
 def play_on(*conditions: str) -> Action:
     """Play until a condition is met, or to the end."""
-
-    async def act(stepper: Stepper, tell: Callable[[Stop], None]) -> Stepper:
-        await stepper.run([stepper.condition(each) for each in conditions if each.strip()], tell)
-        return stepper
-
-    return act
+    return lambda stepper, tell: stepper.run([stepper.condition(each) for each in conditions if each.strip()], tell)
 
 
 def say(who: str, words: str) -> Action:
     """Use a given text as a role's reply in the next step."""
-
-    async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        await stepper.say(who, words)
-        return stepper
-
-    return act
+    return lambda stepper, _tell: stepper.say(who, words)
 
 
 def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
     """Play the next step with an edited request."""
-
-    async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        await stepper.ask_instead(who, messages)
-        return stepper
-
-    return act
+    return lambda stepper, _tell: stepper.ask_instead(who, messages)
 
 
 def edit(path: str, value: str) -> Action:
     """Set a value in the state; it is parsed as JSON if possible, and otherwise used as text."""
-
-    async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        await stepper.edit(path.strip(), parsed_value(value))
-        return stepper
-
-    return act
+    return lambda stepper, _tell: stepper.edit(path.strip(), parsed_value(value))
 
 
 def exchange(role: str, model: str) -> Action:
@@ -163,38 +126,19 @@ def exchange(role: str, model: str) -> Action:
         raise RunError(
             f"model {model!r:.80} is code on this machine, which cannot be selected in a browser; use the terminal"
         )
-
-    async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        await stepper.exchange(role, model)
-        return stepper
-
-    return act
+    return lambda stepper, _tell: stepper.exchange(role, model)
 
 
 def resample() -> Action:
     """Request new replies in the steps after this position."""
-
-    async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        await stepper.resample()
-        return stepper
-
-    return act
+    return lambda stepper, _tell: stepper.resample()
 
 
 def fork(name: str) -> Action:
     """Fork a branch at this position, and switch to it."""
-
-    async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        return await stepper.fork(name)
-
-    return act
+    return lambda stepper, _tell: stepper.fork(name)
 
 
 def promote() -> Action:
     """Make the end of this branch the scenario's outcome."""
-
-    async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        await stepper.promote()
-        return stepper
-
-    return act
+    return lambda stepper, _tell: stepper.promote()

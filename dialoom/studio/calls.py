@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,9 @@ from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import call_text
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.reading.conversations import MarkedMessage, RequestDiff
+from dialoom.text import counted
 
-from .parts import element, folded, on_opening, text, verbatim
-from .wording import many
+from .parts import element, late, text, verbatim
 
 _SAME = 4
 """A first request with more messages than this is shortened to the first two messages and the last two."""
@@ -34,23 +34,17 @@ def figures(call: Mapping[str, Any]) -> str:
 
 def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
     """Add a folded part with a call's reply and its request; the request is compared with the previous one."""
-    with folded(summary, "call") as part:
-        pass
 
     async def fill() -> None:
         shown = await asyncio.to_thread(run.request, call["call"], None if before is None else before["call"])
-        parts = (
-            [call["model"], call["prompt"], f"sample {call['sample']}"]
-            if call["sample"]
-            else [call["model"], call["prompt"]]
-        )
+        parts = [call["model"], call["prompt"], *([f"sample {call['sample']}"] if call["sample"] else [])]
         text("div", " · ".join(parts), "quiet small")
         text("div", figures(call), "quiet small number")
         request(shown)
         text("div", "reply", "label")
         reply(call)
 
-    on_opening(part, fill)
+    late(summary, fill, "call")
 
 
 def request(shown: RequestDiff) -> None:
@@ -58,18 +52,18 @@ def request(shown: RequestDiff) -> None:
     new = sum(each.mark == "new" for each in shown.messages)
     if shown.has_before:
         gone = sum(each.mark == "gone" for each in shown.messages)
-        summary = f"request: {many(len(shown.messages) - gone, 'message')}, {new} of them new since the previous call"
+        summary = (
+            f"request: {counted(len(shown.messages) - gone, 'messages')}, {new} of them new since the previous call"
+        )
         text("div", summary + (f", {gone} removed" if gone else ""), "label")
     else:
-        text("div", f"request: {many(len(shown.messages), 'message')}", "label")
+        text("div", f"request: {counted(len(shown.messages), 'messages')}", "label")
     if shown.tools:
         text("div", f"tools: {', '.join(shown.tools)}", "quiet small")
     for same, messages in _stretches(shown):
         if same:
-            count = many(len(messages), "message")
-            with folded(f"{count} unchanged" if shown.has_before else f"{count} in between") as part:
-                pass
-            on_opening(part, partial(_messages, messages))
+            count = counted(len(messages), "messages")
+            late(f"{count} unchanged" if shown.has_before else f"{count} in between", partial(_messages, messages))
         else:
             _messages(messages)
 
@@ -94,6 +88,12 @@ def message_block(message: ChatMessage, mark: str = "same") -> None:
             verbatim(message["content"])
         for each in message.get("tool_calls", ()):
             verbatim(f"calls {call_text(each)}", "said mono")
+
+
+def message_blocks(messages: Iterable[ChatMessage]) -> None:
+    """Add messages that are not compared."""
+    for each in messages:
+        message_block(each)
 
 
 def _messages(messages: Sequence[MarkedMessage]) -> None:

@@ -132,7 +132,6 @@ def _room(ends: Sequence[Sequence[Any]]) -> dict[str, Any]:
 def _fitted(series: Series, colour: str) -> list[dict[str, Any]]:
     if series.line is None or not series.x:
         return []
-    ends = [min(series.x), max(series.x)]
     return [
         {
             "name": f"{series.label}: {series.line.label}",
@@ -140,7 +139,7 @@ def _fitted(series: Series, colour: str) -> list[dict[str, Any]]:
             "symbol": "none",
             "silent": True,
             "lineStyle": {"color": colour, "type": "dashed", "width": 1},
-            "data": [[x, series.line.intercept + series.line.slope * x] for x in ends],
+            "data": [[x, series.line.intercept + series.line.slope * x] for x in [min(series.x), max(series.x)]],
         }
     ]
 

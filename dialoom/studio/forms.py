@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
@@ -15,12 +15,12 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import NextRequest
 from dialoom.runs.stepping.values import value_at
 from dialoom.studio import acting
+from dialoom.text import counted
 
-from .calls import message_block
+from .calls import message_blocks
 from .looking import Looked, as_json, state_at
 from .page import View
-from .parts import begun_with, button, card, element, folded, on_opening, text
-from .wording import many
+from .parts import begun_with, button, card, element, folded, late, text
 
 _ONLY_WHAT_IS_SAID = "(event) => { for (const each of event.target.elements) if (!each.value) each.disabled = true; }"
 _MOST_OF_ADDRESS = 8_000
@@ -62,10 +62,9 @@ class Entry:
         self._name = name
         with element("div", f"field {classes}") as self._field:
             text("label", label, for_=name)
-            self._made = element("input", "input", type="search", name=name, id_=name, autocomplete="off")
-            self._made.props["spellcheck"] = "false"
+            usual = {"type": "search", "autocomplete": "off", "spellcheck": "false"}
+            self._made = element("input", "input", name=name, id_=name, placeholder=hint, **usual)
             begun_with(self._made, value)
-            self._made.props["placeholder"] = hint
 
     def refuse(self, words: str) -> None:
         """Show below the field what is wrong with its value; the value stays in the field to be corrected."""
@@ -259,9 +258,8 @@ class Forms:
             with element("div", "section-head"):
                 text("h2", f"Next call: {request.role}" + ("" if who == request.role else f" by {who}"))
                 text("span", f"{request.request.model} · {request.request.prompt_id}", "quiet small")
-            with folded(f"Next request: {many(len(request.request.messages), 'message')}", "call") as part:
-                pass
-            on_opening(part, partial(_blocks, request.request.messages))
+            messages = request.request.messages
+            late(f"Next request: {counted(len(messages), 'messages')}", partial(message_blocks, messages), "call")
             is_to_change = bool(self._page.view.one("before"))  # the page was opened by the link `change it`
             with folded("Write this reply", "form", is_open=is_to_change):
                 recorded = self._seen.recorded.get(request.name, "")
@@ -269,9 +267,7 @@ class Forms:
                 if recorded:
                     text("p", "The recorded reply; edit it.", "quiet small")
                 self._button("Use this reply", lambda: acting.say(who, words.value))
-            with folded("Edit prompt", "form") as rewriting:
-                pass
-            on_opening(rewriting, lambda: self._rewrite(request, who))
+            late("Edit prompt", lambda: self._rewrite(request, who), "form")
 
     def _rewrite(self, request: NextRequest, who: str) -> None:
         """Add a form to edit every message of the next request."""
@@ -305,9 +301,7 @@ class Forms:
             self._button("Set", lambda: acting.edit(path.value, value.value))
             problem = text("div", "", "small bad-text said")
             left(path, read)
-            with folded("The whole state") as part:
-                pass
-            on_opening(part, self._state)
+            late("The whole state", self._state)
 
     def _models(self) -> None:
         """Add the form to give a role another model."""
@@ -319,8 +313,7 @@ class Forms:
             self._button("Change model", lambda: acting.exchange(role.value, model.value.strip()))
 
     async def _state(self) -> None:
-        state = await state_at(self._page.run, self._page.view.scenario, self._page.place)
-        for name, value in state.items():
+        for name, value in (await state_at(self._page.run, self._page.view.scenario, self._page.place)).items():
             with folded(name), element("div", "block said mono"):
                 text("span", await asyncio.to_thread(as_json, value))
 
@@ -362,8 +355,3 @@ def promoting(branch: str, outcome: str | None, act: Callable[[], Awaitable[None
 def _lines(words: str) -> int:
     """Return a field's height in lines."""
     return min(_LONGEST, 3 + len(words) // 90 + words.count("\n"))
-
-
-def _blocks(messages: Iterable[ChatMessage]) -> None:
-    for message in messages:
-        message_block(message)

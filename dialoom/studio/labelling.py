@@ -22,11 +22,12 @@ from dialoom.runs.report import texts_of
 from dialoom.runs.report.differences import subject_of
 from dialoom.runs.report.health import Health
 from dialoom.runs.store import JudgementSet
+from dialoom.text import counted
 
 from .page import View
-from .parts import begun_with, button, element, folded, link, on_opening, text, verbatim
+from .parts import begun_with, button, element, folded, late, link, text, verbatim
 from .shell import problem
-from .wording import chosen_metrics, is_blind, labelled_in, list_parameters, many, query_of
+from .wording import chosen_metrics, is_blind, labelled_in, list_parameters, query_of
 
 _CONVERSATION = "/runs/{run}/scenarios/{scenario}"
 _AS_WRITTEN = "() => emit(document.getElementById('labeller').value)"
@@ -43,9 +44,8 @@ def start(view: View) -> None:
     """Add a field for the annotator's name, and a button to the first conversation without their labels."""
     with element("div", "row-of small", role="group", aria_label="Labelling"):
         text("label", "Label as", "quiet", for_="labeller")
-        made = element("input", "input", id="labeller", placeholder="your name", maxlength="80")
+        made = element("input", "input", id="labeller", placeholder="your name", maxlength="80", autocomplete="off")
         begun_with(made, view.one("as"))
-        made.props["autocomplete"] = "off"
         with element("button", "button", type="button") as button:
             text("span", "Start labelling")
 
@@ -71,8 +71,7 @@ def start(view: View) -> None:
 def _first(view: View, annotator: str) -> str | None:
     """Return the id of the list's first finished scenario that the annotator has not labelled."""
     query = replace(query_of(view), state="done", without=labelled_in(view, annotator))
-    where, search = view.one("where") or None, view.one("search") or None
-    rows = view.run.run.scenarios(query, where=where, search=search, limit=1).rows
+    rows = view.run.run.scenarios(query, **view.selection, limit=1).rows
     return rows[0].id if rows else None
 
 
@@ -80,10 +79,8 @@ def after_this(view: View) -> int | None:
     """Return the position of the list's next scenario that the annotator has not labelled; `None` if there is none."""
     run = view.run.run
     here = run.position(view.scenario)
-    others = labelled_in(view) - {here}
-    query = replace(query_of(view, here), state="done", without=others)
-    where, search = view.one("where") or None, view.one("search") or None
-    beside = run.neighbours(view.scenario, query, where=where, search=search)
+    query = replace(query_of(view, here), state="done", without=(labelled_in(view) - {here}))
+    beside = run.neighbours(view.scenario, query, **view.selection)
     return None if beside is None else beside.after
 
 
@@ -179,7 +176,7 @@ class JudgementBox:
             if (count := len(items) - len(self._shown.judged)) and not self._annotator:
                 text(
                     "p",
-                    f"{many(count, 'judgement')} of single turns, shown at the last message of each turn",
+                    f"{counted(count, 'judgements')} of single turns, shown at the last message of each turn",
                     "quiet small",
                 )
             self._earlier(labels, items)
@@ -205,8 +202,14 @@ class JudgementBox:
         """Add the field for the annotator's name, which is kept in the address."""
         with element("div", "field"):
             text("label", "Label as").props("for=annotator")
-            name = element("input", "input", id="annotator", placeholder="your name, then Enter", maxlength="80")
-            name.props["autocomplete"] = "off"
+            name = element(
+                "input",
+                "input",
+                id="annotator",
+                placeholder="your name, then Enter",
+                maxlength="80",
+                autocomplete="off",
+            )
             begun_with(name, self._annotator)
         name.on(
             "change",
@@ -241,7 +244,9 @@ class JudgementBox:
         """Add the annotator's labels of judgements that belong only to an earlier conversation."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
-            labels_left = f"{many(count, 'label')} that you gave to judgements which only an earlier conversation has"
+            labels_left = (
+                f"{counted(count, 'labels')} that you gave to judgements which only an earlier conversation has"
+            )
             text("p", f"Not counted while this conversation is the outcome: {labels_left}.", "quiet small")
 
     def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
@@ -302,7 +307,9 @@ class JudgementBox:
                 each.update()
 
         with element("div", "choices", role="group", aria_label=f"Your label of {item.judgement.metric}"):
-            for value in _values(scale):
+            for value in (
+                ["yes", "no"] if scale.is_verdict else [str(value) for value in range(scale.low, scale.high + 1)]
+            ):
                 made[value] = button(value, partial(put, value), "choice", aria_pressed=str(value == given).lower())
 
     def _put(self, item: Item, label: str) -> None:
@@ -311,8 +318,6 @@ class JudgementBox:
 
 def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement so far") -> None:
     """Add the agreement of labels and judge, computed on demand."""
-    with folded(title) as part:
-        pass
 
     async def fill() -> None:
         try:
@@ -329,12 +334,7 @@ def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement s
         for note in table.footnotes:
             text("div", note, "quiet small")
 
-    on_opening(part, fill)
-
-
-def _values(scale: Scale) -> list[str]:
-    """Return the values that an annotator can select: all values, even of a long scale."""
-    return ["yes", "no"] if scale.is_verdict else [str(value) for value in range(scale.low, scale.high + 1)]
+    late(title, fill)
 
 
 def _as_written(scale: Scale, label: str) -> str:

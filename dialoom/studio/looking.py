@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from dialoom import DialoomError, Outcome, Run
 from dialoom.runs.stepping import Difference, NextRequest, NotBegunError, ReadOnlyStepper, Stop, case_of, diff
 from dialoom.runs.stepping.gateway import text_from_reply
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
+from dialoom.runs.store.branches import Branch
 
 from .acting import Spot, reason_read_only
 
-
-@dataclass(frozen=True, slots=True)
-class BranchShown:
-    """A branch: its name, the branch that it was forked from, its position, and its exchanged models."""
-
-    name: str
-    origin: str | None
-    number: int
-    is_end: bool
-    models: Mapping[str, str]
-    sample: int
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +29,7 @@ class Looked:
         closed: The reason why the conversation is read-only; empty if it is not.
         stop: The current stop; `None` if nothing was played yet.
         line: The numbers of this branch's checkpoints, from its beginning to its end.
+        branches: Each branch, with its current stop.
         outcome_branch: The branch that the scenario's outcome comes from; `None` if it has none yet.
         requests: The requests of the next step, or the reason why they are unknown.
         parsed: Parsed structured replies, by the calls' rows.
@@ -48,7 +41,7 @@ class Looked:
     stop: Stop | None = None
     history: Sequence[HistoryEntry] = ()
     line: Sequence[int] = ()
-    branches: Sequence[BranchShown] = ()
+    branches: Sequence[tuple[Branch, Stop]] = ()
     outcome_branch: str | None = None
     roles: Sequence[str] = ()
     requests: Sequence[NextRequest] | str = ()
@@ -63,49 +56,56 @@ class Looked:
         return self.line[at] if 0 <= at < len(self.line) else None
 
 
+def in_thread(look: Callable[Arguments, Coroutine[Any, Any, Result]]) -> Callable[Arguments, Awaitable[Result]]:
+    """Make a coroutine function run in a thread, with an event loop of its own."""
+
+    def looking(*arguments: Arguments.args, **named: Arguments.kwargs) -> Awaitable[Result]:
+        return asyncio.to_thread(lambda: asyncio.run(look(*arguments, **named)))
+
+    return looking
+
+
+@in_thread
 async def looked(run: Run, scenario: str, place: Spot) -> Looked:
     """Read the data that the step page shows for a position in a conversation.
 
     Raises:
         DialoomError: If there is no such position, or the run's recipe cannot be loaded.
     """
-    return await asyncio.to_thread(lambda: asyncio.run(_looked(run, scenario, place)))
+    closed = await asyncio.to_thread(reason_read_only, run.path)
+    try:
+        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
+            return await _around(looking, closed)
+    except NotBegunError:
+        return Looked(closed)
 
 
+@in_thread
 async def compared(run: Run, scenario: str, left: str, right: str) -> Difference:
     """Compare two branches side by side, at their ends.
 
     Raises:
         DialoomError: If there is no such branch.
     """
-
-    async def look() -> Difference:
-        async with run.look(scenario, branch=left) as ours:
-            return await diff(ours, await ours.at(right))
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=left) as ours:
+        return await diff(ours, await ours.at(right))
 
 
+@in_thread
 async def saved(run: Run, scenario: str, place: Spot) -> str:
     """Return a branch up to a position as a case that can be replayed, in JSON."""
-
-    async def look() -> str:
-        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
-            return (await case_of(looking)).model_dump_json(indent=1) + "\n"
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
+        return (await case_of(looking)).model_dump_json(indent=1) + "\n"
 
 
+@in_thread
 async def state_at(run: Run, scenario: str, place: Spot) -> dict[str, Any]:
     """Return the state at a position, as plain values."""
-
-    async def look() -> dict[str, Any]:
-        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
-            return {name: plain(value) for name, value in looking.state.items()}
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
+        return {name: plain(value) for name, value in looking.state.items()}
 
 
+@in_thread
 async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
     """Return the first checkpoint of a branch where a condition, in the syntax of `until`, is met.
 
@@ -113,50 +113,31 @@ async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
         DialoomError: If no checkpoint meets the condition.
         ConditionError: If the text is not a condition.
     """
-
-    async def look() -> int:
-        async with run.look(scenario, branch=branch) as looking:
-            return (await looking.first_where(looking.condition(where))).number
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=branch) as looking:
+        return (await looking.first_where(looking.condition(where))).number
 
 
+@in_thread
 async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
     """Return the checkpoint at which a step of a branch began.
 
     Raises:
         DialoomError: If the branch has no such step.
     """
-
-    async def look() -> int:
-        async with run.look(scenario, branch=branch) as looking:
-            return looking.number_before(step)
-
-    return await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario, branch=branch) as looking:
+        return looking.number_before(step)
 
 
+@in_thread
 async def checked(run: Run, scenario: str, where: str) -> None:
     """Raise a `ConditionError` if a text is not a condition."""
-
-    async def look() -> None:
-        async with run.look(scenario) as looking:
-            looking.condition(where)
-
-    await asyncio.to_thread(lambda: asyncio.run(look()))
+    async with run.look(scenario) as looking:
+        looking.condition(where)
 
 
 def as_json(value: Any) -> str:
     """Return a value of a state for editing: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
-
-
-async def _looked(run: Run, scenario: str, place: Spot) -> Looked:
-    closed = await asyncio.to_thread(reason_read_only, run.path)
-    try:
-        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
-            return await _around(looking, closed)
-    except NotBegunError:
-        return Looked(closed)
 
 
 async def _around(looking: ReadOnlyStepper, closed: str) -> Looked:
@@ -171,7 +152,7 @@ async def _around(looking: ReadOnlyStepper, closed: str) -> Looked:
         stop=stop,
         history=await looking.history(),
         line=looking.numbers(),
-        branches=[await _branch(looking, name) for name in (each.name for each in looking.branches())],
+        branches=[(each, await (await looking.at(each.name)).here()) for each in looking.branches()],
         outcome_branch=None if looking.is_pending else looking.outcome_branch,
         roles=looking.roles,
         requests=requests,
@@ -196,9 +177,3 @@ async def _recorded(looking: ReadOnlyStepper, number: int, requests: Sequence[Ne
             keys = {each.name: (each.node, each.number) for each in requests}
             return {label: text_from_reply(answers[key]) for label, key in keys.items() if key in answers}
     return {}
-
-
-async def _branch(looking: ReadOnlyStepper, name: str) -> BranchShown:
-    branch = next(each for each in looking.branches() if each.name == name)
-    stop = await (await looking.at(name)).here()
-    return BranchShown(name, branch.origin, stop.number, stop.is_end, branch.models, branch.sample)

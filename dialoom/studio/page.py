@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Formatter
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 from urllib.parse import quote, urlencode
 
 from dialoom.runs.errors import RunError
@@ -17,6 +17,13 @@ Scope = Literal["studio", "run", "scenario"]
 
 Query = Mapping[str, str | Sequence[str] | None]
 """The query of an address: one or several values by name; `None` and empty strings are left out."""
+
+
+class Selection(TypedDict):
+    """The selection of scenarios: by an expression, and by words in their messages."""
+
+    where: str | None
+    search: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,11 @@ class View:
     def scenario(self) -> str:
         """The scenario that the page is about, in a form that `Run.episode` accepts."""
         return self.names["scenario"]
+
+    @property
+    def selection(self) -> Selection:
+        """The expression and the words by which scenarios are selected."""
+        return {"where": self.one("where") or None, "search": self.one("search") or None}
 
     def one(self, name: str, default: str = "") -> str:
         """Return the last value of a query parameter, or the default if it has none."""
@@ -109,6 +121,5 @@ def address(pattern: str, query: Query | None = None, **names: Any) -> str:
     needed = {name: quote(str(names[name]), safe="") for _, name, _, _ in Formatter().parse(pattern) if name}
     pairs = []
     for name, value in (query or {}).items():
-        values = [value] if isinstance(value, str) or value is None else value
-        pairs += [(name, each) for each in values if each]
+        pairs += [(name, each) for each in ([value] if isinstance(value, str) or value is None else value) if each]
     return pattern.format(**needed) + (f"?{urlencode(pairs)}" if pairs else "")

@@ -12,9 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
-from dialoom.text import harmless
-
-from .wording import many
+from dialoom.text import counted, harmless
 
 _LATE = "late-"
 _numbers = count(1)
@@ -148,18 +146,13 @@ def link(words: str, target: str, classes: str = "", **attributes: str) -> Any:
     return part("a", harmless(words), properties) or _with(ui.link(words, target).classes(classes), _named(attributes))
 
 
-def heading(words: str, level: int = 2) -> Any:
-    """Add a heading."""
-    return text(f"h{level}", words)
-
-
 @contextmanager
 def card(title: str = "", classes: str = "") -> Iterator[Any]:
     """Add a card of related content, with a heading."""
     with element("section", f"card {classes}") as made:
         if title:
             with element("div", "section-head"):
-                heading(title)
+                text("h2", title)
         yield made
 
 
@@ -232,9 +225,7 @@ def verbatim(words: str, classes: str = "said", marks: Sequence[str] = ()) -> No
     """
     _marked(words[:LONG], classes, marks)
     if rest := words[LONG:]:
-        with folded(many(len(rest), "more letter")) as more:
-            pass
-        on_opening(more, lambda: text("div", rest, classes))
+        late(counted(len(rest), "more letters"), lambda: text("div", rest, classes))
 
 
 def button(label: str, on_click: Callable[[], Any], classes: str = "button", **attributes: str) -> ui.element:
@@ -253,10 +244,12 @@ def folded(summary: str, classes: str = "", is_open: bool = False) -> Iterator[A
         yield made
 
 
-def on_opening(folded_part: ui.element | WrittenElement, fill: Callable[[], Any]) -> None:
-    """Fill a folded part when it is opened for the first time."""
-    if isinstance(folded_part, WrittenElement):
-        folded_part.fill_on_opening(fill)
+def late(summary: str, fill: Callable[[], Any], classes: str = "") -> None:
+    """Add a part that is folded, and filled when it is opened for the first time."""
+    with folded(summary, classes) as part:
+        pass
+    if isinstance(part, WrittenElement):
+        part.fill_on_opening(fill)
         return
     is_filled = False
 
@@ -264,12 +257,12 @@ def on_opening(folded_part: ui.element | WrittenElement, fill: Callable[[], Any]
         nonlocal is_filled
         if not is_filled:
             is_filled = True
-            with folded_part:
+            with part:
                 made = fill()
                 if made is not None:
                     await made
 
-    folded_part.on("toggle", opened, js_handler="(event) => { if (event.target.open) emit() }")
+    part.on("toggle", opened, js_handler="(event) => { if (event.target.open) emit() }")
 
 
 def definitions(values: Mapping[str, Any], classes: str = "facts") -> None:

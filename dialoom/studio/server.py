@@ -50,7 +50,10 @@ def serve(
             advice=Advice("allow_remote", "set allow_remote to do so anyway"),
         )
     studio = Studio.of(paths, trust)
-    _ensure_library()
+    try:
+        import_module("nicegui")
+    except ModuleNotFoundError as error:
+        raise RunError(f'the studio needs {error.name}, but it is missing: pip install "dialoom[studio]"') from error
     import uvicorn
 
     from .application import build
@@ -100,10 +103,3 @@ def _names(host: str, is_remote: bool) -> Collection[str]:
     with suppress(OSError):
         found += [socket.gethostname(), socket.getfqdn()]
     return found
-
-
-def _ensure_library() -> None:
-    try:
-        import_module("nicegui")
-    except ModuleNotFoundError as error:
-        raise RunError(f'the studio needs {error.name}, but it is missing: pip install "dialoom[studio]"') from error

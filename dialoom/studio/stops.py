@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -16,18 +17,18 @@ from dialoom.prompts.messages import call_text
 from dialoom.runs.reading.conversations import Piece, word_diff
 from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference, Stop
-from dialoom.runs.stepping.stop import ABSENT, PLAYERS, Change, change_text, cost_text, named
+from dialoom.runs.stepping.stop import ABSENT, PLAYERS, Change, change_text, cost_text
 from dialoom.runs.stepping.tree import SpokenLine, TreeNode, columns_of, transcript_lines
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
+from dialoom.text import counted
 
-from .calls import message_block
+from .calls import message_blocks
 from .labelling import badge_of, judged_word
 from .looking import as_json
-from .parts import element, folded, link, on_opening, text, verbatim, written
-from .wording import many
+from .parts import element, folded, late, link, text, verbatim, written
 
 _LAST = 6
 """Number of lines of a conversation that are shown at first."""
@@ -39,11 +40,9 @@ _FEW = 2
 
 def heading(stop: Stop) -> None:
     """Add the position, and the next node."""
-    what = {"edit": "the state was edited", "input": "the input", "fork": "rewound to"}.get(stop.kind, "")
-    ran = named(stop.ran)
     with element("div", "row-of head"):
         text("h1", f"{stop.branch} {stop.number}")
-        text("span", f"{ran} ran" if ran else what or "nothing has been played yet", "metric")
+        text("span", stop.title, "metric")
         for name, count in stop.counts.items():
             text("span", f"{name} {count}", "badge number")
     if stop.is_end:
@@ -53,23 +52,14 @@ def heading(stop: Stop) -> None:
             "quiet",
         )
     else:
-        for why, nodes in _reasons(stop).items():
+        for why, nodes in stop.reasons.items():
             text("p", f"Next: {', '.join(nodes)}" + (f" ({why})" if why else ""), "quiet")
-
-
-def _reasons(stop: Stop) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for node in stop.next:
-        found.setdefault(stop.why.get(node, ""), []).append(node)
-    return found
 
 
 def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:
     """Add the calls that led to this stop; if there are many, only their number is shown until they are opened."""
     if len(stop.calls) > _FEW:
-        with folded(cost_text(stop.cost), "call") as part:
-            pass
-        on_opening(part, partial(_each_call, stop.calls, parsed))
+        late(cost_text(stop.cost), partial(_each_call, stop.calls, parsed), "call")
     else:
         _each_call(stop.calls, parsed)
 
@@ -93,15 +83,12 @@ def _each_call(made: Sequence[StepCall], parsed: Mapping[int, Any]) -> None:
                 verbatim(call.reply, "said block")
             for each in call.tool_calls:
                 verbatim(call_text(each), "said mono block")
-            with folded(f"request: {many(len(call.messages), 'message')}", "call") as part:
-                pass
-            on_opening(part, partial(_request, call))
+            late(f"request: {counted(len(call.messages), 'messages')}", partial(_request, call), "call")
 
 
 def _request(call: StepCall) -> None:
     text("div", call.prompt, "quiet small")
-    for message in call.messages:
-        message_block(message)
+    message_blocks(call.messages)
 
 
 def step_figures(call: StepCall) -> str:
@@ -118,21 +105,15 @@ def step_figures(call: StepCall) -> str:
 
 def changed(changes: Sequence[Change]) -> None:
     """Add the changes to the state since the previous stop."""
-    if not changes:
-        return
-    if len(changes) > _CHANGES:
-        with folded(f"{many(len(changes), 'change')} to the state"), element("ul", "changes"):
+    if changes:
+        shown = folded(f"{counted(len(changes), 'changes')} to the state") if len(changes) > _CHANGES else nullcontext()
+        with shown, element("ul", "changes"):
             for each in changes:
                 _change(each)
-        return
-    with element("ul", "changes"):
-        for each in changes:
-            _change(each)
 
 
 def _change(change: Change) -> None:
-    kind = "added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed"
-    with element("li", kind):
+    with element("li", ("added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed")):
         verbatim(change_text(change, 400), "said mono")
 
 
@@ -145,9 +126,7 @@ def states(state: Mapping[str, Any]) -> None:
     if ENVIRONMENT in state:
         states_by_title["State of the environment"] = state[ENVIRONMENT]
     for name, value in states_by_title.items():
-        with folded(name) as part:
-            pass
-        on_opening(part, partial(verbatim, as_json(plain(value)), "said mono block"))
+        late(name, partial(verbatim, as_json(plain(value)), "said mono block"))
 
 
 def transcript(shown: Sequence[Line] | Outline) -> None:
@@ -155,9 +134,7 @@ def transcript(shown: Sequence[Line] | Outline) -> None:
     lines = transcript_lines(shown)
     left, last = lines[:-_LAST], lines[-_LAST:]
     if left:
-        with folded(f"{many(len(left), 'line')} earlier") as part:
-            pass
-        on_opening(part, partial(_add_lines, left))
+        late(f"{counted(len(left), 'lines')} earlier", partial(_add_lines, left))
     _add_lines(last)
     if not lines:
         text("p", "Nothing has been said yet.", "quiet")
@@ -208,7 +185,7 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
         f"{name}, step {number}{' (end)' if is_end else ''}"
         for name, (number, is_end) in zip(shown.names, shown.stands, strict=True)
     )
-    text("p", f"{stands}; {many(shown.shared, 'step')} in common ({cost_text(shown.before)})", "quiet")
+    text("p", f"{stands}; {counted(shown.shared, 'steps')} in common ({cost_text(shown.before)})", "quiet")
     with element("div", "versus", role="table", aria_label="Two branches side by side"):
         for place, name in enumerate(shown.names):
             with element("div", "stack side-head"):
@@ -219,7 +196,7 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
         for is_same, group in groupby(shown.lines, key=lambda pair: pair.is_same):
             pairs = list(group)
             if is_same:
-                with folded(f"{many(len(pairs), 'equal line')}", "alike"):
+                with folded(f"{counted(len(pairs), 'equal lines')}", "alike"):
                     _add_lines([pair.left for pair in pairs if pair.left is not None])
                 continue
             for pair in pairs:
@@ -314,8 +291,7 @@ def _lines(
     here: int,
 ) -> None:
     height = _ROW * len(entries)
-    box = f"0 0 {width} {height}"
-    with element("svg", width=str(width), height=str(height), viewBox=box, aria_hidden="true"):
+    with element("svg", width=str(width), height=str(height), viewBox=f"0 0 {width} {height}", aria_hidden="true"):
         for each in entries:
             if each.parent is not None and each.parent in rows:
                 is_on = each.number in line and each.parent in line

@@ -76,8 +76,7 @@ class StudioRun:
     def _facets_that_differ(self) -> tuple[str, ...]:
         planned = len(self.run)
         places = {*range(_LOOKED_AT), *(planned * part // _LOOKED_AT for part in range(_LOOKED_AT)), planned - 1}
-        page = self.run.scenarios(ScenarioQuery(among=places), limit=len(places))
-        found = [row.facets for row in page.rows]
+        found = [row.facets for row in self.run.scenarios(ScenarioQuery(among=places), limit=len(places)).rows]
         names = dict.fromkeys(name for facets in found for name in facets)
         return tuple(name for name in names if len({str(facets.get(name)) for facets in found}) > 1)
 

@@ -63,7 +63,10 @@ class Watch:
         """Return the progress; it is read again only if enough time has passed and the file may have changed."""
         async with self._reading:
             now = time.monotonic()
-            if self._progress is None or (now >= self._due and self._may_have_changed()):
+            # While a run is played, its progress is read even if the file is the same, as the play may end.
+            if self._progress is None or (
+                now >= self._due and (self._progress.is_played or signature(self.run.path) != self._seen)
+            ):
                 is_first = self._progress is None
                 self._seen = signature(self.run.path)
                 self._progress = await asyncio.to_thread(self.run.progress)
@@ -71,10 +74,6 @@ class Watch:
                 took = 0.0 if is_first else time.monotonic() - now  # the first report imports the libraries it needs
                 self._due = time.monotonic() + min(max(_LEAST, _SHARE * took), _MOST)
             return self._progress
-
-    def _may_have_changed(self) -> bool:
-        """Return whether the progress may have changed; always true while a run is played, as it may end."""
-        return (self._progress is not None and self._progress.is_played) or signature(self.run.path) != self._seen
 
     def _keep(self, progress: RunProgress, now: float) -> None:
         if not progress.is_played:

@@ -52,11 +52,6 @@ def span(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def many(number: int, one: str, several: str | None = None) -> str:
-    """Format a count with its noun: `1 scenario`, `2 scenarios`."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
 FACET, LEAST, MOST = "facet.", "min.", "max."
 LABELLED, UNLABELLED = "labelled", "not yet"
 _NARROWING = frozenset({"state", "ended_by", "fault", "where", "search", "labels"})

@@ -223,6 +223,21 @@ class Stop:
         return not self.next
 
     @property
+    def title(self) -> str:
+        """Return which nodes ran, or what else led to the checkpoint."""
+        what = {"edit": "the state was edited", "input": "the input", "fork": "rewound to"}.get(self.kind, "")
+        ran = named(self.ran)
+        return f"{ran} ran" if ran else what or "nothing has been played yet"
+
+    @property
+    def reasons(self) -> Mapping[str, Sequence[str]]:
+        """Return the next nodes by the reason why they run."""
+        found: dict[str, list[str]] = {}
+        for node in self.next:
+            found.setdefault(self.why.get(node, ""), []).append(node)
+        return found
+
+    @property
     def cost(self) -> Cost:
         """The cost of the step when it was first played."""
         return Cost.of(self.calls)

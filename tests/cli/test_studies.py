@@ -121,7 +121,7 @@ def test_verdicts_of_turns_are_per_cent_everywhere(dialoom: Command, folder: Pat
     assert " | 100.0† [" in cells
 
 
-def test_the_roles_of_stand_ins_are_named_and_an_existing_run_of_another_study(dialoom: Command, folder: Path) -> None:
+def test_the_roles_of_stand_ins_are_named_and_an_existing_run_is_refused(dialoom: Command, folder: Path) -> None:
     told = dialoom("run", "support.toml", "-o", "run.db").stdout
     (folder / "noting.py").write_text("def reply(messages):\n    return 'Noted.'\n")
     told += dialoom("run", "support.toml", "--model", "assistant=python:noting:reply", "-o", "other.db").stdout
@@ -130,9 +130,6 @@ def test_the_roles_of_stand_ins_are_named_and_an_existing_run_of_another_study(d
     assert [line.rsplit(" ", 2)[0] for line in told.splitlines() if "stand-in" in line] == lines
     again = dialoom("run", "support.toml", "-o", "run.db", code=2).stderr
     assert again.startswith("dialoom: run.db exists; continue with")
-    (folder / "support.toml").write_text(STUDY.replace("max_turns = 5", "max_turns = 6"))
-    again = dialoom("run", "support.toml", "-o", "run.db", code=2).stderr
-    assert "run.db exists and was made with another version of the study" in again
 
 
 @pytest.mark.usefixtures("folder")

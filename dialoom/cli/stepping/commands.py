@@ -30,14 +30,16 @@ class Command:
         key: The command's one-key form.
         usage: The arguments that follow the command's name, for the help.
         help: The command's effect, in one line.
-        carry_out: A function that carries out the command, given the text that follows its name.
+        carry_out: A function that carries out the command, given the text after its name; it may return a stop to show.
+        needed: A message about the argument, if the command needs one.
     """
 
     name: str
     key: str
     usage: str
     help: str
-    carry_out: Callable[[CommandInterpreter, str], Awaitable[Answer]]
+    carry_out: Callable[[CommandInterpreter, str], Awaitable[Answer | Stop]]
+    needed: str = ""
 
 
 class CommandInterpreter:
@@ -75,7 +77,13 @@ class CommandInterpreter:
         command = BY_NAME.get(name)
         if command is None:
             raise SteppingError(_unknown(name))
-        return await command.carry_out(self, rest.strip())
+        rest = rest.strip()
+        if rest and not command.usage and command.name != "quit":
+            raise SteppingError(f"{command.name} takes no further argument, got {rest!r}")
+        if not rest and command.needed:
+            raise SteppingError(command.needed)
+        result = await command.carry_out(self, rest)
+        return await self.stopped(result) if isinstance(result, Stop) else result
 
     async def stopped(self, stop: Stop) -> Answer:
         """Return the answer that shows a stop."""
@@ -111,23 +119,13 @@ async def _next(interpreter: CommandInterpreter, rest: str) -> Answer:
     return _after(await interpreter.stopped(await interpreter.stepper.step()), passed)
 
 
-async def _continue(interpreter: CommandInterpreter, rest: str) -> Answer:
-    _none(rest, "continue")
-    return await interpreter.run([])
-
-
-async def _until(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return await interpreter.run([interpreter.stepper.condition(rest)])
-
-
 async def _break(interpreter: CommandInterpreter, rest: str) -> Answer:
     condition = interpreter.stepper.condition(rest)
     interpreter.breaks.append(condition)
     return note(f"breakpoint {len(interpreter.breaks)}: {condition}", breakpoint=len(interpreter.breaks))
 
 
-async def _breaks(interpreter: CommandInterpreter, rest: str) -> Answer:
-    _none(rest, "breaks")
+async def _breaks(interpreter: CommandInterpreter, _rest: str) -> Answer:
     lines = [f"{number}  {condition}" for number, condition in enumerate(interpreter.breaks, start=1)]
     return Answer({"breaks": [str(each) for each in interpreter.breaks]}, [Text("\n".join(lines) or "no breakpoints")])
 
@@ -142,24 +140,13 @@ async def _clear(interpreter: CommandInterpreter, rest: str) -> Answer:
     return note(f"cleared: {interpreter.breaks.pop(number - 1)}")
 
 
-async def _back(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return await interpreter.stopped(await interpreter.stepper.rewind(_count(rest, 1)))
-
-
-async def _forward(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return await interpreter.stopped(await interpreter.stepper.forward(_count(rest, 1)))
-
-
-async def _goto(interpreter: CommandInterpreter, rest: str) -> Answer:
-    if not rest:
-        raise SteppingError("goto takes a checkpoint's number ('history' shows them), or a condition as for 'until'")
+async def _goto(interpreter: CommandInterpreter, rest: str) -> Stop:
     if rest.removeprefix("#").isdecimal() or rest.count("-") == 4:
-        return await interpreter.stopped(await interpreter.stepper.goto(rest))
-    return await interpreter.stopped(await interpreter.stepper.goto_where(interpreter.stepper.condition(rest)))
+        return await interpreter.stepper.goto(rest)
+    return await interpreter.stepper.goto_where(interpreter.stepper.condition(rest))
 
 
-async def _history(interpreter: CommandInterpreter, rest: str) -> Answer:
-    _none(rest, "history")
+async def _history(interpreter: CommandInterpreter, _rest: str) -> Answer:
     return branch_views.history_answer(await interpreter.stepper.history(), (await interpreter.stepper.here()).number)
 
 
@@ -167,22 +154,21 @@ async def _state(interpreter: CommandInterpreter, rest: str) -> Answer:
     return views.state_answer(rest, value_at(interpreter.stepper.state, rest))
 
 
-async def _set(interpreter: CommandInterpreter, rest: str) -> Answer:
+async def _set(interpreter: CommandInterpreter, rest: str) -> Stop:
     path, _, text = rest.partition(" ")
     if not path or not text.strip():
         raise SteppingError("set takes a path and a value: set turns 2, set messages[1].content Hello")
-    return await interpreter.stopped(await interpreter.stepper.edit(path, parsed_value(text.strip())))
+    return await interpreter.stepper.edit(path, parsed_value(text.strip()))
 
 
-async def _say(interpreter: CommandInterpreter, rest: str) -> Answer:
+async def _say(interpreter: CommandInterpreter, rest: str) -> Stop:
     role, _, text = rest.partition(" ")
     if not role or not text.strip():
         raise SteppingError("say takes a role and its text: say user I would rather take the train.")
-    node = _only(await interpreter.stepper.next_requests(), role)
-    return await interpreter.stopped(await interpreter.stepper.say(node or role, text.strip()))
+    return await interpreter.stepper.say(_only(await interpreter.stepper.next_requests(), role) or role, text.strip())
 
 
-async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
+async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer | Stop:
     words = rest.split()
     is_edit = words[:1] == ["edit"]
     who = words[is_edit:]
@@ -197,7 +183,7 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
     return views.requests_answer(chosen)
 
 
-async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> Answer:
+async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> Answer | Stop:
     requests = await interpreter.stepper.next_requests()
     node = _only(requests, who[0] if who else None)
     if node is None:
@@ -205,7 +191,7 @@ async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> A
     messages = edited(next(each for each in requests if each.node == node).request.messages)
     if messages is None:
         return note("the prompt is unchanged, so nothing was played")
-    return await interpreter.stopped(await interpreter.stepper.ask_instead(node, messages))
+    return await interpreter.stepper.ask_instead(node, messages)
 
 
 async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -216,29 +202,23 @@ async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
     return note(f"{role} is now played by {model.strip()} on {interpreter.stepper.branch}")
 
 
-async def _resample(interpreter: CommandInterpreter, rest: str) -> Answer:
-    _none(rest, "resample")
+async def _resample(interpreter: CommandInterpreter, _rest: str) -> Answer:
     sample = await interpreter.stepper.resample()
     text = f"sample {sample} on {interpreter.stepper.branch}: new replies are requested from now on"
     return note(text, sample=sample, branch=interpreter.stepper.branch)
 
 
-async def _fork(interpreter: CommandInterpreter, rest: str) -> Answer:
-    if not rest:
-        raise SteppingError("fork takes a name for the new branch: fork by-train")
+async def _fork(interpreter: CommandInterpreter, rest: str) -> Stop:
     interpreter.stepper = await interpreter.stepper.fork(rest)
-    return await interpreter.stopped(await interpreter.stepper.here())
+    return await interpreter.stepper.here()
 
 
-async def _switch(interpreter: CommandInterpreter, rest: str) -> Answer:
-    if not rest:
-        raise SteppingError("switch takes the name of a branch; 'forks' lists them")
+async def _switch(interpreter: CommandInterpreter, rest: str) -> Stop:
     interpreter.stepper = await interpreter.stepper.switch(rest)
-    return await interpreter.stopped(await interpreter.stepper.here())
+    return await interpreter.stepper.here()
 
 
-async def _forks(interpreter: CommandInterpreter, rest: str) -> Answer:
-    _none(rest, "forks")
+async def _forks(interpreter: CommandInterpreter, _rest: str) -> Answer:
     branches = [
         (each, await (await interpreter.stepper.switch(each.name)).here()) for each in interpreter.stepper.branches()
     ]
@@ -270,8 +250,6 @@ async def _promote(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 
 async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
-    if not rest:
-        raise SteppingError("save takes a file: save case.json")
     case = await case_of(interpreter.stepper)
     branch, replaces = interpreter.stepper.branch, write_case(case, Path(rest), interpreter.inputs)
     where = f"{rest}, replacing an earlier case" if replaces else rest
@@ -281,21 +259,14 @@ async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
     return note(text, file=rest, steps=len(case.steps), branch=branch, replaced=replaces, is_end=case.is_end)
 
 
-async def _calls(interpreter: CommandInterpreter, rest: str) -> Answer:
-    _none(rest, "calls")
+async def _calls(interpreter: CommandInterpreter, _rest: str) -> Answer:
     stop = await interpreter.stepper.here()
     return views.calls_answer(stop, interpreter.stepper.parsed_replies(stop))
 
 
-async def _transcript(interpreter: CommandInterpreter, rest: str) -> Answer:
-    _none(rest, "transcript")
+async def _transcript(interpreter: CommandInterpreter, _rest: str) -> Answer:
     stop = await interpreter.stepper.here()
     return views.transcript_answer(stop.transcript, stop.faults)
-
-
-async def _where(interpreter: CommandInterpreter, rest: str) -> Answer:
-    _none(rest, "where")
-    return await interpreter.stopped(await interpreter.stepper.here())
 
 
 async def _full(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -321,30 +292,41 @@ async def _quit(interpreter: CommandInterpreter, rest: str) -> Answer:  # noqa: 
 
 COMMANDS = (
     Command("next", "n", "[N]", "go forward one step, or N: along steps already played, or by playing new ones", _next),
-    Command("continue", "c", "", "play to the next breakpoint or the end", _continue),
+    Command("continue", "c", "", "play to the next breakpoint or the end", lambda on, _: on.run([])),
     Command(
         "until",
         "u",
         "WHERE",
         "play until a NODE or ROLE is next, until 'turn N' or 'round N', or until an expression is true",
-        _until,
+        lambda on, rest: on.run([on.stepper.condition(rest)]),
     ),
     Command("break", "b", "WHERE", "set a breakpoint; WHERE is a condition as for until", _break),
     Command("breaks", "B", "", "list the breakpoints", _breaks),
     Command("clear", "x", "[N]", "clear breakpoint N, or all", _clear),
-    Command("back", "<", "[N]", "go back one step, or N; later steps stay in the history", _back),
+    Command(
+        "back",
+        "<",
+        "[N]",
+        "go back one step, or N; later steps stay in the history",
+        lambda on, rest: on.stepper.rewind(_count(rest, 1)),
+    ),
     Command(
         "forward",
         ">",
         "[N]",
         "go forward one step already played, or N such steps; edits and written replies are included",
-        _forward,
+        lambda on, rest: on.stepper.forward(_count(rest, 1)),
     ),
     Command(
-        "goto", "g", "CHECKPOINT|WHERE", "go to a checkpoint by its number, or to the first one that meets WHERE", _goto
+        "goto",
+        "g",
+        "CHECKPOINT|WHERE",
+        "go to a checkpoint by its number, or to the first one that meets WHERE",
+        _goto,
+        "goto takes a checkpoint's number ('history' shows them), or a condition as for 'until'",
     ),
     Command("history", "h", "", "show the tree of checkpoints with its forks", _history),
-    Command("where", ".", "", "show this stop again", _where),
+    Command("where", ".", "", "show this stop again", lambda on, _: on.stepper.here()),
     Command("transcript", "t", "", "show the whole conversation so far", _transcript),
     Command(
         "calls", "i", "", "show the calls that led to this stop: complete requests, replies, tokens, cost, time", _calls
@@ -369,12 +351,28 @@ COMMANDS = (
     Command(
         "resample", "r", "", "request new replies in the following steps, instead of using recorded ones", _resample
     ),
-    Command("fork", "f", "NAME", "create a branch at this stop, and switch to it", _fork),
-    Command("switch", "w", "NAME", "switch to a branch", _switch),
+    Command(
+        "fork",
+        "f",
+        "NAME",
+        "create a branch at this stop, and switch to it",
+        _fork,
+        "fork takes a name for the new branch: fork by-train",
+    ),
+    Command(
+        "switch", "w", "NAME", "switch to a branch", _switch, "switch takes the name of a branch; 'forks' lists them"
+    ),
     Command("forks", "F", "", "list the branches", _forks),
     Command("diff", "d", "[A] [B]", "show two branches side by side; by default main and this one", _diff),
     Command("promote", "P", "[NAME]", "make the end of this branch the scenario's outcome", _promote),
-    Command("save", "S", "FILE", "save this branch up to this stop as a case for 'dialoom replay'", _save),
+    Command(
+        "save",
+        "S",
+        "FILE",
+        "save this branch up to this stop as a case for 'dialoom replay'",
+        _save,
+        "save takes a file: save case.json",
+    ),
     Command("full", "v", "[on|off]", "show requests and conversations in full, or shortened", _full),
     Command("help", "?", "[COMMAND]", "this", _help),
     Command("quit", "q", "", "quit; everything is saved", _quit),
@@ -415,8 +413,3 @@ def _count(text: str, default: int) -> int:
     if not text.isdecimal() or not int(text):
         raise SteppingError(f"{text!r} is not a valid number of steps; give a whole number of at least 1")
     return int(text)
-
-
-def _none(rest: str, name: str) -> None:
-    if rest:
-        raise SteppingError(f"{name} takes no further argument, got {rest!r}")

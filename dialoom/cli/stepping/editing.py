@@ -22,6 +22,7 @@ _HEAD = re.compile(r"^=== (system|user|assistant|tool)(?: (\{.*\}))?[ \t]*$", re
 """The header line of a message: its role, and its other fields as JSON (tool calls, or the id of the answered call)."""
 _MESSAGE = TypeAdapter(ChatMessage)
 _LIKE_HEAD = re.compile(r"^(\\*=== )", re.MULTILINE)
+_ESCAPED = r"\\\1"
 _HELP = """\
 # Edit the prompt, save it, and leave the editor. If nothing is changed, nothing is played.
 # A line such as '=== user' begins each message. Text above the first such line is ignored.
@@ -54,7 +55,7 @@ def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
 
 def as_text(messages: Sequence[ChatMessage]) -> str:
     """Return messages as text; lines of a message that look like a message header are escaped with a backslash."""
-    return "\n".join(f"=== {_head(one)}\n{_LIKE_HEAD.sub(_escaped, one['content'])}\n" for one in messages)
+    return "\n".join(f"=== {_head(one)}\n{_LIKE_HEAD.sub(_ESCAPED, one['content'])}\n" for one in messages)
 
 
 def _head(message: ChatMessage) -> str:
@@ -81,7 +82,3 @@ def as_messages(text: str) -> list[ChatMessage]:
         except ValueError as error:
             raise SteppingError(f"message {len(found) + 1} ({role}) has calls that cannot be read: {rest}") from error
     return found
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return "\\" + match[1]

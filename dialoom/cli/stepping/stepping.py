@@ -50,8 +50,7 @@ def first_where(path: Path, where: str, is_trusted: bool) -> str:
     Raises:
         RunError: If no scenario matches, or the expression is wrong.
     """
-    run = open_run(path, trust=trust(is_trusted))
-    numbers = [position + 1 for position, _ in run.figures(where=where)]
+    numbers = [position + 1 for position, _ in open_run(path, trust=trust(is_trusted)).figures(where=where)]
     if not numbers:
         raise RunError(f"where {where!r} matches no scenario of {path}", setting="where")
     if rest := numbers[1:]:
@@ -104,11 +103,18 @@ def replay_case(
 
 def _replayed(played: ReplayResult, is_passed: bool) -> dict[str, Any]:
     """Return the result of a replay as JSON-compatible data."""
-    found: dict[str, Any] = {"steps": played.steps, "replies": played.calls, "is_passed": is_passed}
-    for name in ("departures", "changed", "lines", "scores"):
-        found[name] = list(getattr(played, name))
-    outcome = None if played.outcome is None else played.outcome.model_dump(mode="json")
-    return found | {"live": dict(played.live), "kept": played.kept, "outcome": outcome}
+    return {
+        "steps": played.steps,
+        "replies": played.calls,
+        "is_passed": is_passed,
+        "departures": list(played.departures),
+        "changed": list(played.changed),
+        "lines": list(played.lines),
+        "scores": list(played.scores),
+        "live": dict(played.live),
+        "kept": played.kept,
+        "outcome": None if played.outcome is None else played.outcome.model_dump(mode="json"),
+    }
 
 
 def _print_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> None:
@@ -160,8 +166,7 @@ def _stepped(
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
         calls["on_event"] = _print_notice
-        opening = step(path, scenario, branch=branch, **calls)
-        stepper: Stepper = runner.run(opened.enter_async_context(opening))
+        stepper: Stepper = runner.run(opened.enter_async_context(step(path, scenario, branch=branch, **calls)))
         try:
             interpreter = CommandInterpreter(stepper, printer.passed, inputs=[path, *([script] if script else [])])
             if lines is not None:

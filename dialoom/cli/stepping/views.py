@@ -9,22 +9,22 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from dialoom.cli.show_lines import at_message, of_the_rest
+from dialoom.cli.show_lines import COLOURS, at_message, of_the_rest
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, tool_name
 from dialoom.runs.stepping import Cost, NextRequest, Stop
-from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, named
+from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text
 from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
 
-COLOURS = {"user": "cyan", "assistant": "green"}
 _LINES = 4
 """Number of lines of the conversation that are shown at a stop; `transcript` shows all."""
 _TAIL = 3
@@ -51,28 +51,6 @@ class Fitted:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the line, truncated if it is still too long."""
         yield Text(self.write(options.max_width), style=self.style, no_wrap=True, overflow="ellipsis")
-
-
-@dataclass(frozen=True, slots=True)
-class Inset:
-    """Indented content, with all of its lines.
-
-    Attributes:
-        shown: The content.
-        columns: The indentation.
-    """
-
-    shown: RenderableType
-    columns: int = 2
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the indented lines."""
-        room = options.update(width=max(1, options.max_width - self.columns))
-        for line in console.render_lines(self.shown, room, pad=False):
-            if line:
-                yield Segment(" " * self.columns)
-            yield from line
-            yield Segment.line()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +112,11 @@ def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) ->
         is_full: Whether complete requests and the complete conversation are shown.
     """
     shown: list[RenderableType] = [_heading(stop)]
-    shown += [Inset(each) for each in _calls(stop.calls, parsed, is_full)]
-    shown += [Inset(each) for each in _changes(stop.changes, is_full)]
+    shown += [Padding.indent(each, 2) for each in _calls(stop.calls, parsed, is_full)]
+    shown += [Padding.indent(each, 2) for each in _changes(stop.changes, is_full)]
     if conversation := _conversation(stop.transcript, None if is_full else _LINES, stop.faults):
-        shown += [Text("  the conversation", style="dim"), Inset(Group(*conversation), _FURTHER_IN)]
-    shown.append(Inset(_coming(stop)))
+        shown += [Text("  the conversation", style="dim"), Padding.indent(Group(*conversation), _FURTHER_IN)]
+    shown.append(Padding.indent(_coming(stop), 2))
     return Answer(stop_data(stop, parsed), shown)
 
 
@@ -208,7 +186,9 @@ def requests_answer(requests: Sequence[NextRequest]) -> Answer:
     for each in requests:
         head = f"{each.role} is called by {each.node} ({each.request.model}, {each.request.prompt_id})"
         shown.append(Text(head, style="bold"))
-        shown += [Inset(each) for each in (*_tools(each.request.tools), *map(_message, each.request.messages))]
+        shown += [
+            Padding.indent(each, 2) for each in (*_tools(each.request.tools), *map(_message, each.request.messages))
+        ]
     return Answer({"asked": data}, shown or [Text("the next step calls no role")])
 
 
@@ -245,25 +225,19 @@ def spoken_line(line: SpokenLine | None) -> RenderableType:
     if role:
         return Text.assemble((f"{role}: ", f"bold {COLOURS.get(role, 'magenta')}"), content)
     words = content.lstrip(" ")
-    return Inset(Text(words), len(content) - len(words))
+    return Padding.indent(Text(words), len(content) - len(words))
 
 
 def _heading(stop: Stop) -> Text:
-    what = {"edit": "the state was edited", "input": "the input", "fork": "rewound to"}.get(stop.kind, "")
-    ran = named(stop.ran)
     counts = "".join(f" · {word} {count}" for word, count in stop.counts.items())
-    title = f"{ran} ran" if ran else what or "nothing has been played yet"
-    return Text.assemble((f"{stop.branch} {stop.number}", "bold"), (counts, "dim"), (f" · {title}", "bold"))
+    return Text.assemble((f"{stop.branch} {stop.number}", "bold"), (counts, "dim"), (f" · {stop.title}", "bold"))
 
 
 def _coming(stop: Stop) -> Text:
     if stop.is_end:
         return Text("the end: no further steps", style="bold")
-    reasons: dict[str, list[str]] = {}
-    for node in stop.next:
-        reasons.setdefault(stop.why.get(node, ""), []).append(node)
     text = Text("next: ", style="bold")
-    parts = [f"{', '.join(nodes)} ({why})" if why else ", ".join(nodes) for why, nodes in reasons.items()]
+    parts = [f"{', '.join(nodes)} ({why})" if why else ", ".join(nodes) for why, nodes in stop.reasons.items()]
     return text.append("; ".join(parts), style="not bold")
 
 
@@ -277,7 +251,7 @@ def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) 
 
 def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
     content = _with_calls(call.reply or "", call.tool_calls) if parsed is None else parsed
-    answer = _flat(_understood(content).plain, ", ")
+    answer = ", ".join(" ".join(line.split()) for line in _understood(content).plain.splitlines() if line.strip())
     return Fitted(lambda room: cut(f"{call.node}: {answer}", room), COLOURS.get(call.role, "magenta"))
 
 
@@ -290,8 +264,8 @@ def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
     if hidden:
         count = f"{hidden} {'message' if hidden == 1 else 'messages'}"
         parts.append(Text(f"  ... {count} before this one; 'calls' shows all", style="dim"))
-    parts += [Inset(each) for each in _tools(call.tools if is_full else ())]
-    parts += [Inset(_message(each, None if is_full else _TAIL)) for each in messages]
+    parts += [Padding.indent(each, 2) for each in _tools(call.tools if is_full else ())]
+    parts += [Padding.indent(_message(each, None if is_full else _TAIL), 2) for each in messages]
     if parsed is None or is_full:
         answer = _with_calls(call.reply or "", call.tool_calls)
         parts += [Text("answered:", style="dim"), _answer(Text(answer), is_full)]
@@ -300,8 +274,8 @@ def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
     return Group(*parts)
 
 
-def _answer(answer: Text, is_full: bool) -> Inset:
-    return Inset(answer if is_full else Clipped(answer, _ANSWER, "'calls' shows all"))
+def _answer(answer: Text, is_full: bool) -> Padding:
+    return Padding.indent(answer if is_full else Clipped(answer, _ANSWER, "'calls' shows all"), 2)
 
 
 def _call_head(call: StepCall) -> Text:
@@ -342,8 +316,7 @@ def _with_calls(words: str, calls: Sequence[FunctionCall]) -> str:
 
 def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
     """Return the names of the tools that a request offers."""
-    names = ", ".join(map(tool_name, tools))
-    return [Text.assemble(("tools: ", "dim"), names)] if tools else []
+    return [Text.assemble(("tools: ", "dim"), ", ".join(map(tool_name, tools)))] if tools else []
 
 
 def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
@@ -379,8 +352,3 @@ def _conversation(
     for place, line in enumerate(lines[left:], start=left):
         shown += [spoken_line(line), *at_message(faults, place)]
     return [*shown, *of_the_rest(faults, lines)]
-
-
-def _flat(text: str, between: str) -> str:
-    """Join a text of several lines into one line."""
-    return between.join(" ".join(line.split()) for line in text.splitlines() if line.strip())

@@ -17,9 +17,10 @@ from dialoom.runs.store import Neighbours
 from dialoom.studio.calls import call_fold, figures
 from dialoom.studio.labelling import JudgementBox, after_this, badge_of, lacks_its_judgements
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import definitions, element, folded, link, on_opening, text, verbatim, written
+from dialoom.studio.parts import definitions, element, folded, late, link, text, verbatim, written
 from dialoom.studio.shell import listen
-from dialoom.studio.wording import is_blind, list_of, list_parameters, many, query_of
+from dialoom.studio.wording import is_blind, list_of, list_parameters, query_of
+from dialoom.text import counted
 
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"
@@ -61,10 +62,8 @@ async def _neighbours(view: View) -> Neighbours | None:
     """Return the neighbours in the list that the address selects; `None` for the whole plan, or without neighbours."""
     if not list_of(view):
         return None
-    where, search = view.one("where") or None, view.one("search") or None
-    here = view.run.run.position(view.scenario)
-    query = await asyncio.to_thread(query_of, view, here)
-    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, where=where, search=search)
+    query = await asyncio.to_thread(query_of, view, view.run.run.position(view.scenario))
+    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, **view.selection)
 
 
 async def _to_label(view: View) -> int | None:
@@ -92,7 +91,7 @@ def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) 
         if episode.branch is not None:
             text("div", episode.branch.summary(), "badge accent")
         if count := dialogue_faults(episode.outcome.faults or ()):
-            text("div", many(count, "fault"), "badge warn")
+            text("div", counted(count, "faults"), "badge warn")
         text("div", _taken(shown), "quiet small number")
         with element("nav", "row-of push", aria_label="Other conversations"):
             if is_chosen or view.one("as"):
@@ -111,7 +110,7 @@ def _taken(shown: Conversation) -> str:
     total = sum((one or 0) + (other or 0) for one, other in tokens)
     usage = "tokens unknown" if any(None in pair for pair in tokens) else f"{total:,} tokens"
     cost = "price unknown" if None in costs else f"${sum(costs):,.4f}"
-    return f"{many(len(calls), 'call')} · {usage} · {cost}"
+    return f"{counted(len(calls), 'calls')} · {usage} · {cost}"
 
 
 def _lines(view: View, shown: Conversation, health: _Marks) -> None:
@@ -125,9 +124,7 @@ def _lines(view: View, shown: Conversation, health: _Marks) -> None:
     else:
         _messages(view, shown, shown.messages[:_ENDS], sides, marks)
         middle = shown.messages[_ENDS:-_ENDS]
-        with folded(f"{len(middle):,} messages in between") as part:
-            pass
-        on_opening(part, lambda: _messages(view, shown, middle, sides, marks))
+        late(f"{len(middle):,} messages in between", lambda: _messages(view, shown, middle, sides, marks))
         _messages(view, shown, shown.messages[-_ENDS:], sides, marks)
     for fault in shown.faults:
         fault_line(fault)
@@ -167,12 +164,9 @@ def _message(view: View, shown: Conversation, message: SpokenMessage, side: str,
                     "edit", view.path(STEP_PATH, {**list_parameters(view), **before}), "change", title="step from here"
                 )
         words = line.spoken
-        if side in ("note", "tool") and len(words) > _LONG_NOTE:
-            with folded(" ".join(words[:120].split()) + " …", "bubble"):
-                verbatim(words, "said", [fault.words for fault in message.faults])
-        else:
-            with element("div", "bubble"):
-                verbatim(words, "said", [fault.words for fault in message.faults])
+        is_long = side in ("note", "tool") and len(words) > _LONG_NOTE
+        with folded(" ".join(words[:120].split()) + " …", "bubble") if is_long else element("div", "bubble"):
+            verbatim(words, "said", [fault.words for fault in message.faults])
         if line.finish_reason is not None:
             text("div", f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
         for fault in message.faults:
@@ -219,16 +213,18 @@ def _about(shown: Conversation) -> None:
     with element("section", "card about", tabindex="0", aria_label="Scenario"):
         text("h2", "Scenario")
         described = shown.scenario.described()
-        in_words = {name: value for name, value in described.items() if _is_in_words(value)}
+        in_words = {
+            name: value
+            for name, value in described.items()
+            if isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
+        }
         facts = {**shown.scenario.portrait(), **in_words}
         definitions({name: _in_a_line(value) for name, value in facts.items()})
         if preferences := shown.scenario.preferences():
             text("h3", f"{len(preferences)} preferences")
             definitions(dict(preferences))
         definitions({name: value for name, value in described.items() if facts.get(name) != value})
-        with folded("Scenario data") as part:
-            pass
-        on_opening(part, lambda: definitions(shown.scenario.model_dump(mode="json")))
+        late("Scenario data", lambda: definitions(shown.scenario.model_dump(mode="json")))
 
 
 def _in_a_line(value: Any) -> Any:
@@ -236,11 +232,6 @@ def _in_a_line(value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
         return ", ".join(dict.fromkeys(each for each in value.values() if each))
     return value
-
-
-def _is_in_words(value: Any) -> bool:
-    """Return whether a value is a description, rather than a name, an id or a setting."""
-    return isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
 
 
 def _shown_to(view: View, shown: Conversation) -> None:
@@ -263,15 +254,14 @@ def _calls(view: View, shown: Conversation) -> None:
     if is_blind(view):
         ids = {each.call["call"] for each in shown.messages if each.call is not None}
         calls = [call for call in calls if call["call"] in ids]
-    with element("section", "card"), folded(f"All {len(calls)} calls") as part:
-        pass
 
     def fill() -> None:
         with written("div", "stack"):
             for call in calls:
                 call_fold(view.run.run, _named(call), call, shown.call_before(call))
 
-    on_opening(part, fill)
+    with element("section", "card"):
+        late(f"All {len(calls)} calls", fill)
 
 
 def _named(call: Mapping[str, Any]) -> str:

@@ -6,13 +6,12 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from nicegui import ui
 
 from dialoom import Report, Run
 from dialoom.errors import DialoomError
-from dialoom.graphs import Chart, Table
+from dialoom.graphs import Table
 from dialoom.graphs.tables import Estimate
 from dialoom.graphs.tables.table import Cell
 from dialoom.runs.agreement import labels_beside
@@ -55,9 +54,7 @@ async def build(view: View) -> None:
     if not found.tables:
         text("p", "Nothing is finished yet.", "empty")
         return
-    known = {
-        label: _Shown(run.name, await run.choices()) for label, run in zip(found.labels or ("",), runs, strict=True)
-    }
+    known = {label: (run.name, await run.choices()) for label, run in zip(found.labels or ("",), runs, strict=True)}
     text("p", found.title, "quiet small")
     warned = _shared(table.headnotes for table in found.tables)
     of_charts, of_tables = [chart.notes for chart in found.charts], [table.footnotes for table in found.tables]
@@ -66,11 +63,17 @@ async def build(view: View) -> None:
     _warnings(warned)
     _notes([*found.notes, *noted])
     if len(found.tables) > 3:
-        _contents(view, found)
+        with element("nav", "row-of small", aria_label="Tables"):
+            for table in found.tables:
+                link(table.title, f"{view.path(PAGE.path, view.query)}#{table.name}")
     counts = charts.counts_of(found.tables)
     for chart in found.charts:
-        _chart(chart, counts, above)
-    drawn = view.one("drawn") or next((each.name for each in found.tables if _is_drawn_at_once(each)), "")
+        with element("section", "card"):
+            text("h2", chart.title)
+            ui.echart(charts.options_of(chart, counts)).classes("chart")
+            _notes([note for note in chart.notes if note not in above])
+    drawable = (each.name for each in found.tables if _estimated(each) and 1 < len(each.rows) <= _FEW_ROWS)
+    drawn = view.one("drawn") or next(drawable, "")
     for table in found.tables:
         _table(view, table, known, drawn == table.name, above)
     for run in runs:
@@ -112,19 +115,11 @@ async def _computed(view: View, runs: Sequence[Run], judging: str | None, where:
             progress.delete()
 
 
-class _Shown(NamedTuple):
-    """A run of the report, and the values that its scenarios can be filtered by."""
-
-    name: str
-    choices: Choices
-
-
 def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines that several tables or charts share, to be shown once above all of them."""
     lines = list(lines)
     having = Counter(line for own in lines for line in {*own})
-    in_order = dict.fromkeys(line for own in lines for line in own)
-    return [line for line in in_order if having[line] > 1]
+    return [line for line in dict.fromkeys(line for own in lines for line in own) if having[line] > 1]
 
 
 def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
@@ -139,8 +134,7 @@ def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
         with element("div", "filters"):
             if len(sets) > 1:
                 choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
-            label = "Filter expression"
-            where = Entry("where", label, view.one("where"), "not changed", classes="grow")
+            where = Entry("where", "Filter expression", view.one("where"), "not changed", classes="grow")
             submit("Show")
     if alike:
         with element("div", "row-of small"):
@@ -153,20 +147,9 @@ def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
     return where
 
 
-def _contents(view: View, found: Report) -> None:
-    with element("nav", "row-of small", aria_label="Tables"):
-        for table in found.tables:
-            link(table.title, f"{view.path(PAGE.path, view.query)}#{table.name}")
-
-
-def _chart(chart: Chart, counts: charts.Counts, above: Sequence[str]) -> None:
-    with element("section", "card"):
-        text("h2", chart.title)
-        ui.echart(charts.options_of(chart, counts)).classes("chart")
-        _notes([note for note in chart.notes if note not in above])
-
-
-def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool, above: Sequence[str]) -> None:
+def _table(
+    view: View, table: Table, known: Mapping[str, tuple[str, Choices]], is_drawn: bool, above: Sequence[str]
+) -> None:
     estimated = _estimated(table)
     with element("section", id_=table.name):
         with element("div", "section-head"):
@@ -191,7 +174,7 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
         _notes([note for note in table.footnotes if note not in above])
 
 
-def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, _Shown]) -> None:
+def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, tuple[str, Choices]]) -> None:
     """Add a row, with links from its figures to their conversations if these are known."""
     label = "" if "" in known or str(row[0]) not in known else str(row[0])
     run = known.get(label)
@@ -200,14 +183,13 @@ def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, _Sho
             column = table.columns[place]
             target = None
             if place and cell != 0 and run is not None:
-                query = counted(table, row, column, run.choices, label, view.one("where"))
+                query = counted(table, row, column, run[1], label, view.one("where"))
                 if query is not None:
                     query = {**query, "judging": view.one("judging")}
-                    target = view.path("/runs/{run}/scenarios", query, run=run.name)
+                    target = view.path("/runs/{run}/scenarios", query, run=run[0])
             if isinstance(cell, Estimate):
                 with element("td", "number"):
-                    estimate = text_of(cell, title, table.decimals.get(column))
-                    mean, _, rest = estimate.partition(" ")
+                    mean, _, rest = text_of(cell, title, table.decimals.get(column)).partition(" ")
                     _figure(mean, target)
                     text("span", rest, "of")
                 continue
@@ -232,10 +214,6 @@ def _estimated(table: Table) -> list[int]:
     return [place for place in range(len(table.columns)) if any(isinstance(row[place], Estimate) for row in table.rows)]
 
 
-def _is_drawn_at_once(table: Table) -> bool:
-    return bool(_estimated(table)) and 1 < len(table.rows) <= _FEW_ROWS
-
-
 def _drawn(table: Table, estimated: Sequence[int]) -> None:
     """Add a small chart of each column of estimates."""
     keys = [" · ".join(map(str, _key(row))) or f"row {number}" for number, row in enumerate(table.rows, start=1)]
@@ -250,8 +228,7 @@ def _drawn(table: Table, estimated: Sequence[int]) -> None:
 def _key(row: Sequence[object]) -> Sequence[object]:
     """Return a row's name: the text cells before its first estimate or, if there are none, its first number."""
     begin = itertools.takewhile(lambda cell: not isinstance(cell, Estimate), row)
-    words = [cell for cell in begin if isinstance(cell, str)]
-    return words or [cell for cell in row[:1] if isinstance(cell, int)]
+    return [cell for cell in begin if isinstance(cell, str)] or [cell for cell in row[:1] if isinstance(cell, int)]
 
 
 def _is_number(table: Table, place: int) -> bool:

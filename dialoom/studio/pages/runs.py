@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from nicegui import ui
 
 from dialoom.runs.control import RunProgress
 from dialoom.runs.store import Status, Usage
+from dialoom.settings import Budget
 from dialoom.studio import wording
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import badge, card, cells, element, figure, link, table, text
 from dialoom.studio.studio import StudioRun
 from dialoom.studio.watching import Watch
+from dialoom.text import counted
 
 _EVERY = 1.0
 """Seconds between updates of a browser; the file is read once for all browsers."""
@@ -27,20 +29,20 @@ async def build(view: View) -> None:
     """Build the page of all runs."""
     runs = [*view.studio.runs.values()]
     await asyncio.gather(*(run.watch.look() for run in runs))
-    text("h1", wording.many(len(runs), "run"), "hidden-label")
+    text("h1", counted(len(runs), "runs"), "hidden-label")
     with element("div", "cards"):
         for run in runs:
             with card():
-                progress, config = await run.watch.look(), run.run.config
+                config = run.run.config
                 with element("div", "section-head"):
                     with element("h2"):
                         link(run.name, view.path(RUN_PAGE.path, run=run.name))
                     text("span", f"{config.recipe} · seed {config.seed}", "quiet small")
-                refreshes = [_add_progress(progress, config.units), _figures(run.watch, progress)]
+                refreshes = [_add_progress(config.units), _figures(run.watch)]
                 with element("div", "row-of small"):
                     link("Scenarios", view.path("/runs/{run}/scenarios", run=run.name))
                     link("Report", view.path("/runs/{run}/report", run=run.name))
-            _watch(run, refreshes)
+            await _watch(run, refreshes)
 
 
 async def build_one(view: View) -> None:
@@ -50,29 +52,30 @@ async def build_one(view: View) -> None:
     with element("div", "section-head"):
         text("h1", run.name)
         text("span", f"{config.recipe} · seed {config.seed} · {run.run.path}", "quiet small said")
-    refreshes = []
     with card():
-        refreshes += [_add_progress(progress, config.units), _figures(run.watch, progress)]
-    refreshes.append(_budget(progress))
-    refreshes.append(_usages("Calls by role", "role", _by_role(progress.status, config.model_names), progress, _roles))
-    refreshes.append(_usages("Calls by model", "model", progress.by_model, progress, _models))
-    refreshes.append(_causes(view, progress))
-    _watch(run, refreshes)
+        refreshes = [_add_progress(config.units), _figures(run.watch)]
+    refreshes += [
+        _budget(progress.bounds.limits.budget),
+        _usages("Calls by role", "role", lambda progress: _by_role(progress.status, config.model_names)),
+        _usages("Calls by model", "model", lambda progress: progress.by_model),
+        _causes(view),
+    ]
+    await _watch(run, refreshes)
 
 
-def _watch(run: StudioRun, refreshes: Iterable[Refresh]) -> None:
-    """Update the parts of the page as long as it is open."""
-    shown = [*refreshes]
+async def _watch(run: StudioRun, refreshes: Sequence[Refresh]) -> None:
+    """Fill the parts of the page now, and update them while it is open."""
 
     async def look() -> None:
         progress = await run.watch.look()
-        for refresh in shown:
+        for refresh in refreshes:
             refresh(progress)
 
+    await look()
     ui.timer(_EVERY, look)
 
 
-def _add_progress(progress: RunProgress, units: str) -> Refresh:
+def _add_progress(units: str) -> Refresh:
     """Add a progress bar, and its figures as text. `units` is the noun for what the run plays, such as scenarios."""
     with element("div", "row-of"):
         state = badge("")
@@ -92,7 +95,6 @@ def _add_progress(progress: RunProgress, units: str) -> Refresh:
         for bar, value in zip(bars, (status.done, status.failed), strict=True):
             bar.style(f"width: {100 * value / max(status.total, 1):.3f}%")
 
-    refresh(progress)
     return refresh
 
 
@@ -105,7 +107,7 @@ def _state(progress: RunProgress) -> tuple[str, str]:
     return ("done, some failed", "bad") if progress.status.failed else ("done", "good")
 
 
-def _figures(watch: Watch, progress: RunProgress) -> Refresh:
+def _figures(watch: Watch) -> Refresh:
     """Add the most important figures."""
     with element("dl", "figures"):
         rate, left = figure("rate", "", "")
@@ -121,17 +123,16 @@ def _figures(watch: Watch, progress: RunProgress) -> Refresh:
         left.set_text(_left(progress.status.pending, 0.0 if now is None else now.scenarios))
         in_flight.set_text(f"{usage.unanswered:,}" if progress.is_played else wording.ABSENT)
         lost = usage.unanswered and not progress.is_played
-        waiting.set_text(f"{wording.many(usage.unanswered, 'call')} lost" if lost else "")
+        waiting.set_text(f"{counted(usage.unanswered, 'calls')} lost" if lost else "")
         cost.set_text(wording.money(usage.cost))
         cost_rate.set_text("" if now is None or now.cost is None else f"{wording.money(now.cost * 3600)}/h")
         tokens.set_text(_tokens(usage))
         token_rate.set_text("" if now is None or now.tokens is None else f"{now.tokens:,.0f}/s")
         calls.set_text(wording.short(usage.calls))
         attempts = sum(each.attempts for each in progress.bounds.failed_attempts.values())
-        troubles.set_text(f"{wording.many(attempts, 'attempt')} failed" if attempts else "")
+        troubles.set_text(f"{counted(attempts, 'attempts')} failed" if attempts else "")
         unparsed.set_text(f"{progress.unparsed:,}")
 
-    refresh(progress)
     return refresh
 
 
@@ -145,9 +146,8 @@ def _tokens(usage: Usage) -> str:
     return wording.short(usage.input_tokens + usage.output_tokens)
 
 
-def _budget(progress: RunProgress) -> Refresh:
+def _budget(budget: Budget) -> Refresh:
     """Add the used part of each bound of the budget; without bounds, add nothing."""
-    budget = progress.bounds.limits.budget
     if not budget.is_bounded:
         return lambda _progress: None
     most = {"calls": budget.max_calls, "tokens": budget.max_tokens, "cost": budget.max_cost}
@@ -165,16 +165,14 @@ def _budget(progress: RunProgress) -> Refresh:
         taken: Any = progress.bounds.spend
         for (name, bound), (label, meter, bar) in zip(bounds.items(), shown, strict=True):
             value = float(getattr(taken, name))
-            is_money = name == "cost"
             label.set_text(
                 f"{wording.money(value)} of {wording.money(bound)}"
-                if is_money
+                if name == "cost"
                 else f"{value:,.0f} of {bound:,.0f} {name}"
             )
             meter.classes(replace="meter over" if value >= bound else "meter")
             bar.style(f"width: {min(100.0, 100 * value / bound) if bound else 100:.3f}%")
 
-    refresh(progress)
     return refresh
 
 
@@ -191,13 +189,7 @@ _COLUMNS = (
 )
 
 
-def _usages(
-    title: str,
-    what: str,
-    first: Mapping[str, Usage],
-    progress: RunProgress,
-    read: Callable[[RunProgress, Iterable[str]], Mapping[str, Usage]],
-) -> Refresh:
+def _usages(title: str, what: str, read: Callable[[RunProgress], Mapping[str, Usage]]) -> Refresh:
     """Add a table of usage with a row for each name; rows of later names are added when they appear."""
     rows: dict[str, list[Any]] = {}
     with element("section"):
@@ -207,26 +199,14 @@ def _usages(
             pass
 
     def refresh(progress: RunProgress) -> None:
-        for name, usage in read(progress, rows).items():
+        for name, usage in read(progress).items():
             if name not in rows:
                 with body:
                     rows[name] = cells([(name, False), *(("", column != "incomplete replies") for column in _COLUMNS)])
             for cell, words in zip(rows[name][1:], _usage_cells(usage, progress.is_played), strict=True):
                 cell.set_text(words)
 
-    for name in first:
-        with body:
-            rows[name] = cells([(name, False), *(("", column != "incomplete replies") for column in _COLUMNS)])
-    refresh(progress)
     return refresh
-
-
-def _roles(progress: RunProgress, known: Iterable[str]) -> Mapping[str, Usage]:
-    return _by_role(progress.status, known)
-
-
-def _models(progress: RunProgress, _known: Iterable[str]) -> Mapping[str, Usage]:
-    return progress.by_model
 
 
 def _by_role(status: Status, roles: Iterable[str]) -> dict[str, Usage]:
@@ -249,7 +229,7 @@ def _usage_cells(usage: Usage, is_played: bool) -> list[str]:
     ]
 
 
-def _causes(view: View, progress: RunProgress) -> Refresh:
+def _causes(view: View) -> Refresh:
     """Add the causes of failures, updated live, with an example of each."""
     section = element("section")
     shown: list[Any] = []
@@ -275,7 +255,6 @@ def _causes(view: View, progress: RunProgress) -> Refresh:
                             target = "/runs/{run}/scenarios/{scenario}"
                             link(f"number {cause.first + 1:,}", view.path(target, scenario=cause.first + 1))
 
-    refresh(progress)
     return refresh
 
 

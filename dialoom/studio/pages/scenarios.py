@@ -31,6 +31,7 @@ from dialoom.studio.wording import (
     named,
     query_of,
 )
+from dialoom.text import counted
 
 _LIMIT = 50
 _SOON = 0.4
@@ -72,41 +73,24 @@ async def build(view: View) -> None:
 
 
 async def _found(view: View, offset: int, results: Any) -> ScenarioPage:
-    """Return the page of scenarios; if the search takes long, show the progress in the meantime."""
-    search = _Search(view, offset)
-    if not await search.is_soon_done():
-        with results:
-            search.tell()
-        await ui.context.client.connected()
-    return await search.found
+    """Return the page of scenarios; if the search takes long, show its progress, and end it if the browser leaves."""
+    client, status = ui.context.client, "looking"
 
-
-class _Search:
-    """A search for a page of scenarios, in a thread that ends when the browser has left the page."""
-
-    def __init__(self, view: View, offset: int) -> None:
-        self._client = ui.context.client
-        self._status = "looking"
-        where, search = view.one("where") or None, view.one("search") or None
-        look = partial(
-            view.run.run.scenarios, query_of(view), where=where, search=search, on_progress=self._on_progress
-        )
-        self.found = asyncio.ensure_future(asyncio.to_thread(look, offset=offset, limit=_LIMIT))
-
-    async def is_soon_done(self) -> bool:
-        """Return whether the search finishes soon; otherwise its progress is shown."""
-        done, _ = await asyncio.wait([self.found], timeout=_SOON)
-        return bool(done)
-
-    def tell(self) -> None:
-        """Show the progress of the search."""
-        shown = text("p", f"{self._status} …", "empty", role="status")
-        ui.timer(_EVERY, lambda: shown.set_text(f"{self._status} …"))
-
-    def _on_progress(self, what: str, done: int, of: int) -> None:
-        if self._client.is_deleted:
+    def on_progress(what: str, done: int, of: int) -> None:
+        nonlocal status
+        if client.is_deleted:
             raise asyncio.CancelledError
-        self._status = f"{what}: {done:,} of {of:,}"
+        status = f"{what}: {done:,} of {of:,}"
+
+    look = partial(view.run.run.scenarios, query_of(view), **view.selection, on_progress=on_progress)
+    found = asyncio.ensure_future(asyncio.to_thread(look, offset=offset, limit=_LIMIT))
+    done, _ = await asyncio.wait([found], timeout=_SOON)
+    if not done:
+        with results:
+            shown = text("p", f"{status} …", "empty", role="status")
+            ui.timer(_EVERY, lambda: shown.set_text(f"{status} …"))
+        await client.connected()
+    return await found
 
 
 class _Filters:
@@ -165,8 +149,8 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
         choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
     values_of = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
     with facets:
-        several = {name: values for name, values in values_of.items() if len(values) > 1}
-        for name in {**several, **named(view, FACET)}:
+        several = [name for name, values in values_of.items() if len(values) > 1]
+        for name in dict.fromkeys([*several, *named(view, FACET)]):
             choice(FACET + name, name, values_of.get(name, {}), view.one(FACET + name))
 
 
@@ -177,16 +161,12 @@ def _bounds(view: View, metrics: Sequence[str]) -> None:
             text("span", metric)
             with element("div", "row-of tight"):
                 for prefix, what in ((LEAST, "at least"), (MOST, "at most")):
-                    _bound(f"{prefix}{metric}", f"{metric} {what}", view.one(f"{prefix}{metric}"), what)
+                    name = f"{prefix}{metric}"
+                    own = {"name": name, "type": "text", "aria_label": f"{metric} {what}", "placeholder": what}
+                    begun_with(element("input", "input narrow", inputmode="decimal", **own), view.one(name))
     sets = [each.name for each in view.run.run.judgement_sets]
     if len(sets) > 1:
         choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
-
-
-def _bound(name: str, label: str, value: str, hint: str) -> None:
-    field = element("input", "input narrow", type="text", inputmode="decimal", name=name, aria_label=label)
-    field.props["placeholder"] = hint
-    begun_with(field, value)
 
 
 def _results(
@@ -198,7 +178,7 @@ def _results(
     labels: Mapping[int, Labelled],
 ) -> None:
     """Add the number of results, and the results of this page."""
-    planned = wording.many(len(view.run.run), "scenario")
+    planned = counted(len(view.run.run), "scenarios")
     with element("div", "row-of"):
         text("div", f"{page.total:,} of {planned} match" if is_narrowed(view) else planned, "number")
         if metrics and len(view.run.run.judgement_sets) > 1:
@@ -210,10 +190,12 @@ def _results(
     if not page.rows:
         text("p", "No matches." if page.total == 0 else "There are no further pages.", "empty")
         return
-    counts = [*_names(row.counts for row in page.rows)][:1]
-    facets = [name for name in differing if name not in counts and not _is_chosen(view, name, page.rows)][:_MOST_FACETS]
-    scrolled = element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios")
-    with scrolled, element("table", "data dense"):
+    counts = list(dict.fromkeys(name for row in page.rows for name in row.counts))[:1]
+    # A facet of which the filter selects a single value is left out, because the filter itself shows that value.
+    chosen = [name for name in differing if FACET + name in view.query]
+    single = [name for name in chosen if len({str(row.facets.get(name)) for row in page.rows}) == 1]
+    facets = [name for name in differing if name not in (*counts, *single)][:_MOST_FACETS]
+    with element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios"), element("table", "data dense"):
         with element("thead"), element("tr"):
             _heads(view, facets, metrics, counts)
         with written("tbody"):
@@ -290,15 +272,6 @@ def _pager(view: View, page: ScenarioPage, number: int) -> None:
             made = link(words, view.path(PAGE.path, {**view.query, "page": str(target)}) if can else "#", "button")
             if not can:
                 made.props('aria-disabled="true" tabindex="-1"')
-
-
-def _names(mappings: Any) -> dict[str, None]:
-    return {str(name): None for mapping in mappings for name in mapping}
-
-
-def _is_chosen(view: View, name: str, rows: Sequence[ScenarioRow]) -> bool:
-    """Return whether the filter selects a single value of a facet; the filter itself shows that value."""
-    return FACET + name in view.query and len({str(row.facets.get(name)) for row in rows}) == 1
 
 
 def _facet_text(value: Any) -> str:

@@ -23,7 +23,8 @@ from dialoom.studio.looking import Looked, checked, compared, looked, number_bef
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import button, card, element, folded, text
 from dialoom.studio.shell import problem
-from dialoom.studio.wording import list_parameters, many
+from dialoom.studio.wording import list_parameters
+from dialoom.text import counted
 
 from .conversation import STEP_PATH as PATH
 from .conversation import fault_line
@@ -40,8 +41,7 @@ class StepPage:
     def __init__(self, view: View) -> None:
         self.view = view
         self.run = view.run.run
-        number = view.one("at")
-        self.place = Spot(view.one("branch") or "main", view.number("at", 0) if number else None)
+        self.place = Spot(view.one("branch") or "main", view.number("at", 0) if view.one("at") else None)
         self.compare = view.one("with")
         self.breaks = tuple(dict.fromkeys(each for each in view.query.get("break", ()) if each.strip()))
         self._work: Work | None = None
@@ -52,8 +52,7 @@ class StepPage:
     async def build(self) -> None:
         """Build the page, and update it when the conversation changes."""
         if self.place.number is None and self.view.one("before"):
-            step = self.view.number("before", 0)
-            number = await number_before(self.run, self.view.scenario, self.place.branch, step)
+            number = await number_before(self.run, self.view.scenario, self.place.branch, self.view.number("before", 0))
             self.place = Spot(self.place.branch, number)
         seen = await looked(self.run, self.view.scenario, self.place)
         self._content = element("div", "stepping")
@@ -90,10 +89,8 @@ class StepPage:
         except DialoomError as error:
             self._show_error(error)
         except Exception as error:  # a node of an unfinished recipe may raise any error
-            if fault_of(error) is Fault.BUG:
-                self._show_error(DialoomError(f"unexpected {type(error).__name__}: {error}"))
-            else:
-                self._show_error(DialoomError(str(error)))
+            unexpected = f"unexpected {type(error).__name__}: " if fault_of(error) is Fault.BUG else ""
+            self._show_error(DialoomError(f"{unexpected}{error}"))
         else:
             await self.go(target)
         finally:
@@ -107,7 +104,7 @@ class StepPage:
 
             def refresh() -> None:
                 if work is not None and work.passed:
-                    shown.set_text(f"Playing … {many(work.passed, 'step')}")
+                    shown.set_text(f"Playing … {counted(work.passed, 'steps')}")
 
             ui.timer(0.3, refresh)
 
@@ -156,7 +153,9 @@ class StepPage:
                 return
             with element("div", "step-grid"):
                 with element("div", "beside", aria_label="The tree and the branches", role="region"):
-                    self._tree(seen)
+                    with card("The tree of checkpoints"):
+                        at, line = seen.stop.number, seen.line
+                        stops.checkpoint_tree(seen.history, at, line, lambda each: label(each.stop), self.address)
                     self._branches(seen)
                 with element("div", "stack stop"):
                     self._moves(seen)
@@ -179,16 +178,9 @@ class StepPage:
             if not seen.closed:
                 button("Begin", lambda: self.act(acting.begin, Spot()), "button primary")
 
-    def _tree(self, seen: Looked) -> None:
-        assert seen.stop is not None
-        with card("The tree of checkpoints"):
-            stops.checkpoint_tree(
-                seen.history, seen.stop.number, seen.line, lambda each: label(each.stop), lambda n: self.address(n)
-            )
-
     def _branches(self, seen: Looked) -> None:
         with card("Branches"), element("ul", "branches"):
-            for each in seen.branches:
+            for each, stop in seen.branches:
                 with element("li"):
                     with element("div", "row-of"):
                         link = ui.link(each.name, self.address(None, each.name))
@@ -196,7 +188,7 @@ class StepPage:
                             link.props('aria-current="true"')
                         if each.name == seen.outcome_branch:
                             text("span", "the outcome", "badge good")
-                        text("span", f"step {each.number}{' (end)' if each.is_end else ''}", "quiet small push")
+                        text("span", f"step {stop.number}{' (end)' if stop.is_end else ''}", "quiet small push")
                     parts = [f"{role}: {model}" for role, model in each.models.items()]
                     parts += [f"from {each.origin}"] if each.origin else []
                     parts += [f"sample {each.sample}"] if each.sample else []
@@ -270,7 +262,7 @@ class StepPage:
             stops.changed(seen.stop.changes)
             stops.states(seen.stop.state)
             if seen.outcome is not None and seen.outcome.judgements and seen.stop.is_end:
-                with folded(many(len(seen.outcome.judgements), "judgement"), is_open=True):
+                with folded(counted(len(seen.outcome.judgements), "judgements"), is_open=True):
                     stops.judgements(seen.outcome.judgements, health)
             with element("div", "stack so-far"):
                 text("h2", "The conversation")
@@ -316,10 +308,9 @@ class StepPage:
 
 def _signature(seen: Looked) -> Any:
     """Return a value that changes whenever the conversation was changed elsewhere."""
-    numbers = tuple(each.number for each in seen.history)
     return (
-        numbers,
-        tuple((each.name, each.number, each.sample) for each in seen.branches),
+        tuple(each.number for each in seen.history),
+        tuple((each.name, stop.number, each.sample) for each, stop in seen.branches),
         seen.outcome_branch,
         seen.closed,
     )

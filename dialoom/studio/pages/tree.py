@@ -114,8 +114,11 @@ def _option(option: Outline) -> None:
                 verbatim(span.text)
 
 
-def _has_outline(view: View) -> bool:
-    return isinstance(view.run.run.recipe, WithOutline)
-
-
-PAGE = Page("/runs/{run}/scenarios/{scenario}/tree", "Tree", "scenario", build, has_tab=_has_outline, is_wide=True)
+PAGE = Page(
+    "/runs/{run}/scenarios/{scenario}/tree",
+    "Tree",
+    "scenario",
+    build,
+    has_tab=lambda view: isinstance(view.run.run.recipe, WithOutline),
+    is_wide=True,
+)
