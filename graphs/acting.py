@@ -120,8 +120,7 @@ def check_tools(recipe: Acting, servers: Sequence[str]) -> None:
     """
     if servers and find_spec("mcp") is None:
         raise ToolError(f"mcp: {NEEDS_MCP}", setting="mcp")
-    names = Workbench(recipe.tools, factory_of(recipe)).tools.names
-    _check_names(recipe, names, is_whole=not servers)
+    _check_names(recipe, Workbench(recipe.tools, factory_of(recipe)).tools.names, is_whole=not servers)
 
 
 def _check_names(recipe: Acting, names: Sequence[str], is_whole: bool = True) -> None:
@@ -140,8 +139,7 @@ def begin(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
 
     async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
         has_tools = await scene.takes_tools(recipe.prompt_of(scene.scenario, role))
-        bench = await workbench_at(recipe, role, scene, servers if has_tools else ())
-        first = bench.reset(scene.scenario)
+        first = (await workbench_at(recipe, role, scene, servers if has_tools else ())).reset(scene.scenario)
         return {"has_tools": has_tools, **({} if factory_of(recipe) is None else {ENVIRONMENT: first})}
 
     run.__name__ = BEGIN

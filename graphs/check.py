@@ -155,8 +155,7 @@ def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
     if judgement.turn is None or not messages:
         return messages
     speakers = [line.role for line in messages]
-    speaker = judgement.target if judgement.target in speakers else speakers[0]
-    ends = turn_ends(messages, speaker)
+    ends = turn_ends(messages, judgement.target if judgement.target in speakers else speakers[0])
     return messages[: ends[judgement.turn - 1]] if 1 <= judgement.turn <= len(ends) else messages
 
 

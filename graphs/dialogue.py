@@ -345,27 +345,24 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the conversation, the reason why it ended, its number of turns, and the judgements in order."""
         messages = state.get("messages", [])
-        last = self.turns.order[-1]
         return Outcome(
             messages=lines(messages),
             ended_by="error" if failed else state.get("ended_by", ""),
-            counts={f"{self.turns.unit}s": turns_of(messages, last), **acting.counts(self, state)},
+            counts={f"{self.turns.unit}s": turns_of(messages, self.turns.order[-1]), **acting.counts(self, state)},
             details=acting.details(state),
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the number of turns that have begun, for the step debugger."""
-        first = self.turns.order[0]
-        return {self.turns.unit: turns_of(state.get("messages", ()), first)}
+        return {self.turns.unit: turns_of(state.get("messages", ()), self.turns.order[0])}
 
     def facts(self, scenario: Any) -> Facts:
         """Return the facts about a conversation for the gate's rules."""
-        marker = self.turns.end_marker
         return Facts(
             languages=self.languages,
             end_markers=tuple(self.turns.markers),
-            user_ends=self.turns.end_reason if marker and self.turns.ender == USER else None,
+            user_ends=self.turns.end_reason if self.turns.end_marker and self.turns.ender == USER else None,
             limit=self.turns.limit_reason,
         )
 
@@ -452,8 +449,7 @@ def without_marker(text: str, marker: str) -> tuple[str, bool]:
         return text.strip(), False
     *parts, rest = _marker(marker).split(text)
     # The parts are trimmed one by one, because a regular expression would take quadratic time in the number of spaces.
-    before = [part[: len(part) - len(_ending(part))] for part in parts]
-    return " ".join([*before, rest]).strip(), bool(parts)
+    return " ".join([*(part[: len(part) - len(_ending(part))] for part in parts), rest]).strip(), bool(parts)
 
 
 _BEFORE = re.compile(r"[^\s*_\"'(\[]")

@@ -141,8 +141,7 @@ class Toolset:
             return given
         try:
             # A synchronous tool runs in this thread, because an environment's connections may be bound to it.
-            found = await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given)
-            text = text_of_result(found)
+            text = text_of_result(await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given))
         except asyncio.CancelledError:
             raise
         except Exception as error:

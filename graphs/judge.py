@@ -361,8 +361,7 @@ def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: st
 
     for judge in judges:
         builder.add_node(judge.node, node(_node(judge, recipe)))
-        followers = [each.node for each in judges if each.after == judge.node]
-        for follower in followers or [then or END]:
+        for follower in [each.node for each in judges if each.after == judge.node] or [then or END]:
             builder.add_edge(judge.node, follower)
     return [judge.node for judge in judges if not judge.after]
 

@@ -75,16 +75,15 @@ class PersonaLensScenario(TraitedScenario):
         traits: Mapping[str, str] | None = None,
     ) -> PersonaLensScenario:
         """Return the scenario of a person's task in a setting, by default with the paper's turn limit and no traits."""
-        domains = tuple(
-            DomainContext(name=name, affinities=domain.preferences, summary=domain.summary)
-            for name, domain in ((name, profile.domains[name]) for name in task.domains)
-        )
         return cls(
             user=profile.user_id,
             task=task.id,
             setting=setting,
             demographics=profile.demographics.for_prompt(),
-            domains=domains,
+            domains=tuple(
+                DomainContext(name=name, affinities=domain.preferences, summary=domain.summary)
+                for name, domain in ((name, profile.domains[name]) for name in task.domains)
+            ),
             situation=task.situation.for_prompt(),
             description=task.description,
             intent=task.intent,

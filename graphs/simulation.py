@@ -474,13 +474,12 @@ def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
             raise _wrong(study, ("role", number, "speaks"), message)
         extras.append(Extra(each.name, each.speaks.after, each.speaks.keyword))
     sides = (USER, ASSISTANT) if dialogue.opens == USER else (ASSISTANT, USER)
-    markers = {_MARKERS[each]: each for each in dialogue.ends if isinstance(each, str)}
     return Turns(
         (*sides, *in_turn),
         dialogue.max_turns,
         ended_by=USER,
         until=_until(study, functions),
-        other_markers=markers,
+        other_markers={_MARKERS[each]: each for each in dialogue.ends if isinstance(each, str)},
         extras=tuple(extras),
         ending_tools=tuple(each.tool for each in dialogue.ends if isinstance(each, ToolEnd)),
     )

@@ -34,8 +34,7 @@ def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
 
 
 def _digest(*parts: object) -> int:
-    text = "\x1f".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return int.from_bytes(hashlib.sha256("\x1f".join(str(part) for part in parts).encode()).digest()[:8], "big")
 
 
 class LineGate(Protocol):
@@ -310,8 +309,7 @@ class Scene:
         """
         stage = self._stage
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
-        varied = [stage.sample] if stage.sample or times else []
-        seed = _digest(*where, *varied, *([times] if times else [])) % 2**31
+        seed = _digest(*where, *([stage.sample] if stage.sample or times else []), *([times] if times else [])) % 2**31
         ask = 1 + ASKS * times
         return CallPlace(
             stage.thread, self._node, self._step, ordinal, seed, ask=ask, sample=stage.sample, session=stage.session

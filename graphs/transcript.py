@@ -145,9 +145,7 @@ class Transcripts(Simulation):
         speak = self.speaker(role)
 
         async def continued(state: DialogueState, scene: Scene) -> Update:
-            if not scene.is_fork:
-                return await _repeat(state, scene)
-            return {**await speak(state, scene), "upcoming": ""}
+            return await _repeat(state, scene) if not scene.is_fork else {**await speak(state, scene), "upcoming": ""}
 
         continued.__name__ = role
         return continued

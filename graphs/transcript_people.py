@@ -117,8 +117,7 @@ class TranscriptPeople(GenerationRecipe):
         if not options.talks.exists():
             raise DataError(options.talks, "there is no such file")
         mask, seen, counts, broken = masker(), set[str](), Counter[str](), list[str]()
-        talks = ((file, *each) for file in files_of(options.talks) for each in recorded_talks(file))
-        for file, number, row in talks:
+        for file, number, row in ((path, *each) for path in files_of(options.talks) for each in recorded_talks(path)):
             try:
                 found = _recorded(row, file, number, mask)
             except DataError as error:

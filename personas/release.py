@@ -74,8 +74,7 @@ class PersonaLensRelease:
 
     def user_ids(self) -> list[str]:
         """Return the ids of all people in numerical order (`user2` before `user10`)."""
-        folders = (path.name for path in self._profiles.iterdir() if path.is_dir())
-        ids = sorted(folders, key=_natural)
+        ids = sorted((path.name for path in self._profiles.iterdir() if path.is_dir()), key=_natural)
         if not ids:
             raise DataError(self._profiles, "contains no folder of a user, such as user1/profile.json")
         return ids

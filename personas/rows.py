@@ -84,8 +84,7 @@ def study_advice(path: Path, *columns: str) -> Advice | None:
         _, row = next(read_rows(path, "text"))
     except (DataError, StopIteration):
         return None
-    is_wanted = path.suffix in _JSON and bool(columns) and row.keys() >= {*columns}
-    if is_wanted or row.keys() <= {"text"}:
+    if (path.suffix in _JSON and bool(columns) and row.keys() >= {*columns}) or row.keys() <= {"text"}:
         return None
     return Advice("new_study", "a study makes conversations from your own people", {"path": path})
 
@@ -116,8 +115,7 @@ def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
         row = {text: row}
     if not isinstance(row, Mapping):
         raise DataError(place, f"a row must be a mapping or a string, got {type(row).__name__}", number)
-    values = {str(name): _plain(value) for name, value in row.items()}
-    return dict(well_formed_value(values))
+    return dict(well_formed_value({str(name): _plain(value) for name, value in row.items()}))
 
 
 def _plain(value: Any) -> Any:
@@ -129,9 +127,7 @@ def _plain(value: Any) -> Any:
         return value.strip() if isinstance(value, str) else value
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return str(value)
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Row]]:

@@ -303,8 +303,7 @@ def _lexical(text: str) -> Vector:
     vector = np.zeros(_PLACES, dtype=np.float64)
     for word, count in Counter(words).items():
         hash_ = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
-        sign = 1.0 if hash_ & 1 else -1.0
-        vector[(hash_ >> 1) % _PLACES] += sign * (1.0 + math.log(count))
+        vector[(hash_ >> 1) % _PLACES] += (1.0 if hash_ & 1 else -1.0) * (1.0 + math.log(count))
     if not vector.any():  # the signs of two words cancel each other, which cannot happen for a single word
         vector[0] = 1.0
     found = unit(vector)

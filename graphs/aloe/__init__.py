@@ -146,8 +146,7 @@ async def induction(state: TreeState, scene: Scene) -> Update:
             return {key: before.get(f"inferred_{key}") for key in ("profile", "personality")}
         return reply.model_dump()
 
-    induced = await _by_path(state["open"], induce)
-    return {"induced": induced, "unread": sorted(unread)}
+    return {"induced": await _by_path(state["open"], induce), "unread": sorted(unread)}
 
 
 async def preferred(state: TreeState, scene: Scene) -> Update:
@@ -238,8 +237,7 @@ async def _written(
             broken_off.append((path, role, scene.finish_reason))
         return line
 
-    written = await _by_path(paths, write)
-    return {channel: written, **({"broken_off": sorted(broken_off)} if broken_off else {})}
+    return {channel: await _by_path(paths, write), **({"broken_off": sorted(broken_off)} if broken_off else {})}
 
 
 class Aloe(

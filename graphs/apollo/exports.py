@@ -102,8 +102,7 @@ def sft_rows(
     if options.rows == "episode":
         yield {"messages": messages, **scenario.facets()}
         return
-    start = len(messages) - (2 * len(scenario.pair.gold) + 1)
-    for step, at in enumerate(range(start, len(messages), 2), start=1):
+    for step, at in enumerate(range(len(messages) - (2 * len(scenario.pair.gold) + 1), len(messages), 2), start=1):
         yield {"prompt": messages[:at], "completion": [messages[at]], **scenario.facets(), "step": step}
 
 

@@ -112,8 +112,7 @@ async def agent(state: AgentState, scene: Scene) -> Update:
     if reply.outputs:
         return {"messages": made, "has_own_loop": True}
     if not turn_of(made[0], is_native).calls and not _ending({**state, "messages": [*messages, *made]}):
-        reminder = scene.rendered("apollo/unanswered")[-1]["content"]
-        made.append(said("user", reminder, len(messages) + 1))
+        made.append(said("user", scene.rendered("apollo/unanswered")[-1]["content"], len(messages) + 1))
     return {"messages": made}
 
 
@@ -141,9 +140,7 @@ async def after_agent(state: AgentState) -> str:
     """Return the next node: `tools` after calls, the agent while the loop goes on, and otherwise the scores."""
     if state.get("has_own_loop"):
         return "score"
-    if turn_of(state["messages"][-1], state["is_native"]).calls:
-        return "tools"
-    return await after_tools(state)
+    return "tools" if turn_of(state["messages"][-1], state["is_native"]).calls else await after_tools(state)
 
 
 async def after_tools(state: AgentState) -> str:
@@ -207,8 +204,7 @@ def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> d
 
 def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
     """Return the inputs of the prompt that explains how to write calls as text."""
-    names = scenario.case.value.tools
-    return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in names]}
+    return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in scenario.case.value.tools]}
 
 
 def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:

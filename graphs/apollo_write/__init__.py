@@ -114,8 +114,7 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
         for id_, planned in planned_sessions(scenario, state).items()
         if (id_ in stating or not isinstance(planned, PlannedPair)) and (draft := passed(state, "sessions", id_))
     ]
-    person = user.person().model_copy(update={"interests": interests_shown(sessions)})
-    yield (USERS,), person.model_dump()
+    yield (USERS,), user.person().model_copy(update={"interests": interests_shown(sessions)}).model_dump()
     yield from (((SESSIONS,), session.model_dump()) for session in sessions)
     for each, query in pairs:
         yield (PAIRS,), each.pair(scenario, query).model_dump()
@@ -144,8 +143,7 @@ def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Fa
         facts: The facts for the gate.
     """
     given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
-    found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
-    for draft in found:
+    for draft in [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]:
         if draft.problem or (draft.id, draft.own_id) in given:
             continue
         if isinstance(draft, SessionDraft):
@@ -219,12 +217,11 @@ class ApolloWrite(GenerationRecipe):
         note(f"{len(users)} users in the world {world.hash[:12]}")
         for place, user in enumerate(users):
             drafts = given.get(user, UserDrafts())
-            resident = drafts.users[0].resident if drafts.users else drawn_resident(world, seed, place + 1)
             yield WriteScenario(
                 user=user,
                 is_first=place == 0,
                 seed_persona="" if given else seeds[place],
-                **resident._asdict(),
+                **(drafts.users[0].resident if drafts.users else drawn_resident(world, seed, place + 1))._asdict(),
                 drafts=drafts,
                 **options.model_dump(include=_AS_CHOSEN),
                 **plan,

@@ -192,8 +192,7 @@ async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
         return "\n".join(f"{values_text(each.values)}: {each.story}" for each in draft.sets)
 
     update = await review(state, scene, "preferences", drafts, _refusal, checker, text, problems)
-    drawn = rows_of(drafts.values())
-    return {**update, "drafts": {"preferences": {**drawn, **update["drafts"]["preferences"]}}}
+    return {**update, "drafts": {"preferences": {**rows_of(drafts.values()), **update["drafts"]["preferences"]}}}
 
 
 def _offers(scenario: WriteScenario, flow: str, resident: Resident) -> list[list[dict[str, Any]]]:
@@ -325,8 +324,7 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
             if isinstance(each, PlannedErrand):
                 errands[id_] = {"lines": lines}
             else:
-                facets = facets_shown(each.preference.flow, each.preference.values)
-                pairs[id_] = {"facets": facets, "lines": lines}
+                pairs[id_] = {"facets": facets_shown(each.preference.flow, each.preference.values), "lines": lines}
         replies = await ask_each(scene, "apollo_write/session-check", pairs)
         found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
         return found | await ask_checker(scene, "talk", "apollo_write/errand-check", errands)
@@ -406,9 +404,7 @@ def _misread(planned: Any, reply: ReadTalk | None) -> str:
     for name, value in planned.preference.values.items():
         if not same_value(read.get(name), value):
             return f"told: from what is said, {name} reads as {read.get(name)!r}; it should be {value!r}"
-    if reply.form != planned.form:
-        return f"form: it reads as {reply.form}; it should be {planned.form}"
-    return ""
+    return f"form: it reads as {reply.form}; it should be {planned.form}" if reply.form != planned.form else ""
 
 
 def same_value(read: Any, value: Any) -> bool:
@@ -455,8 +451,7 @@ async def look_at_queries(state: WriteState, scene: Scene) -> Update:
     async def checker(unchecked: Mapping[str, QueryDraft]) -> dict[str, str]:
         inputs = {}
         for id_, draft in unchecked.items():
-            slots = planned[id_].slots.asked
-            seen = {"kind": planned[id_].kind, "occasion": occasion(slots), "query": draft.query}
+            seen = {"kind": planned[id_].kind, "occasion": occasion(planned[id_].slots.asked), "query": draft.query}
             inputs[id_] = {**_shared_inputs(planned[id_]), **seen}
         return await ask_checker(scene, "query", "apollo_write/query-check", inputs)
 
@@ -531,5 +526,4 @@ def _is_right(scenario: WriteScenario, planned: PlannedPair, answer: GuessedValu
             return False
         values[name] = known[0]
     request = planned.pair(scenario, "?").request(world_of(scenario), planned.user)
-    guessed = request.gold(Preference(flow.name, values, planned.preference.order))
-    return guessed.same_calls(request.gold())
+    return request.gold(Preference(flow.name, values, planned.preference.order)).same_calls(request.gold())

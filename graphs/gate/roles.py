@@ -194,8 +194,7 @@ class _LeakFinder:
         is_duty = self._talk.vocabulary.duties.search(sentence) is not None
         for words in clauses_of(sentence):
             clause = (words, words - self._stop)
-            shared = Counter(number for word in clause[1] for number in self._having.get(word, ()))
-            for number, count in shared.items():
+            for number, count in Counter(number for word in clause[1] for number in self._having.get(word, ())).items():
                 instruction = self._instructions[number]
                 if count >= _FEWEST_SHARED and _repeats(clause, instruction, count, per_word):
                     return True

@@ -118,13 +118,11 @@ def _analysis(episode: Episode) -> dict[str, Any]:
     def word(metric: str) -> str:
         return "Yes" if metric in found and found[metric].score else "No"
 
-    named = {"violate": "violates", "hallucinate": "hallucinates", "helpful": "helpful"}
     words = {
         key: {"explanation": found[metric].explanation if metric in found else "", "answer": word(metric)}
-        for key, metric in named.items()
+        for key, metric in {"violate": "violates", "hallucinate": "hallucinates", "helpful": "helpful"}.items()
     }
-    acknowledged = {"answer": word("acknowledges"), "extract_pref": quote_of(episode.outcome.judgements)}
-    return {"acknow": acknowledged, **words}
+    return {"acknow": {"answer": word("acknowledges"), "extract_pref": quote_of(episode.outcome.judgements)}, **words}
 
 
 def item_rows(

@@ -247,8 +247,7 @@ def _choices(results: ItemResults) -> Table:
 
 
 def _correlation(results: ItemResults) -> Table:
-    title = "Correlation of free answers and choices"
-    table = Table("correlation", title, ["form", "cells", "r"], notes=[_CELLS])
+    table = Table("correlation", "Correlation of free answers and choices", ["form", "cells", "r"], notes=[_CELLS])
     for cells in results.both_tasks():
         if (r := pearson(cells)) is not None:
             table.rows.append([cells[0].setting.form, len(cells), r])
@@ -439,8 +438,7 @@ def _chart(name: str, title: str, x_label: str) -> Chart:
 
 
 def _worth(chart: Chart) -> list[Chart]:
-    is_worth = any(sum(value is not None for value in series.y) > 1 for series in chart.series)
-    return [chart] if is_worth else []
+    return [chart] if any(sum(value is not None for value in series.y) > 1 for series in chart.series) else []
 
 
 def _by_turns(results: ItemResults, plain: bool = True) -> list[Setting]:

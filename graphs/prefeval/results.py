@@ -90,8 +90,7 @@ REPLY_TYPES: Mapping[str, type[BaseModel]] = {"yes-no": YesNo, "yes-no-quote": Y
 
 def quote_of(judgements: Iterable[Judgement]) -> str:
     """Return the passage quoted in a positive judgement of `acknowledges`; empty if there is none."""
-    quotes = (each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True)
-    return next(quotes, "")
+    return next((each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True), "")
 
 
 def seen_by(metric: str, outcome: Outcome) -> dict[str, str]:
@@ -337,8 +336,7 @@ class ItemResults:
         }
         for label, episodes in runs:
             for episode in episodes:
-                setting = Setting.of(label, episode.facets)
-                self._counts[setting][str(episode.facets["topic"])].add(episode)
+                self._counts[Setting.of(label, episode.facets)][str(episode.facets["topic"])].add(episode)
         self.topics = sorted({topic for by_topic in self._counts.values() for topic in by_topic})
         self.settings = sorted(
             self._counts, key=lambda each: [self._rank(*pair) for pair in zip(Setting._fields, each, strict=True)]

@@ -229,8 +229,7 @@ def folded(
     """
     for part in _parts(scenario, position):
         if isinstance(part, range):
-            turns = f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk"
-            yield Line(role=FOLDED, content=turns)
+            yield Line(role=FOLDED, content=f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk")
         else:
             yield from stating_lines(part, replies, broken_off)
 
@@ -266,8 +265,7 @@ def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePa
     own = (round(position * n), scenario.pair)
     others = [(0 if scenario.arm else round(j * n / (len(extras) + 1)), each) for j, each in enumerate(extras, start=1)]
     done = 0
-    placed = [*others, own] if scenario.arm else [own, *others]
-    for turn, pair in sorted(placed, key=lambda block: block[0]):
+    for turn, pair in sorted([*others, own] if scenario.arm else [own, *others], key=lambda block: block[0]):
         if turn > done:
             yield range(done, turn)
         yield pair
@@ -383,8 +381,7 @@ class _Others:
     """A collection of explicit preferences other than an item's own."""
 
     def __init__(self, source: PreferencePairs, options: PrefEvalOptions) -> None:
-        needed = options.conflict or any(options.extra)
-        topics = source.topics() if needed else []
+        topics = source.topics() if options.conflict or any(options.extra) else []
         self._by_topic = {
             topic: [_statement_only(each) for each in source.pairs(topic, "explicit")] for topic in topics
         }
@@ -419,8 +416,7 @@ class _Others:
 
 def _stripped(pair: PreferencePair, task: Task) -> PreferencePair:
     """Return the pair without the fields that the task does not use, so that equal items have equal ids."""
-    unused = {"conflicting": "", **({} if task == "classification" else {"options": ()})}
-    return pair.model_copy(update=unused)
+    return pair.model_copy(update={"conflicting": "", **({} if task == "classification" else {"options": ()})})
 
 
 def _statement_only(pair: PreferencePair) -> PreferencePair:

@@ -124,8 +124,7 @@ def written_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Ite
     """
     own = {"preference": draft.preference, "question": draft.question}
     made = {"earlier preference": draft.conflicting_preference}
-    options = draft.classification_task_options or ()
-    answers = {f"option {number}": text for number, text in enumerate(options, start=1)}
+    answers = {f"option {number}": text for number, text in enumerate(draft.classification_task_options or (), start=1)}
     texts = {f"{place}, {name}": text for name, text in (own | made | answers).items() if text}
     since = len(own) if is_given else 0
     if len(texts) > since:
@@ -255,8 +254,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         """Return the graph: it writes pairs call by call, filters and selects them, then writes all forms at once."""
         writing = Loop(building.write, again=lambda state: len(state["calls"]) < options.calls)
         filtering = Loop(building.check, building.answer, building.grade)
-        choosing = Loop(building.select)
-        loops = [writing, filtering, choosing][: UNTIL.index(options.until) + 1]
+        loops = [writing, filtering, Loop(building.select)][: UNTIL.index(options.until) + 1]
         forms = (building.offer, building.tell, building.finish) if options.until == "complete" else ()
         return generation_graph(PairsState, *loops[bool(options.drafts) :], last=forms)
 

@@ -256,8 +256,7 @@ async def tell(state: PairsState, scene: Scene) -> Update:
             found[at] = {"dropped": "no persona"}
         else:
             turns = scene.draw(f"turns {at}").randint(scenario.shortest, scenario.longest)
-            teller = drawn[at][reply.number - 1]
-            requests[at] = {"preference": draft.preference, "persona": teller, "turns": turns}
+            requests[at] = {"preference": draft.preference, "persona": drawn[at][reply.number - 1], "turns": turns}
     talks: dict[str, PersonaTalk | None] = await ask_each(scene, "prefeval_pairs/persona-talk", requests)
     for at, talk in talks.items():
         if talk is None:
@@ -284,8 +283,7 @@ async def finish(state: PairsState, scene: Scene) -> Update:
     earlier = await ask_each(scene, "prefeval_pairs/conflict", {at: _texts(draft) for at, draft in single.items()})
     found: Found = {at: {} for at in lacking | single}
     for at, reply in answers.items():
-        made = reply and {"classification_task_options": list(reply.options)}
-        found[at] |= made or {"dropped": "options unparsed"}
+        found[at] |= (reply and {"classification_task_options": list(reply.options)}) or {"dropped": "options unparsed"}
     for at, reply in earlier.items():
         is_other = reply is not None and _folded(reply.preference) != _folded(single[at].preference)
         conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}

@@ -141,8 +141,7 @@ def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
         matches, all_ = _matches(words, lengths, n, len(ids))
         has_words &= (matches > 0) if n == 1 else True
         logs += np.log(np.where(matches > 0, matches, 0.1) / np.maximum(all_, 1)) / len(_ORDERS)
-    scores = np.where(has_words, np.exp(logs) * _brevity(lengths), 0.0)
-    return float(scores.mean())
+    return float(np.where(has_words, np.exp(logs) * _brevity(lengths), 0.0).mean())
 
 
 def _matches(

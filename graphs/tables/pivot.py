@@ -274,10 +274,9 @@ class _Filled:
             for facet in self._facets
             if facet.title or facet.labels
         }
-        keys = sorted(
+        for key in sorted(
             self._cells, key=lambda key: [facet.rank(each) for facet, each in zip(self._facets, key, strict=True)]
-        )
-        for key in keys:
+        ):
             self._add_row(table, key, spans)
         has_estimates = any(isinstance(cell, Estimate) for row in table.rows for cell in row)
         table.notes = [*pivot.notes, *missing_notes(self._missing), *([intervals(units)] if has_estimates else [])]
@@ -294,8 +293,7 @@ class _Filled:
         for place, (column, span) in enumerate(zip(self._pivot.columns, spans, strict=True)):
             cell = self._cells[key][place]
             for turn in span:
-                shown = cell.shown(column, turn)
-                cells.append(shown)
+                cells.append(cell.shown(column, turn))
                 name = table.columns[len(self._facets) + len(cells) - 1]
                 if column.judged and column.metric:
                     table.judged[name] = [f"{column.metric} ({column.target}){' by turn' if column.by_turn else ''}"]

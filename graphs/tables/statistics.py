@@ -148,8 +148,7 @@ class Tally:
             return None
         people = Counter(self._by_person.values())
         people.update({(1, score): count for score, count in self._alone.items()})
-        total = sum(score * count for (_, score), count in people.items())
-        mean = total / self.n
+        mean = sum(score * count for (_, score), count in people.items()) / self.n
         once = len(self._scenarios) or self.n
         low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people)
         constant = is_constant(self.n, *self._range) if self._is_judged and self._range else None

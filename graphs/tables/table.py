@@ -226,8 +226,7 @@ def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
             by_name.setdefault(table.name, []).append((label, table))
     together: list[Table] = []
     for same in by_name.values():
-        alike = len({tuple(table.columns) for _, table in same}) == 1
-        together += [_merged(same)] if alike else _apart(same)
+        together += [_merged(same)] if len({tuple(table.columns) for _, table in same}) == 1 else _apart(same)
     return together
 
 

@@ -189,16 +189,14 @@ def _book_movie_ticket(world: World, call: ToolCall) -> _Said:
 
 def _search_music(world: World, call: ToolCall) -> _Said:
     known = TOOLS[call.name].parameters
-    places = [known[name].of.index(call.arguments[name]) for name in ("genre", "mood")]
-    found = world.tracks.at(*places)
+    found = world.tracks.at(*[known[name].of.index(call.arguments[name]) for name in ("genre", "mood")])
     order = world.draw("order", *call.arguments.values()).shuffled(range(len(found[0])))
     return TableRows(world.tracks.columns, found, order)
 
 
 def _search_beverage_id(world: World, call: ToolCall) -> _Said:
     """Return ids in the paper's form, which includes the category."""
-    found = world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"]))
-    return TableRows((), found)
+    return TableRows((), world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"])))
 
 
 def _order_beverage(world: World, call: ToolCall) -> _Said:

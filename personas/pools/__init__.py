@@ -292,8 +292,7 @@ def combined(
             f"{count:,} personas cannot be made: {len(profiles):,} profiles and {len(personalities):,} personalities "
             f"give {pairs:,} pairs; give a number from 1 to {pairs:,}"
         )
-    draw = random.Random(f"personas {seed}")
-    for chosen in draw.sample(range(pairs), count):
+    for chosen in random.Random(f"personas {seed}").sample(range(pairs), count):
         first, second = divmod(chosen, len(personalities))
         yield Persona.of(profiles[first].text, personalities[second].text)
 

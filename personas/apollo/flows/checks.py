@@ -112,8 +112,7 @@ def _preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference
 def apart(flow: Flow, one: Preference, other: Preference) -> bool:
     """Return whether two preferences differ in every facet with at least three values, except numbers."""
     for name, value in one.values.items():
-        many = len(flow.facet(name).values) > 2 and isinstance(value, str)
-        if many and other.values.get(name) == value:
+        if len(flow.facet(name).values) > 2 and isinstance(value, str) and other.values.get(name) == value:
             return False
     return True
 

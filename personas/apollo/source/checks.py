@@ -277,8 +277,7 @@ def query_wording_refusal(query: str, kind: QueryKind, user: ApolloUser) -> str 
     """Return the problem of a query's wording, or None."""
     if len(query) > _LONGEST_QUERY:
         return f"length: {len(query)} characters; {_LONGEST_QUERY} are the most"
-    is_named = says(query.casefold(), user.name)
-    if is_named != (kind == "proactive"):
+    if says(query.casefold(), user.name) != (kind == "proactive"):
         named = "does not name" if kind == "proactive" else "names"
         return f"kind: it {named} {user.name}, and so it is not {kind}"
     return None
@@ -415,8 +414,7 @@ def _wrong_session(source: ApolloSource, session: ApolloSession) -> str | None:
         return f"there is no user {session.user!r} in {USERS}"
     if not session.turns:
         return "it has no turns"
-    calls = (_wrong_call(turn.call()) for turn in session.turns if isinstance(turn, PastCall))
-    return next(filter(None, calls), None)
+    return next(filter(None, (_wrong_call(turn.call()) for turn in session.turns if isinstance(turn, PastCall))), None)
 
 
 def _wrong_pair(source: ApolloSource, pair: ApolloPair) -> str | None:

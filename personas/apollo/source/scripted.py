@@ -140,13 +140,12 @@ def _worded_pair(
     request, told_gold, asked, gold = found
     refused = None
     for _ in range(_TRIES):
-        turns = preference_turns(request, told_gold, form, draw)
         session = ApolloSession(
             id=f"s-{name}",
             user=user.id,
             kind="preference",
             topic=f"{request.flow.domain}/{told_gold.calls[0].name}",
-            turns=tuple(turns),
+            turns=tuple(preference_turns(request, told_gold, form, draw)),
         )
         pair = ApolloPair(
             id=name,

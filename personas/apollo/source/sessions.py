@@ -47,13 +47,12 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
             scripts = _SCRIPTS[name]
             for _ in range(_TRIES):
                 script, answer = scripts[round_ % len(scripts)], partial(execute, world)
-                turns = [*errand_turns(TOOLS[name], script, user.interests, draw, answer)]
                 session = ApolloSession(
                     id=f"{user.id}-{name}-{round_ + 1}",
                     user=user.id,
                     kind="unrelated",
                     topic=f"{TOOLS[name].domain}/{name}",
-                    turns=tuple(turns),
+                    turns=tuple(errand_turns(TOOLS[name], script, user.interests, draw, answer)),
                 )
                 size = -(-len("\n".join(session.lines)) // 4)
                 if size in SIZE and used.isdisjoint(session.asked) and not _has_repeated_results(session):
@@ -149,8 +148,7 @@ def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[
     call = str(number) if number > 1 else ""
     words: dict[str, Any] = dict(arguments)
     words["homework"] = arguments.get("text", "")
-    rows = output if isinstance(output, list) else [output]
-    for row, found in zip(("", "_b", "_c"), rows, strict=False):
+    for row, found in zip(("", "_b", "_c"), output if isinstance(output, list) else [output], strict=False):
         for column, value in found.items():
             words[f"{column}_out{row}" if column in arguments else f"{column}{row}"] = value
     for name, forms in _CONTENT["words"].items():
@@ -257,8 +255,7 @@ def slots_of(flow: Flow, session: ApolloSession, user: ApolloUser) -> dict[str, 
 
 
 def _steps(flow: Flow) -> list[FlowStep]:
-    last = [flow.last.then, flow.last.otherwise] if isinstance(flow.last, If) else [flow.last]
-    return [*flow.lookups, *last]
+    return [*flow.lookups, *([flow.last.then, flow.last.otherwise] if isinstance(flow.last, If) else [flow.last])]
 
 
 def flow_tools(flow: Flow) -> tuple[str, ...]:
