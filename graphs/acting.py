@@ -126,8 +126,7 @@ def check_tools(recipe: Acting, servers: Sequence[str]) -> None:
 def _check_names(recipe: Acting, names: Sequence[str], is_whole: bool = True) -> None:
     if taken := [name for name in names if name in recipe.turns.roles]:
         raise ToolError(f"tools: {taken[0]!r} is the name of a role; rename the tool", setting="tools")
-    missing = [name for name in recipe.turns.ending_tools if name not in names]
-    if missing and is_whole:
+    if (missing := [name for name in recipe.turns.ending_tools if name not in names]) and is_whole:
         known = ", ".join(names) or "none"
         raise ToolError(
             f"ends name the tool {missing[0]!r}, which is not offered; the tools are {known}", setting="ends"

@@ -177,8 +177,7 @@ class JsonEnvironment:
         return holder.pop(_place(holder, key))
 
     def _holder(self, path: str) -> tuple[Any, str]:
-        keys = _keys(path)
-        if not keys:
+        if not (keys := _keys(path)):
             raise ValueError("path must name a part of the document")
         return self.read("/".join(keys[:-1])), keys[-1]
 

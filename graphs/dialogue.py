@@ -239,7 +239,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """Return a role's prompt, made from the text of its system message."""
         body = text if text.lstrip().startswith("===") else f"=== system ===\n{text.strip()}\n"
         if "=== history ===" not in body:
-            body += (shared_text("opening", sets) if self._opens(role) else "") + "=== history ===\n"
+            body += (shared_text("opening", sets) if role == self.turns.order[0] else "") + "=== history ===\n"
         return Prompt.compose(self.prompt_of(None, role), role, body)
 
     def prompt_of(self, scenario: Any, role: str) -> str:
@@ -375,9 +375,6 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         history = utterances(messages)
         acts = any(each["speaker"] == role and each.get("tool_calls") for each in history)
         return history if acts or role == ASSISTANT else spoken_only(history)
-
-    def _opens(self, role: str) -> bool:
-        return role == self.turns.order[0]
 
     def speaker(self, role: str) -> Callable[[Any, Scene], Awaitable[Update]]:
         """Return a role's node function, which asks the role for its next message and adds the message to the state.

@@ -133,8 +133,7 @@ class Toolset:
 
         If a call cannot be executed or its tool raises an exception, the text begins with `error:`.
         """
-        tool = self._tools.get(call["name"])
-        if tool is None:
+        if (tool := self._tools.get(call["name"])) is None:
             return f"error: there is no tool {call['name']!r}; there are {', '.join(self.names) or 'none'}"
         given = arguments_of(call)
         if isinstance(given, str):
@@ -281,8 +280,7 @@ class Workbench:
         async with self._lock:
             text = call_text(call)
             self._made[text] += 1
-            tool = self.tools.remote.get(call["name"])
-            if tool is None or self._run_remote is None:
+            if (tool := self.tools.remote.get(call["name"])) is None or self._run_remote is None:
                 return await self.tools.run(call)
             try:
                 return await self._run_remote(tool, call, self._made[text])

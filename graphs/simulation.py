@@ -403,14 +403,12 @@ def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check
 
 def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]) -> dict[str, Any]:
     """Return the attributes of the recipe's class that define the study's environment."""
-    spec = study.assistant.environment
-    if not spec:
+    if not (spec := study.assistant.environment):
         return {}
     if spec in functions or spec in study.given:
         return {"environment": staticmethod(functions.get(spec, _not_given))}
     path = FileFunction(f"{spec}:", tuple(folders)).path
-    factory = environment_of_file(path)
-    if factory is None:
+    if (factory := environment_of_file(path)) is None:
         kinds = "file.py:NAME, or a file .db, .sqlite, .sqlite3, .sql or .json"
         raise _wrong(study, ("assistant", "environment"), f"environment = {spec!r} must be {kinds}")
     return {"environment": factory, "begins_with": path}
@@ -487,8 +485,7 @@ def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
 
 def _until(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Callable[[Any, list[BaseMessage]], str] | None:
     """Return the function that ends a conversation by keywords and Python functions."""
-    ends = [each for each in study.dialogue.ends if isinstance(each, KeywordEnd | PythonEnd)]
-    if not ends:
+    if not (ends := [each for each in study.dialogue.ends if isinstance(each, KeywordEnd | PythonEnd)]):
         return None
 
     def until(scenario: Any, messages: list[BaseMessage]) -> str:

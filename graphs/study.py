@@ -454,8 +454,7 @@ def line_of(text: str, loc: Sequence[str | int]) -> int | None:
     current, seen, found = "", -1, None
     for line, words in enumerate(text.splitlines(), start=1):
         if (header := _HEADER.match(words)) is not None:
-            current = header[2]
-            if current == table:
+            if (current := header[2]) == table:
                 seen += 1
                 found = line if seen == number else found
         else:

@@ -219,15 +219,16 @@ class Source:
 
         A name that an earlier row has is added to `again`.
         """
-        column = self.spec.id or _column(row, "id")
-        if column:
+        if column := self.spec.id or _column(row, "id"):
             if row[column] == "":
                 raise DataError(self.place, f"the id in column {column!r} is empty; fill it in", number)
             self._check_new(lines, number, str(row[column]), f"id {str(row[column])!r}", "ids must differ")
             return str(row[column])
         column = _column(row, "name")
         if not row.get(column):
-            return hashlib.sha256(_plain(row)).hexdigest()[:8]
+            return hashlib.sha256(
+                json.dumps(row, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+            ).hexdigest()[:8]
         name = str(row[column])
         times = lines[key] + 1 if (key := _digest(["name", name])) in lines else 1
         lines[key] = times
@@ -239,10 +240,6 @@ def _column(row: Row, name: str) -> str:
     """Return a row's column of this name that is not empty, also in another letter case; empty if there is none."""
     found = [column for column, value in row.items() if column.lower() == name and value not in (None, "")]
     return name if name in found else next(iter(found), "")
-
-
-def _plain(row: Mapping[str, Any]) -> bytes:
-    return json.dumps(row, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
 
 
 def _digest(value: Any) -> bytes:

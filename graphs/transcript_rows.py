@@ -175,8 +175,7 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         DataError: If the row is wrong. The message states the file, the line and the correct form. Nothing is repaired.
     """
     row = well_formed_value(dict(row))
-    key = next((name for name in CONVERSATIONS if row.get(name) is not None), None)
-    if key is None:
+    if (key := next((name for name in CONVERSATIONS if row.get(name) is not None), None)) is None:
         raise DataError(
             path, f"there is no conversation ({', '.join(CONVERSATIONS)}); the keys are {', '.join(row)}", number
         )
@@ -301,8 +300,7 @@ def _span_rows(path: Path) -> Iterator[Place]:
         for place, span in enumerate(_spans(row, path, number)):
             with suppress(DataError):
                 found = _span_row(span, path, number)
-                length = len(found["messages"])
-                if length >= longest.get(found["id"], (0,))[0]:
+                if (length := len(found["messages"])) >= longest.get(found["id"], (0,))[0]:
                     longest[found["id"]] = (length, number, place)
     chosen = {(number, place) for _, number, place in longest.values()}
     for number, row in raw_rows(path):
@@ -363,8 +361,7 @@ def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any
             raise DataError(path, f"gen_ai.{name} must be a list of objects, got {value!r:.60}", number)
         return found
 
-    messages = [*plain("input.messages"), *plain("output.messages")]
-    if not messages:
+    if not (messages := [*plain("input.messages"), *plain("output.messages")]):
         message = "the span of a model call has no gen_ai.input.messages; enable content capture"
         raise DataError(path, message, number)
     system = plain("system_instructions")

@@ -90,8 +90,7 @@ def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str |
     by_spelling = {_spelling(each): each for each in known}
     if found := by_spelling.get(_spelling(name)):
         return found, RESPELT_AFFINITY
-    bare = _SUFFIX.sub("", name)
-    if bare != name and (found := by_spelling.get(_spelling(bare))):
+    if (bare := _SUFFIX.sub("", name)) != name and (found := by_spelling.get(_spelling(bare))):
         return found, TAGGED_AFFINITY
     return None, FOREIGN_AFFINITY
 
@@ -279,8 +278,7 @@ class DomainSchema(Frozen):
         by_name: dict[str, Sequence[str]] = {}
         problems = []
         for name, values in given:
-            key = name.casefold()
-            if key not in known:
+            if (key := name.casefold()) not in known:
                 problems.append(f"there is no preference {name!r} here")
             elif key in by_name:
                 problems.append(f"{name!r} stands there twice")
@@ -319,8 +317,7 @@ class AffinitySchema(Frozen):
 
         Such values are valid, but counted.
         """
-        known = self.types.get((domain, name))
-        if known is None or not known.is_categorical:
+        if (known := self.types.get((domain, name))) is None or not known.is_categorical:
             return 0
         listed = {option.casefold() for option in known.possible_values}
         values = (value,) if isinstance(value, str) else value

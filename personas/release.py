@@ -112,8 +112,7 @@ class PersonaLensRelease:
             DataError: If a file is broken, or a task needs a domain that the profile lacks.
         """
         folder = self._profiles / (user_id or profile.user_id)
-        paths = [path for path in (folder / "tasks.json", folder / "tasks_md.json") if path.exists()]
-        if not paths:
+        if not (paths := [path for path in (folder / "tasks.json", folder / "tasks_md.json") if path.exists()]):
             raise DataError(folder, "contains neither tasks.json nor tasks_md.json")
         for path in paths:
             for key, value in _read_object(path, self.repairs).items():
@@ -151,8 +150,7 @@ class PersonaLensRelease:
         """Return a section of a file by canonical domain names."""
         mended: dict[str, Any] = {}
         for key, value in values.items():
-            name = domain_name(key, self._domain_names)
-            if name != key:
+            if (name := domain_name(key, self._domain_names)) != key:
                 self.repairs[STRAY_KEY] += 1
             if name in mended:
                 raise DataError(path, f"{section} has {name!r} twice (once as {key!r})")
@@ -320,8 +318,7 @@ class Census:
         for domain, preferences in raw["affinities"].items():
             for name, value in preferences.items():
                 values = value if isinstance(value, list) else [value]
-                place = domain, name
-                if place not in self.preferences:
+                if (place := (domain, name)) not in self.preferences:
                     known = release.schema.types.get(place) if release.schema is not None else None
                     self.preferences[place] = PreferenceValues(known)
                 self.preferences[place].counts.update(map(str, values))

@@ -135,7 +135,7 @@ def _csv(path: Path) -> Iterator[tuple[int, Row]]:
     lines = (_decoded(line, path, number) + "\n" for number, line in read_lines(path))
     first = next(lines, "")
     skipped = 0
-    delimiter = max(_DELIMITERS, key=_unquoted(first).count)
+    delimiter = max(_DELIMITERS, key="".join(first.split('"')[::2]).count)
     if first.lower().startswith("sep=") and len(first.strip()) == len("sep=,"):  # written by Excel
         delimiter, first, skipped = first[len("sep=")], next(lines, ""), 1
     if not first.strip():
@@ -176,11 +176,6 @@ def _check_header(header: list[str], path: Path, line: int) -> None:
     for name in header:
         if header.count(name) > 1:
             raise DataError(path, f"two columns are named {name!r}; rename one", line)
-
-
-def _unquoted(line: str) -> str:
-    """Return a line without its quoted parts."""
-    return "".join(line.split('"')[::2])
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -260,8 +260,7 @@ def count_passing(vectors: Sequence[Vector], threshold: float) -> int:
     """Return how many texts of a pool pass a filter that processes them in the order of the vectors."""
     index = VectorIndex()
     for vector in vectors:
-        nearest = index.nearest(vector)
-        if nearest is None or nearest[1] <= threshold:
+        if (nearest := index.nearest(vector)) is None or nearest[1] <= threshold:
             index.add(vector)
     return index.size
 

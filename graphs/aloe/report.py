@@ -194,8 +194,7 @@ class PairOptions(SystemOptions):
 
 
 def _bounds(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", text, re.ASCII)
-    if match is None:
+    if (match := re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", text, re.ASCII)) is None:
         raise ValueError(f"must be a range of rounds such as 3-10, or one round, got {text!r}")
     return int(match[1]), int(match[2] or match[1])
 

@@ -359,8 +359,7 @@ def _errors(results: ApolloResults) -> Table:
     table.judged = {f"{name} %": [f"{label} (assistant)"] for name, label in zip(named, LABELS, strict=True)}
     for key, group in results.grouped((sample for sample in results.samples if sample["error"]), _FIXED_AXES):
         for who, by in (("rule", "error"), ("judge", "judged_error")):
-            labels = [sample[by] for sample in group if sample[by]]
-            if labels:
+            if labels := [sample[by] for sample in group if sample[by]]:
                 shares = [share_of(labels.count(label), len(labels)) for label in LABELS]
                 if who == "judge":
                     constant = len(labels) >= FEWEST and len({*labels}) == 1

@@ -123,8 +123,7 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
 def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
     """Yield the pairs whose session and query have passed, with the query's text."""
     for each in planned_pairs(scenario, state):
-        query = passed(state, "queries", each.id)
-        if query and passed(state, "sessions", each.session_id):
+        if (query := passed(state, "queries", each.id)) and passed(state, "sessions", each.session_id):
             yield each, query.query
 
 

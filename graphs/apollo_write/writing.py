@@ -167,13 +167,11 @@ async def prefer(state: WriteState, scene: Scene) -> Update:
 async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
     """Check that tools can express the preferences, that valid requests for them exist, and that they suit the user."""
     scenario: WriteScenario = scene.scenario
-    user = passed(state, "users", scenario.user)
-    if user is None:
+    if (user := passed(state, "users", scenario.user)) is None:
         return {"round": 0}
     drafts, problems = {}, dict(state["problems"])
     for flow in scenario.flows:
-        draft = draft_of(state, "preferences", _id(scenario, flow))
-        if draft is not None:
+        if (draft := draft_of(state, "preferences", _id(scenario, flow))) is not None:
             drafts[draft.id], why = await asyncio.to_thread(_with_requests, scenario, draft, user.resident)
             problems |= {draft.id: each} if (each := stated(why)) else {}
 
@@ -285,8 +283,7 @@ async def call(state: WriteState, scene: Scene) -> Update:
     made, going_on, problems = [], Rows(), dict(state["problems"])
     for id_, called in state["calls"].items():
         draft = draft_of(state, "sessions", id_)
-        why = _wrong_call(scenario, planned[id_], draft, called)
-        if why:
+        if why := _wrong_call(scenario, planned[id_], draft, called):
             problems[id_] = problem("call", f"call: {why}")
             continue
         given = {name: value for name, value in called["arguments"].items() if value is not None}
@@ -521,8 +518,7 @@ def _is_right(scenario: WriteScenario, planned: PlannedPair, answer: GuessedValu
     given = {each.facet: each.value for each in answer.facets}
     values = {}
     for name in planned.preference.values:
-        known = [value for value in flow.facet(name).values if same_value(given.get(name), value)]
-        if not known:
+        if not (known := [value for value in flow.facet(name).values if same_value(given.get(name), value)]):
             return False
         values[name] = known[0]
     request = planned.pair(scenario, "?").request(world_of(scenario), planned.user)

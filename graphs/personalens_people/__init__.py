@@ -81,8 +81,7 @@ class Twins:
         """
         stored = details["vector"]
         vector = unpacked(stored) if stored else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
-        nearest = self._index.nearest(vector)
-        if nearest is not None and nearest[1] > self._threshold:
+        if (nearest := self._index.nearest(vector)) is not None and nearest[1] > self._threshold:
             return True
         self._index.add(vector)
         return False

@@ -263,8 +263,7 @@ def checked_tasks(
     for number, task in enumerate(given, start=1):
         about = domains if fewest == 1 else _meant(task.domains, domains)
         names = {each.name.casefold(): each.name for domain in about or () for each in domain.affinities}
-        why = _fault(task, about, names, fewest, known)
-        if why:
+        if why := _fault(task, about, names, fewest, known):
             faults.append(f"task {number} {why}")
             continue
         known |= {task.description.casefold(), task.intent.casefold()}

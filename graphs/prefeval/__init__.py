@@ -311,8 +311,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
     def concluded(self, outcome: Outcome) -> Iterator[Judgement]:
         """Yield a judgement of whether a free answer is right, derived from the checkers' verdicts."""
         if any(judgement.metric in CHECKERS for judgement in outcome.judgements):
-            error = error_of(outcome.judgements)
-            if error == UNPARSED:
+            if (error := error_of(outcome.judgements)) == UNPARSED:
                 yield Judgement(metric=RIGHT, target=ASSISTANT, status="unparsed")
             else:
                 yield Judgement(metric=RIGHT, target=ASSISTANT, score=error is None, explanation=error or "")

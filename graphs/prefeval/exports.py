@@ -57,8 +57,7 @@ def release_rows(
     into = (ROOT, *_FORMS[scenario.pair.form], "generation_results", *folders)
     row = _answer_row(scenario, episode)
     yield (*into, name), row
-    error = error_of(episode.outcome.judgements)
-    if error in (UNPARSED, UNJUDGED):
+    if (error := error_of(episode.outcome.judgements)) in (UNPARSED, UNJUDGED):
         yield LEFT_OUT, {"id": episode.id, "file": "/".join((*into[1:], f"error_{name}")), "why": error}
     else:
         yield (*into, f"error_{name}"), {**row, "evaluation_error_analysis": _analysis(episode)}

@@ -325,7 +325,8 @@ class _Plan:
                     yield from self._of(pair, task)
 
     def _of(self, pair: PreferencePair, task: Task) -> Iterator[PrefEvalScenario]:
-        shown = _stripped(pair, task)
+        # Fields that the task does not use are left out, so that equal items have equal ids.
+        shown = pair.model_copy(update={"conflicting": "", **({} if task == "classification" else {"options": ()})})
         order = self._order(pair) if task == "classification" else ()
         for company, position in product(self._companies(pair), self._options.positions()):
             for length in self._lengths(pair, company):
@@ -412,11 +413,6 @@ class _Others:
                 )
             return (_statement_only(pair.model_copy(update={"preference": pair.conflicting})),)
         return ()
-
-
-def _stripped(pair: PreferencePair, task: Task) -> PreferencePair:
-    """Return the pair without the fields that the task does not use, so that equal items have equal ids."""
-    return pair.model_copy(update={"conflicting": "", **({} if task == "classification" else {"options": ()})})
 
 
 def _statement_only(pair: PreferencePair) -> PreferencePair:

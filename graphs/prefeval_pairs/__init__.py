@@ -305,8 +305,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return a table of the pairs left after each stage, by topic, and one of the reasons for dropping pairs."""
         done = (episode for episode in episodes if episode.state == "done")
-        first = next(done, None)
-        if first is None:
+        if (first := next(done, None)) is None:
             return []
         tally = NoteTally({**_MEANINGS, _BY_HAND: "a person dropped the pair; the drafts contain the reason"})
 

@@ -182,8 +182,7 @@ async def select(state: PairsState, scene: Scene) -> Update:
     index = VectorIndex(vectors[: len(by_hand)])
     count, found = len(by_hand), Found()
     for at, vector in zip(others, vectors[len(by_hand) :], strict=True):
-        nearest = index.nearest(vector)
-        if nearest is not None and nearest[1] > scenario.threshold:
+        if (nearest := index.nearest(vector)) is not None and nearest[1] > scenario.threshold:
             found[at] = {"dropped": "near-duplicate"}
         elif count >= scenario.keep:
             found[at] = {"dropped": "surplus"}

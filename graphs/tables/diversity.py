@@ -67,8 +67,7 @@ def published(texts: Sequence[str]) -> LexicalDiversity:
     `lower().rstrip("2").split()`, as in the paper's code. Self-BLEU is BLEU-4 of each text's characters against those
     of all other texts of the sample.
     """
-    words = sum(len(text.split()) for text in texts)
-    if not words:
+    if not (words := sum(len(text.split()) for text in texts)):
         return LexicalDiversity(len(texts), 0, None, None, None, None, 0)
 
     def mean(metric: Callable[[Sequence[str]], float | None]) -> float | None:

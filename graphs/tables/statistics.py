@@ -173,8 +173,7 @@ def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDi
     for person, difference in differences:
         count, total = by_person.get(person, (0, 0.0))
         by_person[person] = count + 1, total + difference
-    n = sum(count for count, _ in by_person.values())
-    if not n:
+    if not (n := sum(count for count, _ in by_person.values())):
         return None
     mean = math.fsum(total for _, total in by_person.values()) / n
     if len(by_person) < FEWEST:

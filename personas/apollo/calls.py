@@ -165,8 +165,7 @@ def canonical(call: Mapping[str, Any]) -> ToolCall:
         CallError: If the tool is unknown, or an argument is missing, unknown or invalid.
     """
     name = call.get("name")
-    tool = TOOLS.get(name) if isinstance(name, str) else None
-    if tool is None:
+    if (tool := TOOLS.get(name) if isinstance(name, str) else None) is None:
         raise CallError(f"there is no tool {shown(name)}")
     given = call.get("arguments")
     if type(given) is not dict:
@@ -211,8 +210,7 @@ def folded(text: str) -> str:
     """Return normalised text for comparison: NFKC, case-folded, straight quotes, single spaces, no final full stop."""
     while True:  # case folding can undo the normal form, and a full stop can hide a space: repeat until stable
         once = unicodedata.normalize("NFKC", text).translate(_STRAIGHT).casefold()
-        once = " ".join(once.split()).rstrip(" .")
-        if once == text:
+        if (once := " ".join(once.split()).rstrip(" .")) == text:
             return once
         text = once
 

@@ -48,8 +48,7 @@ def execute(world: World, call: Mapping[str, Any], offered: Collection[str] = TO
 def _answer(world: World, call: ToolCall) -> Output:
     """Return a tool's result as a new object. The world caches some results, because calls are repeated."""
     key = (call.name, *call.arguments.values())
-    result = world.results.get(key)
-    if result is None:
+    if (result := world.results.get(key)) is None:
         result = _ANSWERS.get(call.name, _drawn)(world, call)
         if len(world.results) < _REMEMBERED:
             world.results[key] = result

@@ -162,8 +162,7 @@ def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
             values = {"text": value} if isinstance(value, str) else value
             if not isinstance(values, dict) or not isinstance(values.get("text"), str):
                 raise DataError(path, f"{_shown(value)}; a line must be a string or an object with a 'text'", number)
-            text = " ".join(values["text"].split())
-            if not text:
+            if not (text := " ".join(values["text"].split())):
                 repairs[EMPTY_TEXT] += 1
                 continue
             repairs[SPACED] += text != values["text"]

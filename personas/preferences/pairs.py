@@ -183,8 +183,7 @@ class PreferencePairs:
         if self._own is not None:
             return sorted(self._own)
         folder = self.path / FOLDERS["explicit"]
-        topics = sorted(path.stem for path in folder.glob("*.json"))
-        if not topics:
+        if not (topics := sorted(path.stem for path in folder.glob("*.json"))):
             raise DataError(folder, "contains no topics; each topic needs a file <topic>.json")
         return topics
 

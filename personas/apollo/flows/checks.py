@@ -203,8 +203,7 @@ def _not_played(request: FlowRequest, gold: Gold) -> str | None:
     """Refuse requests whose calls fail, or have other results than in the flow, if only their own tools are offered."""
     tools = {call.name for call in gold.calls}
     for call, output in zip(gold.plain(), gold.outputs, strict=True):
-        again = execute(request.world, call, tools)
-        if again != output or "error" in again:
+        if (again := execute(request.world, call, tools)) != output or "error" in again:
             return f"not played: {call['name']} returns {again} if only the flow's tools are offered"
     return None
 

@@ -161,8 +161,7 @@ def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: Apol
 
 def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
     """Return the problem of an unrelated session that states a preference or has a wrong call; None if it does not."""
-    stated = read_preference(speeches(session))
-    if stated is not None:
+    if (stated := read_preference(speeches(session))) is not None:
         values = ", ".join(f"{name} {value}" for name, value in stated.values.items())
         return f"told twice: it tells a preference for {stated.flow} too ({values})"
     return untrue_call(world, session)
@@ -172,26 +171,22 @@ def untrue_call(world: World, session: ApolloSession) -> str | None:
     """Return a message about a session's first call with a wrong recorded result; None if all are right."""
     for turn in session.turns:
         if isinstance(turn, PastCall):
-            result = execute(world, turn.call())
-            if result != turn.output or "error" in result:
+            if (result := execute(world, turn.call())) != turn.output or "error" in result:
                 return f"wrong past call: {turn.name} answers {result}"
     return None
 
 
 def query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | None:
     """Return the first failed check of a pair's query and gold calls, with the reason; None if they pass."""
-    missing = missing_slot(pair)
-    if missing is not None:
+    if (missing := missing_slot(pair)) is not None:
         return f"missing: {missing}"
-    leaked = leak(pair, user)
-    if leaked is not None:
+    if (leaked := leak(pair, user)) is not None:
         return f"leak: {leaked}"
     request = pair.request(world, user)
     gold = request.gold()
     if [call.call() for call in gold.calls] != pair.calls():
         return f"wrong gold: the flow makes the calls {gold.plain()}"
-    refused = refusal(request, gold)
-    if refused is not None:
+    if (refused := refusal(request, gold)) is not None:
         return refused
     guessed = request.gold(replace(pair.preference, values=blind_values(pair, user)), blind=True)
     if compare(guessed.plain(), gold.plain()).accuracy:
@@ -208,8 +203,7 @@ def session_refusal(
     if stated is not None and (stated.flow, stated.form, dict(stated.values)) != expected:
         values = ", ".join(f"{name} {value}" for name, value in stated.values.items())
         return f"told otherwise: the session tells {stated.flow} as {stated.form}: {values}"
-    untrue = untrue_call(world, session)
-    if untrue is not None:
+    if (untrue := untrue_call(world, session)) is not None:
         return untrue
     made = [turn.call() for turn in session.turns if isinstance(turn, PastCall)]
     request = FlowRequest(world, preference, user.resident, slots_of(FLOWS[preference.flow], session, user))
@@ -239,8 +233,7 @@ def profile_refusal(draft: UserDraft) -> str | None:
 
 def preferences_refusal(draft: PreferencesDraft, count: int) -> str | None:
     """Return the problem of preferences, or None. Their number, values and differences are checked."""
-    flow = FLOWS.get(draft.flow)
-    if flow is None or len(draft.sets) != count:
+    if (flow := FLOWS.get(draft.flow)) is None or len(draft.sets) != count:
         return f"sets: {len(draft.sets)} preferences for {draft.flow!r}; give {count} for one of {', '.join(FLOWS)}"
     for number, each in enumerate(draft.sets, start=1):
         if problem := next(flow.problems(each.values, each.order), None):
@@ -267,8 +260,7 @@ def wording_refusal(
 
 def errand_refusal(session: ApolloSession, tool: str) -> str | None:
     """Return the problem of a session that should be about an unrelated tool, or None."""
-    used = set(session.tools)
-    if used != {tool}:
+    if (used := set(session.tools)) != {tool}:
         return f"calls: it calls {', '.join(sorted(used)) or 'nothing'}, where it should call {tool}"
     return _shapeless(session) or _too_long(session, SIZE)
 
@@ -291,8 +283,7 @@ def _shapeless(session: ApolloSession) -> str | None:
 
 
 def _too_long(session: ApolloSession, size: range) -> str | None:
-    tokens = -(-len("\n".join(session.lines)) // 4)
-    if tokens in size:
+    if (tokens := -(-len("\n".join(session.lines)) // 4)) in size:
         return None
     return f"length: with its calls it comes to {tokens} tokens; {size[0]} to {size[-1]} will do"
 
@@ -314,8 +305,7 @@ def _voiced(preference: Preference, session: ApolloSession) -> str | None:
         if isinstance(turn, Speech) and turn.speaker == "assistant":
             text = turn.text.casefold()
             for name, facet in phrases()[preference.flow].items():
-                value = preference.values.get(name)
-                if value is None or facet.plain:
+                if (value := preference.values.get(name)) is None or facet.plain:
                     continue
                 is_listed = all(_is_mentioned(text, called) for called in facet.labels.values())
                 if _is_mentioned(text, facet.names[value]) and not is_listed:

@@ -32,8 +32,7 @@ class Filling(dict[str, Any]):
     """The values for the braces of a template: `{name}` is inserted unchanged, `{Name}` capitalised."""
 
     def __missing__(self, key: str) -> str:
-        small = key[0].lower() + key[1:]
-        if small == key or small not in self:
+        if (small := key[0].lower() + key[1:]) == key or small not in self:
             raise KeyError(key)
         return capital(str(self[small]))
 
@@ -110,8 +109,7 @@ class FacetPhrases:
 
     def read(self, question: str, reply: str) -> tuple[PreferenceForm, Value] | None:
         """Return the form and the value that an answer states; None if it answers no question about this facet."""
-        ask = next((ask for ask in self.asks if ask in question), None)
-        if ask is None:
+        if (ask := next((ask for ask in self.asks if ask in question), None)) is None:
             return None
         if reply in self.replies:
             return self.replies[reply]
