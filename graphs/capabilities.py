@@ -445,6 +445,7 @@ class Exporter:
         tasks: The purposes of the rows, as Hugging Face task categories.
         pair_roles: The roles that write the chosen and the rejected replies of a preference dataset.
         lacks: What a scenario without any item lacks, such as `no message of the assistant`; empty if that is unknown.
+        only_done: Whether scenarios that failed have no items.
     """
 
     description: str
@@ -455,6 +456,7 @@ class Exporter:
     tasks: tuple[str, ...] = ("text-generation",)
     pair_roles: tuple[str, str] | None = None
     lacks: str = ""
+    only_done: bool = False
 
     @property
     def is_folder(self) -> bool:

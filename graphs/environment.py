@@ -45,19 +45,15 @@ class Environment(Protocol):
     @property
     def tools(self) -> Sequence[Tool]:
         """The tools that the assistant is offered, usually bound methods."""
-        ...
 
     def reset(self, scenario: Any) -> None:
         """Set the state in which a scenario begins."""
-        ...
 
     def snapshot(self) -> Any:
         """Return the complete state as a JSON value."""
-        ...
 
     def restore(self, snapshot: Any) -> None:
         """Set the state to one that `snapshot` returned."""
-        ...
 
 
 EnvironmentFactory: TypeAlias = "Callable[[], Environment]"

@@ -287,8 +287,6 @@ def release_files(
 
     The assistant's folder also states the setting, because a task may have been played in several settings.
     """
-    if episode.state != "done":
-        return
     content = {
         "user_id": _number(scenario.user),
         "task_id": scenario.task,
@@ -337,7 +335,9 @@ def _number(user: str) -> int | str:
 
 
 EXPORTERS: Mapping[str, Exporter] = {
-    "personalens": Exporter("the PersonaLens release's own dialogue files (a folder)", "files", release_files),
+    "personalens": Exporter(
+        "the PersonaLens release's own dialogue files (a folder)", "files", release_files, only_done=True
+    ),
     "evaluations": Exporter(
         "the judgements in the layout of the PersonaLens release (a folder)", "files", evaluation_files
     ),

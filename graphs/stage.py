@@ -42,7 +42,6 @@ class LineGate(Protocol):
 
     def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> Sequence[DialogueFault]:
         """Return the faults of a line that follows the given history."""
-        ...
 
 
 class Asking:
@@ -120,7 +119,6 @@ class StageFactory(Protocol):
 
     async def stage(self, step: int) -> Stage:
         """Return the stage of a node at a superstep, as LangGraph counts them."""
-        ...
 
 
 _FIRST_REMOTE = 1000

@@ -90,9 +90,8 @@ def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str |
     by_spelling = {_spelling(each): each for each in known}
     if found := by_spelling.get(_spelling(name)):
         return found, RESPELT_AFFINITY
-    if (bare := _SUFFIX.sub("", name)) != name and (found := by_spelling.get(_spelling(bare))):
-        return found, TAGGED_AFFINITY
-    return None, FOREIGN_AFFINITY
+    found = by_spelling.get(_spelling(_SUFFIX.sub("", name)))
+    return (found, TAGGED_AFFINITY) if found else (None, FOREIGN_AFFINITY)
 
 
 def free_form(device: str, day: str, time: str) -> int:
@@ -285,16 +284,13 @@ class DomainSchema(Frozen):
             by_name[key] = values
         found: dict[str, Any] = {}
         for key, type_ in known.items():
-            if key not in by_name:
-                problems.append(f"{type_.name!r} is missing")
-                continue
-            spelt, problem = type_.spelt(by_name[key], open_values)
-            problems += [problem] if problem else []
+            spelt, problem = list[str](), f"{type_.name!r} is missing"
+            if key in by_name:
+                spelt, problem = type_.spelt(by_name[key], open_values)
+            problems += filter(None, [problem])
             if spelt:
                 found[type_.name] = spelt if type_.has_multiple_values else spelt[0]
-        if not found and not problems:
-            problems.append("no preference has a value")
-        return found, "; ".join(problems)
+        return found, "; ".join(problems) if found or problems else "no preference has a value"
 
 
 class AffinitySchema(Frozen):

@@ -46,7 +46,6 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a unit vector (float32) for each text; equal texts get equal vectors."""
-        ...
 
 
 class LexicalEmbedder:
@@ -210,8 +209,7 @@ class VectorIndex:
 
         if self._count == len(self._rows):
             grown = np.zeros((max(64, 2 * self._count), vector.shape[0]), dtype=np.float32)
-            if self._count:
-                grown[: self._count] = self._rows[: self._count]
+            grown[: self._count] = self._rows.reshape(self._count, vector.shape[0])
             self._rows = grown
         self._rows[self._count] = vector
         self._count += 1
@@ -314,11 +312,10 @@ def content_words(text: str) -> list[str]:
     """Return the stems of a text's content words, in order. Scripts without spaces yield pairs of characters."""
     found: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        bare = word.replace("’", "'").removesuffix("'s")
         if _UNSPACED.search(word):
             found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
-            continue
-        bare = word.replace("’", "'").removesuffix("'s")
-        if bare not in _FUNCTION_WORDS and bare not in _COMMON_WORDS and "'" not in bare:
+        elif bare not in _FUNCTION_WORDS and bare not in _COMMON_WORDS and "'" not in bare:
             found.append(stem(bare))
     return found
 

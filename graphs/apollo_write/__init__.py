@@ -95,8 +95,6 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
     Raises:
         RecipeError: If the run ends before queries are written.
     """
-    if episode.state != "done":
-        return
     if scenario.until != "complete":
         raise RecipeError(
             f"format 'apollo-source': the run ends at the stage {scenario.until}; export drafts, and continue from them"
@@ -182,7 +180,7 @@ class ApolloWrite(GenerationRecipe):
     options_type = WriteOptions
     scenario_type = WriteScenario
     formats = {
-        "apollo-source": Exporter(SOURCE_FORMAT, "lists", source_rows),
+        "apollo-source": Exporter(SOURCE_FORMAT, "lists", source_rows, only_done=True),
         "drafts": Exporter(
             "all drafts with their problems, to accept, edit and continue from (a folder)", "lists", draft_rows
         ),

@@ -48,8 +48,6 @@ def release_rows(
     The scripts require all verdicts in every row of the second file, so an answer that lacks a verdict is only in the
     first.
     """
-    if episode.state != "done":
-        return
     folders, name = _place(scenario, models["assistant"])
     if scenario.task == "classification":
         yield (ROOT, *_FORMS[scenario.pair.form], "mcq_results", *folders, name), _choice_row(scenario, episode)
@@ -128,8 +126,6 @@ def item_rows(
     episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield an item as a row for the user's own analyses: its setting and texts, each verdict, and the error type."""
-    if episode.state != "done":
-        return
     details, judgements = episode.outcome.details, episode.outcome.judgements
     found = {each.metric: each.score for each in judgements}
     error = error_of(judgements)
@@ -214,8 +210,15 @@ def training_rows(
 
 
 EXPORTERS: Mapping[str, Exporter] = {
-    "prefeval": Exporter("the PrefEval release's own files of results (a folder)", "lists", release_rows),
-    "rows": Exporter("a row per item: its setting and texts, the checkers' verdicts and the error", "lines", item_rows),
+    "prefeval": Exporter(
+        "the PrefEval release's own files of results (a folder)", "lists", release_rows, only_done=True
+    ),
+    "rows": Exporter(
+        "a row per item: its setting and texts, the checkers' verdicts and the error",
+        "lines",
+        item_rows,
+        only_done=True,
+    ),
     "sft": Exporter(
         "TRL prompt-completion: answers given with a reminder (runs with turns 0), to be learnt without one",
         "lines",

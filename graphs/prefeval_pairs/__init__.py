@@ -78,8 +78,6 @@ Named = tuple[tuple[str, ...], dict[str, Any]]
 
 def draft_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[Named]:
     """Yield every draft of a topic, with the results of its checks. Dropped drafts come last."""
-    if episode.state != "done":
-        return
     for draft in sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped)):
         yield (f"{scenario.topic.topic}.json",), draft.model_dump(mode="json", exclude_defaults=True)
 
@@ -90,8 +88,6 @@ def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator
     Raises:
         RecipeError: If the run ends before the forms are written.
     """
-    if episode.state != "done":
-        return
     if scenario.until != "complete":
         raise RecipeError(
             f"format 'pairs': the run ends at the stage {scenario.until}; export drafts, and continue from them"
@@ -212,10 +208,16 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
     scenario_type = PairsScenario
     formats = {
         "pairs": Exporter(
-            "the pairs as prefeval reads them, in the layout of its release (a folder)", "lists", release_rows
+            "the pairs as prefeval reads them, in the layout of its release (a folder)",
+            "lists",
+            release_rows,
+            only_done=True,
         ),
         "drafts": Exporter(
-            "all drafts with the results of their checks, to edit and continue from (a folder)", "lists", draft_rows
+            "all drafts with the results of their checks, to edit and continue from (a folder)",
+            "lists",
+            draft_rows,
+            only_done=True,
         ),
     }
     folder = "pairs"

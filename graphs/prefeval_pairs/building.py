@@ -180,17 +180,16 @@ async def select(state: PairsState, scene: Scene) -> Update:
     texts = [f"{draft.preference} {draft.question}" for draft in (*by_hand.values(), *others.values())]
     vectors = await embedded(texts, scene, scenario.embedder)
     index = VectorIndex(vectors[: len(by_hand)])
-    count, found = len(by_hand), Found()
+    found = Found()
     for at, vector in zip(others, vectors[len(by_hand) :], strict=True):
-        if (nearest := index.nearest(vector)) is not None and nearest[1] > scenario.threshold:
-            found[at] = {"dropped": "near-duplicate"}
-        elif count >= scenario.keep:
-            found[at] = {"dropped": "surplus"}
+        nearest = index.nearest(vector)
+        is_twin = nearest is not None and nearest[1] > scenario.threshold
+        if is_twin or index.size >= scenario.keep:
+            found[at] = {"dropped": "near-duplicate" if is_twin else "surplus"}
         else:
             found[at] = {"chosen": True}
             index.add(vector)
-            count += 1
-    scene.tell(f"{scenario.topic.topic}: {count} of {len(texts)} pairs are chosen")
+    scene.tell(f"{scenario.topic.topic}: {index.size} of {len(texts)} pairs are chosen")
     return {"selection": found}
 
 

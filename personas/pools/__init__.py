@@ -8,6 +8,7 @@ import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -108,16 +109,13 @@ def _lines_of_sixteen(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _decoded(line: bytes, path: Path, number: int, repairs: Repairs) -> str:
-    try:
+    with suppress(UnicodeDecodeError):
         return line.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
+    repairs[FOREIGN] += 1
     try:
-        text = line.decode("cp1252")
+        return line.decode("cp1252")
     except UnicodeDecodeError as error:
         raise DataError(path, f"byte {line[error.start]:#04x} is neither UTF-8 nor Windows-1252", number) from error
-    repairs[FOREIGN] += 1
-    return text
 
 
 def _values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[Any]:
@@ -127,8 +125,7 @@ def _values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[An
         whole = well_formed_value(value)
         repairs[HALVES] += whole != value
         yield whole
-        gap = _GAP.match(text, place)
-        place = gap.end() if gap else place
+        place += len(_GAP.match(text, place)[0])  # type: ignore[index]
 
 
 def check_id(id_: str, lines: dict[str, int], path: Path, number: int) -> None:
@@ -181,18 +178,16 @@ def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
     """
     counts = Repairs() if repairs is None else repairs
     lines: dict[str, int] = {}
-    texts: set[str] = set()
-    entries: list[PoolEntry] = []
+    entries: dict[str, PoolEntry] = {}
     for number, entry in entries_of(path, counts):
-        if entry.text in texts:
+        if entry.text in entries:
             counts[TWICE] += 1
-            continue
-        check_id(entry.id, lines, path, number)
-        texts.add(entry.text)
-        entries.append(entry)
+        else:
+            check_id(entry.id, lines, path, number)
+            entries[entry.text] = entry
     if not entries:
         raise DataError(path, "the pool contains no texts")
-    return entries
+    return list(entries.values())
 
 
 def write_pool(path: Path, entries: Iterable[PoolEntry], inputs: Iterable[Path] = ()) -> int:
