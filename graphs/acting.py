@@ -152,8 +152,7 @@ def assistant(recipe: DialogueRecipe, role: str, servers: Sequence[str], speak: 
         if not reply.content:
             made.pop()
         reason = _ending(recipe, [call["name"] for call in reply.tool_calls])
-        following = [*messages, *made]
-        reason = reason or recipe.turns.reason(scene.scenario, role, following, "")
+        reason = reason or recipe.turns.reason(scene.scenario, role, [*messages, *made], "")
         # This is the snapshot stored with the reply, because a replayed reply does not run its tools again.
         after = (reply.carried or {}).get(ENVIRONMENT)
         return {"messages": made, "ended_by": state["ended_by"] or reason, **_changed(recipe, state, after)}

@@ -141,8 +141,7 @@ class Check:
 def checked(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Judgement]:
     """Return the judgements of checks about a finished outcome, without those that do not apply."""
     conversation = Conversation(scenario, outcome)
-    found = (check.judgement(conversation) for check in checks)
-    return [judgement for judgement in found if judgement is not None]
+    return [found for check in checks if (found := check.judgement(conversation)) is not None]
 
 
 def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:

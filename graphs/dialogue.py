@@ -132,10 +132,9 @@ class Turns:
         place = max(place for place, message in enumerate(messages) if message.name in self.order)
         since = messages[place:]
         names = {message.name for message in since}
-        for extra in self.extras:
-            if extra.role not in names and any(map(extra.is_called, since)):
-                return extra.role
-        return self.order[(self.order.index(str(messages[place].name)) + 1) % len(self.order)]
+        following = self.order[(self.order.index(str(since[0].name)) + 1) % len(self.order)]
+        called = (each.role for each in self.extras if each.role not in names and any(map(each.is_called, since)))
+        return next(called, following)
 
     def split(self, text: str) -> tuple[str, str]:
         """Return a message without end markers, and the marker that it contained.
@@ -271,11 +270,9 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         own, kind = type(self), self.scenario_type
         if own.inputs is not DialogueRecipe.inputs or own.prompt_of is not DialogueRecipe.prompt_of:
             return
-        for role in self.turns.roles:
-            prompt = library[self.prompt_of(None, role)]
-            for name in prompt.front.inputs:
-                if name != "history" and name not in kind.model_fields:
-                    raise RecipeError(f"prompt {prompt.id!r} declares the input {_unknown(name, kind)}")
+        for prompt in [library[self.prompt_of(None, role)] for role in self.turns.roles]:
+            if unknown := [name for name in prompt.front.inputs if name not in ("history", *kind.model_fields)]:
+                raise RecipeError(f"prompt {prompt.id!r} declares the input {_unknown(unknown[0], kind)}")
 
     def graph(self, options: Any) -> Graph:
         """Return the graph: the roles speak in turn, then the judges score."""
@@ -301,14 +298,12 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
             builder.add_conditional_edges(
                 role, path, list(dict.fromkeys([*following, *filter(None, [last_word]), *tools, *after]))
             )
-        if not actor:
-            builder.add_edge(START, order[0])
-            return builder
-        builder.add_node(acting.BEGIN, node(acting.begin(self, actor, servers)))
-        builder.add_node(acting.TOOLS_NODE, node(acting.tools(self, actor, servers)))
-        builder.add_edge(START, acting.BEGIN)
-        builder.add_edge(acting.BEGIN, order[0])
-        builder.add_conditional_edges(acting.TOOLS_NODE, _after_tools(actor, after), [actor, *after])
+        if actor:
+            builder.add_node(acting.BEGIN, node(acting.begin(self, actor, servers)))
+            builder.add_node(acting.TOOLS_NODE, node(acting.tools(self, actor, servers)))
+            builder.add_edge(acting.BEGIN, order[0])
+            builder.add_conditional_edges(acting.TOOLS_NODE, _after_tools(actor, after), [actor, *after])
+        builder.add_edge(START, acting.BEGIN if actor else order[0])
         return builder
 
     def _check_turns(self) -> None:
@@ -462,9 +457,7 @@ def _marker(marker: str) -> re.Pattern[str]:
 
 def _ending(part: str) -> str:
     """Return the trailing spaces, emphasis, quotes or brackets of a text that precedes a marker."""
-    end = len(part)
-    while end and not _BEFORE.match(part[end - 1]):
-        end -= 1
+    end = next((at for at in range(len(part), 0, -1) if _BEFORE.match(part[at - 1])), 0)
     return part[end:]
 
 

@@ -251,9 +251,8 @@ class Workbench:
             raise self._failure
         if self._environment is None:
             return None
-        snapshot = self._call("snapshot", self._environment.snapshot)
         try:
-            return json.loads(json.dumps(snapshot, allow_nan=False))
+            return json.loads(json.dumps(self._call("snapshot", self._environment.snapshot), allow_nan=False))
         except (TypeError, ValueError) as error:
             raise PermanentProviderError(
                 f"environment {self._name}: snapshot must return a JSON value (mappings with strings as keys, lists, "
@@ -262,8 +261,7 @@ class Workbench:
 
     async def __call__(self, call: FunctionCall) -> str:
         """Run a call and return its result; see `Toolset.run`."""
-        running = asyncio.get_running_loop()
-        if self._loop is None or running is self._loop:
+        if self._loop is None or asyncio.get_running_loop() is self._loop:
             return await self._run(call)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._run(call), self._loop))
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
 
 from dialoom.errors import DialoomError
-from dialoom.prompts import Prompt, Utterance, shared_text
+from dialoom.prompts import Prompt, shared_text
 from dialoom.roles import UnparsedReplyError, Verdict
 
 from .built_in_environments import readable
 from .conversation import joined, messages_of, utterances
-from .outcome import ENVIRONMENT, Judgement, Line, Outcome, Status, turn_ends
+from .outcome import ENVIRONMENT, Judgement, Outcome, turn_ends
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
@@ -169,14 +169,13 @@ class Judge:
         if self.prompt:
             return self.prompt
         parts = [self.metric, *([self.target] if self.target != "assistant" else []), *(["turn"] * self.per_turn)]
-        id_ = f"{recipe}/judge-{'-'.join(parts)}"
         kind = "verdict" if self.scale is None else "score"
         text = (
             shared_text(f"judge-{kind}", sets).replace("%CRITERION%", self._criterion).replace("%TARGET%", self.target)
         )
         if self.scale is not None:
             text = text.replace("%LOW%", str(self.scale[0])).replace("%HIGH%", str(self.scale[1]))
-        return Prompt.compose(id_, self.role, text, reply=self.reply)
+        return Prompt.compose(f"{recipe}/judge-{'-'.join(parts)}", self.role, text, reply=self.reply)
 
     @property
     def _criterion(self) -> str:
@@ -206,11 +205,12 @@ class Judge:
     def _all_cases(self, scenario: Any, outcome: Outcome) -> Iterator[Case]:
         if self.cases is not None:
             yield from self.cases(scenario, outcome)
-        elif not self.per_turn:
-            yield Case(None, {"history": _history(outcome.messages)})
-        else:
-            for turn, end in enumerate(turn_ends(outcome.messages, self.target), start=1):
-                yield Case(turn, {"history": _history(outcome.messages[:end])})
+            return
+        turns: Iterable[tuple[int | None, int]] = [(None, len(outcome.messages))]
+        if self.per_turn:
+            turns = enumerate(turn_ends(outcome.messages, self.target), start=1)
+        for turn, end in turns:
+            yield Case(turn, {"history": utterances(messages_of(outcome.messages[:end]))})
 
     async def judge(self, scene: Scene, prompt: str, outcome: Outcome) -> list[Judgement]:
         """Judge all open cases concurrently. A reply that cannot be parsed gives an `unparsed` judgement.
@@ -249,10 +249,13 @@ class Judge:
         return [self._judgement(self.metric, case, score, explanation)]
 
     def _judgement(self, metric: str, case: Case, score: bool | float | None, explanation: str) -> Judgement:
-        status: Status = "unparsed" if score is None else "ok"
-        text = case.explained(explanation)
         return Judgement(
-            metric=metric, target=self.target, turn=case.turn, score=score, status=status, explanation=text
+            metric=metric,
+            target=self.target,
+            turn=case.turn,
+            score=score,
+            status="unparsed" if score is None else "ok",
+            explanation=case.explained(explanation),
         )
 
     def _inputs(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> dict[str, Any]:
@@ -316,11 +319,12 @@ def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[J
     """
     ranks = {metric: rank for rank, metric in enumerate(metrics)}
 
-    def place(judgement: Judgement) -> tuple[bool, int, str, int]:
-        rank = ranks.get(judgement.metric, len(ranks))
-        return (judgement.turn is not None, rank, judgement.target, judgement.turn or 0)
-
-    return tuple(sorted(judgements, key=place))
+    return tuple(
+        sorted(
+            judgements,
+            key=lambda each: (each.turn is not None, ranks.get(each.metric, len(ranks)), each.target, each.turn or 0),
+        )
+    )
 
 
 def add_judges(builder: Graph, recipe: Recipe, judges: Sequence[Judge], then: str = "") -> list[str]:
@@ -374,7 +378,3 @@ def _node(judge: Judge, recipe: Recipe) -> Callable[[Any, Scene], Awaitable[Upda
 
     run.__name__ = judge.node
     return run
-
-
-def _history(lines: Sequence[Line]) -> list[Utterance]:
-    return utterances(messages_of(lines))

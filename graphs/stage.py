@@ -308,9 +308,15 @@ class Scene:
         stage = self._stage
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
         seed = _digest(*where, *([stage.sample] if stage.sample or times else []), *([times] if times else [])) % 2**31
-        ask = 1 + ASKS * times
         return CallPlace(
-            stage.thread, self._node, self._step, ordinal, seed, ask=ask, sample=stage.sample, session=stage.session
+            stage.thread,
+            self._node,
+            self._step,
+            ordinal,
+            seed,
+            ask=1 + ASKS * times,
+            sample=stage.sample,
+            session=stage.session,
         )
 
     def heard(self, completion: Completion) -> None:

@@ -305,8 +305,7 @@ class AffinitySchema(Frozen):
         Raises:
             DataError: If the file is missing, is not JSON, or holds no list of domains.
         """
-        domains = read_domains(path)
-        return cls(types={(d.domain, a.name): a for d in domains for a in d.affinities})
+        return cls(types={(d.domain, a.name): a for d in read_domains(path) for a in d.affinities})
 
     def outside(self, domain: str, name: str, value: Affinity) -> int:
         """Return how many values of a categorical affinity the schema does not list.
@@ -316,8 +315,7 @@ class AffinitySchema(Frozen):
         if (known := self.types.get((domain, name))) is None or not known.is_categorical:
             return 0
         listed = {option.casefold() for option in known.possible_values}
-        values = (value,) if isinstance(value, str) else value
-        return sum(option.casefold() not in listed for option in values)
+        return sum(option.casefold() not in listed for option in ((value,) if isinstance(value, str) else value))
 
 
 def read_domains(path: Path) -> list[DomainSchema]:

@@ -99,10 +99,9 @@ class PersonaLensRelease:
         values = self._read(path)
         demographics = validated(Demographics, values["demographics"], path, part="demographics")
         self._count_untold(demographics)
-        domains = self._domains(path, values)
         is_ascii = read_bytes(path).isascii() and json.dumps(values, ensure_ascii=False).isascii()
         self.repairs[NON_ASCII] += not is_ascii
-        return Profile(demographics=demographics, domains=domains)
+        return Profile(demographics=demographics, domains=self._domains(path, values))
 
     def tasks(self, profile: Profile, user_id: str | None = None) -> Iterator[Task]:
         """Yield a person's tasks in the files' order, single-domain tasks first.
@@ -213,8 +212,7 @@ def _read_object(path: Path, repairs: Repairs) -> dict[str, Any]:
 
 def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
     """Return a sort key with which digits in names compare as numbers."""
-    parts = re.split(r"(\d+)", name)
-    return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)
+    return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name))
 
 
 DEMOGRAPHICS = tuple(name for name in Demographics.model_fields if name != "user_id")
@@ -310,11 +308,10 @@ class Census:
             self.demographics[key][NOT_SAID if value == "N/A" and key in _MAY_BE_KEPT else value] += 1
         for domain, preferences in raw["affinities"].items():
             for name, value in preferences.items():
-                values = value if isinstance(value, list) else [value]
                 if (place := (domain, name)) not in self.preferences:
                     known = release.schema.types.get(place) if release.schema is not None else None
                     self.preferences[place] = PreferenceValues(known)
-                self.preferences[place].counts.update(map(str, values))
+                self.preferences[place].counts.update(map(str, value if isinstance(value, list) else [value]))
         for text in filter(None, raw["interactions"].values()):
             self.texts["summaries"].add(text)
 

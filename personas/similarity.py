@@ -296,9 +296,8 @@ _COMMON_WORDS = frozenset(
 def _lexical(text: str) -> Vector:
     import numpy as np
 
-    words = content_words(text) or _WORD.findall(text.casefold()) or [text]
     vector = np.zeros(_PLACES, dtype=np.float64)
-    for word, count in Counter(words).items():
+    for word, count in Counter(content_words(text) or _WORD.findall(text.casefold()) or [text]).items():
         hash_ = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
         vector[(hash_ >> 1) % _PLACES] += (1.0 if hash_ & 1 else -1.0) * (1.0 + math.log(count))
     if not vector.any():  # the signs of two words cancel each other, which cannot happen for a single word

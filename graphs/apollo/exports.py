@@ -110,13 +110,12 @@ def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLi
     for call in scenario.pair.calls():
         output = responses_text([json_text(execute(world, call, tools))])
         lines += [{"speaker": ASSISTANT, "content": call_text(call)}, {"speaker": "tool", "content": output}]
+    lines.append({"speaker": ASSISTANT, "content": FINISH})
+    start = {"framework": scenario.played.framework, "is_native": False, "messages": [], "began": [0]}
     details = episode.outcome.details
-    helped: Any = {name: details[name] for name in ("notes", "retrieved") if name in details}
-    start: Any = {"framework": scenario.played.framework, "is_native": False, "messages": [], "began": [0]}
+    state: Any = start | {name: details[name] for name in ("notes", "retrieved") if name in details}
     calling = prompts["apollo/calling"].render(calling_inputs(scenario))[0]["content"]
-    inputs = agent_inputs(scenario, {**start, **helped}, calling)
-    history = [*lines, {"speaker": ASSISTANT, "content": FINISH}]
-    return prompts["apollo/agent"].render({**inputs, "history": history})
+    return prompts["apollo/agent"].render({**agent_inputs(scenario, state, calling), "history": lines})
 
 
 EXPORTERS: Mapping[str, Exporter] = {

@@ -53,17 +53,14 @@ def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
     for name, given in options.plan().items():
         if given != before[name]:
             option = name.removesuffix("_seed")
-            message = f"{option} {_text(given)}: the drafts were made with {_text(before[name])}; leave the option out"
+            texts = [",".join(each) if isinstance(each, tuple) else str(each) for each in (given, before[name])]
+            message = f"{option} {texts[0]}: the drafts were made with {texts[1]}; leave the option out"
             raise RecipeError(message, setting=option)
     if World(meta.world_seed).hash != meta.world:
         raise RecipeError(
             f"drafts: created in the world {meta.world[:12]}..., but this version has another world", setting="drafts"
         )
     return before
-
-
-def _text(value: Any) -> str:
-    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _outlined(row: Mapping[str, Any]) -> str:
@@ -140,9 +137,8 @@ def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Fa
         facts: The facts for the gate.
     """
     given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
-    for draft in [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]:
-        if draft.problem or (draft.id, draft.own_id) in given:
-            continue
+    found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
+    for draft in [each for each in found if not each.problem and (each.id, each.own_id) not in given]:
         if isinstance(draft, SessionDraft):
             yield Talk(
                 [
@@ -228,11 +224,10 @@ class ApolloWrite(GenerationRecipe):
 
     def graph(self, options: WriteOptions) -> Graph:
         """Return a graph of the loops for profile, preferences, sessions and queries, up to the requested stage."""
-
-        def after_piece(name: str) -> Callable[[WriteState], str]:
-            return lambda state: name if state["calls"] else "look_at_sessions"
-
-        pieces = {"talk": after_piece("call"), "call": after_piece("talk")}
+        pieces: Mapping[str, Callable[[WriteState], str]] = {
+            "talk": lambda state: "call" if state["calls"] else "look_at_sessions",
+            "call": lambda state: "talk" if state["calls"] else "look_at_sessions",
+        }
         loops = [
             Loop(writing.introduce, writing.look_at_user),
             Loop(writing.offer, writing.prefer, writing.look_at_preferences),
@@ -305,13 +300,11 @@ class ApolloWrite(GenerationRecipe):
         """Return tables of attempts in which drafts passed, of rejections, and of the resulting pairs and sessions."""
         tally, forms = NoteTally(), Counter[tuple[str, str]]()
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
-        for episode in episodes:
-            if episode.state == "done":
-                details = episode.outcome.details
-                tally.add(details["notes"])
-                forms.update((form, kind) for form, kind in details["pairs"])
-                for kind, found in details["topics"].items():
-                    topics[kind] += found
+        for details in (episode.outcome.details for episode in episodes if episode.state == "done"):
+            tally.add(details["notes"])
+            forms.update((form, kind) for form, kind in details["pairs"])
+            for kind, found in details["topics"].items():
+                topics[kind] += found
         return [*tally.tables(), *([pairs_table(forms), topics_table(topics)] if forms else [])]
 
 

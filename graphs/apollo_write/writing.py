@@ -381,9 +381,8 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
     if isinstance(output, dict) and "error" in output:
         return str(output["error"])
     if isinstance(planned, PlannedErrand):
-        is_wrong = called["name"] != planned.tool or len(before) >= _MOST_CALLS
         message = f"{called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
-        return message if is_wrong else ""
+        return message if (called["name"] != planned.tool or len(before) >= _MOST_CALLS) else ""
     gold = planned.request(scenario).gold().plain()
     if len(before) < len(gold) and text == canonical(gold[len(before)]):
         return ""
@@ -487,8 +486,7 @@ async def verify(state: WriteState, scene: Scene) -> Update:
 
 def _with_session(scenario: WriteScenario, state: WriteState) -> dict[str, PlannedPair]:
     """Return the pairs whose session has passed."""
-    pairs = planned_pairs(scenario, state)
-    return {each.id: each for each in pairs if passed(state, "sessions", each.session_id)}
+    return {each.id: each for each in planned_pairs(scenario, state) if passed(state, "sessions", each.session_id)}
 
 
 def _shared_inputs(planned: PlannedPair) -> dict[str, Any]:

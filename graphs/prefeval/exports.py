@@ -67,11 +67,8 @@ def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str
     The release has no files for positions other than the start, for further preferences, or for the conflict setting.
     For such items, the name of the method's folder states the position, the number of preferences, or the arm.
     """
-    task = _METHODS[scenario.method].format(k=scenario.retrieved)
-    if scenario.extras and not scenario.arm:
-        task += f"_{1 + len(scenario.extras)}preferences"
-    if scenario.arm:
-        task += f"_{scenario.arm}"
+    others = f"_{1 + len(scenario.extras)}preferences" if scenario.extras else ""
+    task = _METHODS[scenario.method].format(k=scenario.retrieved) + (f"_{scenario.arm}" if scenario.arm else others)
     if scenario.position:
         task += f"_at{scenario.position:g}"
     topic = scenario.pair.topic

@@ -27,7 +27,6 @@ from dialoom.personas.preferences import (
     FORMS,
     OPTIONS_FOLDER,
     Draft,
-    Form,
     PairTopic,
     read_drafts,
     read_rated,
@@ -46,30 +45,19 @@ def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str
     """Return the input drafts by topic."""
     found: dict[str, list[Draft]] = defaultdict(list)
     if options.drafts is not None:
-        for draft in read_drafts(options.drafts):
+        drafts = [*read_drafts(options.drafts)]
+        for draft in drafts:
             found[draft.topic].append(draft)
-        changed = sum(draft.renewed().text_id != draft.text_id for drafts in found.values() for draft in drafts)
-        count = sum(map(len, found.values()))
+        changed = sum(draft.renewed().text_id != draft.text_id for draft in drafts)
         again = f"; {changed} were edited, and are reviewed again" if changed else ""
-        note(f"{count} drafts of {len(found)} topics{again}")
+        note(f"{len(drafts)} drafts of {len(found)} topics{again}")
     return found
-
-
-def _chosen(options: PairsOptions, topics: list[PairTopic]) -> list[PairTopic]:
-    """Return the selected topics.
-
-    Raises:
-        RecipeError: If a topic is unknown.
-    """
-    by_name = {topic.topic: topic for topic in topics}
-    return [by_name[name] for name in chosen("topics", options.topics, by_name)]
 
 
 def _outlined(draft: Draft) -> Outline:
     rate = "" if draft.violation_rate is None else f"violation rate {draft.violation_rate:.2f}"
-    outcome = f"dropped: {draft.dropped}" if draft.dropped else rate
     parts = [Outline([Span(draft.preference, "user")]), Outline([Span(draft.question, "user")])]
-    return Outline([Span(outcome or "written", "note")], parts)
+    return Outline([Span((f"dropped: {draft.dropped}" if draft.dropped else rate) or "written", "note")], parts)
 
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
@@ -125,12 +113,10 @@ def written_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Ite
     since = len(own) if is_given else 0
     if len(texts) > since:
         yield Talk.of_texts("writer", texts, facts, since)
-    forms: tuple[Form, ...] = ("choice", "persona")
-    for form in forms:
-        lines = draft.pair(form, 0).talk
+    for form in FORMS[1:]:
         spoken = [
             GateLine(line.speaker, line.content, where=f"{place}, {form} {at}")
-            for at, line in enumerate(lines, start=1)
+            for at, line in enumerate(draft.pair(form, 0).talk, start=1)
         ]
         if spoken:
             yield Talk(spoken, facts, author="writer")
@@ -240,10 +226,11 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         rated, personas = Shared(tuple(read_rated(options.rated))), Shared(tuple(read_tellers(options.personas)))
         drafts = _by_topic(options, note)
         topics = [PairTopic(topic=topic) for topic in drafts] if drafts else read_topics(options.topic_file)
-        for topic in _chosen(options, topics):
-            given = tuple(drafts.get(topic.topic, ()))
+        by_name = {topic.topic: topic for topic in topics}
+        for name in chosen("topics", options.topics, by_name):
+            given = tuple(drafts.get(name, ()))
             yield PairsScenario(
-                topic=topic,
+                topic=by_name[name],
                 drafts=given,
                 calls=0 if given else options.calls,
                 answerers=options.answering(),
@@ -298,11 +285,10 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
 
     def outline(self, episode: Episode) -> Outline:
         """Return the pairs as an outline. Dropped pairs come last, with the reason."""
-        drafts = drafts_in(episode)
-        left = [draft for draft in drafts if not draft.dropped]
-        dropped = [draft for draft in drafts if draft.dropped]
-        title = f"{episode.facets['topic']}: {len(left)} of {len(drafts)} pairs are left"
-        return Outline([Span(title, "heading")], [_outlined(draft) for draft in (*left, *dropped)])
+        drafts = sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped))
+        left = sum(not draft.dropped for draft in drafts)
+        title = f"{episode.facets['topic']}: {left} of {len(drafts)} pairs are left"
+        return Outline([Span(title, "heading")], [*map(_outlined, drafts)])
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return a table of the pairs left after each stage, by topic, and one of the reasons for dropping pairs."""

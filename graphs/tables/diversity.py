@@ -169,10 +169,8 @@ def _matches(
     first = np.r_[True, code[1:] != code[:-1]]
     starts = np.flatnonzero(first)
     group = np.cumsum(first) - 1
-    sizes = np.diff(np.r_[starts, len(code)])
-    highest = counts[starts][group]
-    second = np.where(sizes > 1, counts[np.minimum(starts + 1, len(code) - 1)], 0)[group]
-    clipped = np.minimum(counts, np.where(first, second, highest))
+    second = np.where(np.diff(np.r_[starts, len(code)]) > 1, counts[np.minimum(starts + 1, len(code) - 1)], 0)[group]
+    clipped = np.minimum(counts, np.where(first, second, counts[starts][group]))
     return np.bincount(owner, weights=clipped, minlength=len(lengths)).astype(np.float64), all_.astype(np.int64)
 
 

@@ -141,10 +141,12 @@ def count(
     if not ended_by:
         return Column(title, of, show="count")
 
-    def ended(episode: Episode) -> bool:
-        return episode.outcome.ended_by == ended_by and of(episode)
-
-    return Column(title, ended, show="count", counted=Counted(ended_by=ended_by))
+    return Column(
+        title,
+        lambda episode: episode.outcome.ended_by == ended_by and of(episode),
+        show="count",
+        counted=Counted(ended_by=ended_by),
+    )
 
 
 def difference(
@@ -261,7 +263,12 @@ class _Filled:
 
     def table(self, units: str) -> Table:
         pivot = self._pivot
-        spans = [self._turns(place) if column.by_turn else [None] for place, column in enumerate(pivot.columns)]
+        spans: list[Sequence[int | None]] = [
+            range(1, max((turn for cells in self._cells.values() for turn in cells[at].by_turn), default=0) + 1)
+            if column.by_turn
+            else [None]
+            for at, column in enumerate(pivot.columns)
+        ]
         titles = [
             column.title if turn is None else turn_title(column.title, turn)
             for column, span in zip(pivot.columns, spans, strict=True)
@@ -283,10 +290,6 @@ class _Filled:
         if has_estimates and self._has_trials:
             table.notes.append(TRIALS_COUNT_ONCE)
         return table
-
-    def _turns(self, place: int) -> list[int | None]:
-        found = {turn for cells in self._cells.values() for turn in cells[place].by_turn}
-        return [*range(1, max(found, default=0) + 1)]
 
     def _add_row(self, table: Table, key: tuple[str, ...], spans: Sequence[Sequence[int | None]]) -> None:
         cells: list[Cell] = []
@@ -364,12 +367,11 @@ class _Cell:
         if turn is not None:
             return self.by_turn[turn].estimate() if turn in self.by_turn else None
         if column.pair is not None:
-            whole = [
+            found = paired_difference(
                 (self.people[key], fmean(sides[1].values()) - fmean(sides[0].values()))
                 for key, sides in self.pairs.items()
                 if len(sides) == 2
-            ]
-            found = paired_difference(whole)
+            )
             return None if found is None else found.estimate
         if column.parts is not None:
             return self.total / self.below if self.below and not math.isnan(self.total) else None

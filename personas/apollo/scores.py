@@ -179,8 +179,7 @@ def read_turn(text: str) -> AgentTurn:
     An unclosed block is parsed, too. A block that is not a JSON object with a name becomes a call with an empty name
     and the block's text as arguments. It equals no other call.
     """
-    calls = [_read_call(block.strip()) for block in _CALL.findall(text)]
-    return AgentTurn(_CALL.sub("\n", text).strip(), calls)
+    return AgentTurn(_CALL.sub("\n", text).strip(), [_read_call(block.strip()) for block in _CALL.findall(text)])
 
 
 def call_text(call: Mapping[str, Any]) -> str:

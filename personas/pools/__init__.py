@@ -104,8 +104,7 @@ def _lines_of_sixteen(path: Path) -> Iterator[tuple[int, bytes]]:
         text = read_bytes(path).decode("utf-16")
     except UnicodeError as error:
         raise DataError(path, f"begins as UTF-16 but is not UTF-16 throughout: {error}") from error
-    lines = text.removesuffix("\n").split("\n")
-    yield from enumerate((line.removesuffix("\r").encode() for line in lines), start=1)
+    yield from enumerate((line.removesuffix("\r").encode() for line in text.removesuffix("\n").split("\n")), start=1)
 
 
 def _decoded(line: bytes, path: Path, number: int, repairs: Repairs) -> str:

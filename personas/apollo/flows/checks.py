@@ -66,9 +66,8 @@ def find_sets(
         FlowError: If each of 50 draws gives preferences with too few pairs.
     """
     for attempt in range(1, DRAWS + 1):
-        preferences = _preferences(flow, draw, sets)
         try:
-            return find_pairs(world, preferences, resident, draw, count, also)
+            return find_pairs(world, _preferences(flow, draw, sets), resident, draw, count, also)
         except FlowError:
             if attempt == DRAWS:
                 raise

@@ -203,13 +203,12 @@ def session_refusal(
         return f"told otherwise: the session tells {stated.flow} as {stated.form}: {values}"
     if (untrue := untrue_call(world, session)) is not None:
         return untrue
-    made = [turn.call() for turn in session.turns if isinstance(turn, PastCall)]
     try:
         slots = slots_of(FLOWS[preference.flow], session, user)
         right = FlowRequest(world, preference, user.resident, slots).gold().plain()
     except KeyError as error:
         return f"wrong past call: the session never says {error}, so {preference.flow} cannot be done"
-    is_right = compare(made, right).accuracy
+    is_right = compare([turn.call() for turn in session.turns if isinstance(turn, PastCall)], right).accuracy
     return None if is_right else f"wrong past call: by the preference the session's calls would be {right}"
 
 

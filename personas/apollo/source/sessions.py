@@ -218,8 +218,7 @@ def read_preference(turns: Iterable[tuple[str, str]]) -> StatedPreference | None
     Args:
         turns: The speaker (`user` or `assistant`) and text of each turn, in order, without calls.
     """
-    lines = list(turns)
-    answers = [(question, text) for (asker, question), (_, text) in pairwise(lines) if asker == "assistant"]
+    answers = [(question, text) for (asker, question), (_, text) in pairwise(turns) if asker == "assistant"]
     for flow, facets in phrases().items():
         found = {
             name: read
@@ -325,11 +324,10 @@ def preference_piece(
         outputs: The tools' results so far; None at the beginning.
         draw: The random stream for words.
     """
-    turns = opening_turns(stated, slots, form, draw) if outputs is None else []
     try:
         made = follow(preference, resident, slots, replayed(outputs or ()))
     except NextCallError as next_:
-        return SessionPiece(turns, next_.call)
+        return SessionPiece(opening_turns(stated, slots, form, draw) if outputs is None else [], next_.call)
     return SessionPiece(closing_turns(made.calls[-1].name, made.outputs[-1], draw), None)
 
 
