@@ -60,6 +60,10 @@ class TraitedScenario(Scenario):
     @model_serializer(mode="wrap")
     def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out the field if it is empty, so that ids of scenarios without traits do not depend on it."""
+        dumped: dict[str, Any] = dump(self)
+        if not self.traits:
+            dumped.pop("traits", None)
+        return dumped
 
     def trait_facets(self) -> dict[str, str]:
         """Return the traits by which results are reported."""

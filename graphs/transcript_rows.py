@@ -312,7 +312,9 @@ def _spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Itera
 
 def _otlp(value: Any) -> Any:
     """Return a value in OTLP's JSON form as a plain value."""
-    (kind, inner), *_ = [*value.items(), ("stringValue", "")]
+    kind: str
+    inner: Any
+    kind, inner = next(iter(value.items()), ("stringValue", ""))
     if kind == "arrayValue":
         return [_otlp(each) for each in inner.get("values", [])]
     if kind == "kvlistValue":
