@@ -208,7 +208,7 @@ def manner_of(lines: Sequence[str]) -> dict[str, float]:
         "length": words_per_line(lines),
         "directness": disclosed(lines),
         "patience": float(len(lines)),
-        "corrections": pushed_back(lines) if (language_of("\n".join(lines)) in ("en", None)) else None,
+        "corrections": pushed_back(lines) if language_of("\n".join(lines)) in ("en", None) else None,
     }
     return {name: round(value, 1) for name, value in found.items() if value is not None}
 

@@ -6,7 +6,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -176,7 +175,7 @@ class TranscriptPeople(GenerationRecipe):
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return tables of the results of each kind of statement, and of the reasons for unparsed statements."""
         results, reasons = Counter[tuple[str, str]](), Counter[str]()
-        for details, part in product((episode.outcome.details for episode in episodes), PARTS):
+        for details, part in ((episode.outcome.details, part) for episode in episodes for part in PARTS):
             results.update((part, each["result"]) for each in details.get(part, []))
             reasons.update(each["reason"].partition(":")[0] for each in details.get(part, []) if each["reason"])
         kinds = (INFERRED, NOT_SHOWN, UNPARSED)

@@ -46,7 +46,8 @@ def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[Apo
     """
     source = options.loaded()
     users = chosen("users", options.users, source.users)
-    if not (pairs := [pair for pair in source.pairs.values() if pair.user in set(users)]):
+    ids = set(users)
+    if not (pairs := [pair for pair in source.pairs.values() if pair.user in ids]):
         raise RecipeError(f"users: the source has no pairs of {', '.join(users)}", setting="users")
     split = options.split_of(source)
     people = {

@@ -382,7 +382,7 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
         return str(output["error"])
     if isinstance(planned, PlannedErrand):
         message = f"{called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
-        return message if (called["name"] != planned.tool or len(before) >= _MOST_CALLS) else ""
+        return message if called["name"] != planned.tool or len(before) >= _MOST_CALLS else ""
     gold = planned.request(scenario).gold().plain()
     if len(before) < len(gold) and text == canonical(gold[len(before)]):
         return ""
