@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, ClassVar, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -17,14 +17,11 @@ from dialoom.roles import UnparsedReplyError
 
 from .built_in_environments import NEEDS_MCP, remote_tools
 from .conversation import DialogueState, acted, calls_of, tool_said
-from .environment import EnvironmentFactory, ToolError, Workbench
+from .environment import EnvironmentFactory, Tool, ToolError, Workbench
 from .outcome import ENVIRONMENT, Episode
 from .stage import Scene, Update
 from .tables.statistics import FEWEST
 from .tables.table import Table
-
-if TYPE_CHECKING:
-    from .dialogue import DialogueRecipe
 
 TOOLS_NODE, BEGIN = "tools", "begin"
 """The names of two nodes: the one that runs the tool calls, and the one that creates the environment's first state."""
@@ -33,6 +30,30 @@ MAX_TOOL_TURNS = "max_tool_turns"
 """The recorded reason when a dialogue ends because the assistant keeps calling tools without answering."""
 
 Node = Callable[[Any, Scene], Awaitable[Update]]
+
+
+class Acting(Protocol):
+    """The part of a `DialogueRecipe` that these nodes use."""
+
+    max_tool_turns: int
+    turns: ClassVar[Any]
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The assistant's tools, without those of the environment."""
+
+    @property
+    def mcp(self) -> Sequence[str]:
+        """The MCP servers, by command or URL."""
+
+    def prompt_of(self, scenario: Any, role: str) -> str:
+        """Return the id of a role's prompt."""
+
+    def request(self, state: Any, scene: Scene, role: str) -> tuple[str, dict[str, Any]]:
+        """Return the id of the prompt for a role's next message, and the prompt's inputs."""
+
+    def reply_update(self, state: Any, scene: Scene, role: str, reply: str) -> Update:
+        """Return the state update that adds a role's reply."""
 
 
 class ActingState(DialogueState, total=False):
@@ -55,12 +76,12 @@ def servers_of(recipe: Any, options: Any) -> tuple[str, ...]:
     return () if declared is None else tuple(dict.fromkeys([*declared, *(getattr(options, "mcp", None) or ())]))
 
 
-def is_acting(recipe: DialogueRecipe, options: Any) -> bool:
+def is_acting(recipe: Acting, options: Any) -> bool:
     """Return whether a recipe's assistant has tools."""
     return bool(recipe.tools or servers_of(recipe, options)) or factory_of(recipe) is not None
 
 
-def factory_of(recipe: DialogueRecipe) -> EnvironmentFactory | None:
+def factory_of(recipe: Acting) -> EnvironmentFactory | None:
     """Return the factory of a recipe's environment.
 
     If the recipe's class defines the factory as a function, the plain function is returned, not a bound method.
@@ -70,7 +91,7 @@ def factory_of(recipe: DialogueRecipe) -> EnvironmentFactory | None:
     return declared if own is None else own
 
 
-async def workbench_at(recipe: DialogueRecipe, role: str, scene: Scene, servers: Sequence[str]) -> Workbench:
+async def workbench_at(recipe: Acting, role: str, scene: Scene, servers: Sequence[str]) -> Workbench:
     """Return the workbench of one step. It holds a new environment and the tools, including those of MCP servers.
 
     Raises:
@@ -82,7 +103,7 @@ async def workbench_at(recipe: DialogueRecipe, role: str, scene: Scene, servers:
     return made.bind()
 
 
-def check_tools(recipe: DialogueRecipe, servers: Sequence[str]) -> None:
+def check_tools(recipe: Acting, servers: Sequence[str]) -> None:
     """Check the tools before a run starts.
 
     Tools of MCP servers are not checked: they are only known once the run has started.
@@ -97,7 +118,7 @@ def check_tools(recipe: DialogueRecipe, servers: Sequence[str]) -> None:
     _check_names(recipe, Workbench(recipe.tools, factory_of(recipe)).tools.names, is_whole=not servers)
 
 
-def _check_names(recipe: DialogueRecipe, names: Sequence[str], is_whole: bool = True) -> None:
+def _check_names(recipe: Acting, names: Sequence[str], is_whole: bool = True) -> None:
     if taken := [name for name in names if name in recipe.turns.roles]:
         raise ToolError(f"tools: {taken[0]!r} is the name of a role; rename the tool", setting="tools")
     if (missing := [name for name in recipe.turns.ending_tools if name not in names]) and is_whole:
@@ -107,7 +128,7 @@ def _check_names(recipe: DialogueRecipe, names: Sequence[str], is_whole: bool = 
         )
 
 
-def begin(recipe: DialogueRecipe, role: str, servers: Sequence[str]) -> Node:
+def begin(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
     """Return the first node. It resets the environment and finds out whether the assistant's model accepts tools."""
 
     async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
@@ -119,7 +140,7 @@ def begin(recipe: DialogueRecipe, role: str, servers: Sequence[str]) -> Node:
     return run
 
 
-def assistant(recipe: DialogueRecipe, role: str, servers: Sequence[str], speak: Node) -> Node:
+def assistant(recipe: Acting, role: str, servers: Sequence[str], speak: Node) -> Node:
     """Return the assistant's node. It requests a message, which may hold tool calls.
 
     If a graph plays the assistant, that graph may already have run the calls.
@@ -161,7 +182,7 @@ def assistant(recipe: DialogueRecipe, role: str, servers: Sequence[str], speak: 
     return run
 
 
-def tools(recipe: DialogueRecipe, role: str, servers: Sequence[str]) -> Node:
+def tools(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
     """Return the node that runs the calls of the last message, in order."""
 
     async def run(state: ActingState, scene: Scene) -> Update:
@@ -179,14 +200,14 @@ def tools(recipe: DialogueRecipe, role: str, servers: Sequence[str]) -> Node:
     return run
 
 
-def _changed(recipe: DialogueRecipe, state: ActingState, after: Any) -> Update:
+def _changed(recipe: Acting, state: ActingState, after: Any) -> Update:
     """Return the state update for the environment's channels; empty if nothing has changed."""
     if factory_of(recipe) is None or after == state.get(ENVIRONMENT):
         return {}
     return {ENVIRONMENT: after, "changes": 1}
 
 
-def _ending(recipe: DialogueRecipe, called: Sequence[str]) -> str:
+def _ending(recipe: Acting, called: Sequence[str]) -> str:
     """Return the ending to record if one of the called tools ends the dialogue; otherwise an empty text."""
     return next((f"tool {name}" for name in called if name in recipe.turns.ending_tools), "")
 
@@ -232,7 +253,7 @@ def details(state: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, "has_tools": bool(state.get("has_tools"))}
 
 
-def counts(recipe: DialogueRecipe, state: Mapping[str, Any]) -> dict[str, int]:
+def counts(recipe: Acting, state: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of tool calls, and the number of steps that changed the environment."""
     if "has_tools" not in state:
         return {}

@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypedDict
 
 from dialoom.errors import DialoomError
 from dialoom.prompts import Prompt, shared_text
@@ -26,14 +26,31 @@ from .stage import Scene, Stage, Update, node
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-    from .recipe import Recipe
-
 Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
 Scores: TypeAlias = "tuple[bool | int | float | str, str]"
 """A score or a label, with its explanation."""
 
 _GIVEN = frozenset({"history", "target", "metric", "turn"})
 """The names of the inputs that judges' prompts may use in addition to the scenario's fields and the environment."""
+
+
+class Judged(Protocol):
+    """The attributes of a recipe that judges use."""
+
+    @property
+    def name(self) -> str:
+        """The recipe's name, which is the prefix of the ids of prompts made from rubrics."""
+
+    @property
+    def judges(self) -> Sequence[Judge]:
+        """The judges of the recipe."""
+
+    @property
+    def scenario_type(self) -> type[Scenario]:
+        """The type of the recipe's scenarios."""
+
+    def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return a scenario's outcome, made from the current state."""
 
 
 class JudgeError(DialoomError):
@@ -292,7 +309,7 @@ class Judge:
                 )
 
 
-def check_judges(recipe: Recipe, library: Mapping[str, Prompt]) -> None:
+def check_judges(recipe: Judged, library: Mapping[str, Prompt]) -> None:
     """Check, before a run starts, that the inputs of the judges' prompts exist and that the judges may see them.
 
     Args:
@@ -327,7 +344,7 @@ def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[J
     )
 
 
-def add_judges(builder: Graph, recipe: Recipe, judges: Sequence[Judge], then: str = "") -> list[str]:
+def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: str = "") -> list[str]:
     """Add a node per judge to a graph. A judge that needs another judge's judgements follows that judge.
 
     Args:
@@ -349,7 +366,7 @@ def add_judges(builder: Graph, recipe: Recipe, judges: Sequence[Judge], then: st
     return [judge.node for judge in judges if not judge.after]
 
 
-def judging_graph(recipe: Recipe, judges: Sequence[Judge]) -> Graph:
+def judging_graph(recipe: Judged, judges: Sequence[Judge]) -> Graph:
     """Return an uncompiled graph that only judges a finished outcome. A judge without open cases makes no request.
 
     Args:
@@ -364,7 +381,7 @@ def judging_graph(recipe: Recipe, judges: Sequence[Judge]) -> Graph:
     return builder
 
 
-def _node(judge: Judge, recipe: Recipe) -> Callable[[Any, Scene], Awaitable[Update]]:
+def _node(judge: Judge, recipe: Judged) -> Callable[[Any, Scene], Awaitable[Update]]:
     prompt = judge.prompt_of(recipe.name)
     id_ = prompt if isinstance(prompt, str) else prompt.id
 
