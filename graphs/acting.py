@@ -41,24 +41,19 @@ class Acting(Protocol):
     @property
     def tools(self) -> Sequence[Tool]:
         """The assistant's tools, without those of the environment."""
-        ...
 
     @property
     def mcp(self) -> Sequence[str]:
         """The MCP servers, by command or URL."""
-        ...
 
     def prompt_of(self, scenario: Any, role: str) -> str:
         """Return the id of a role's prompt."""
-        ...
 
     def request(self, state: Any, scene: Scene, role: str) -> tuple[str, dict[str, Any]]:
         """Return the id of the prompt for a role's next message, and the prompt's inputs."""
-        ...
 
     def reply_update(self, state: Any, scene: Scene, role: str, reply: str) -> Update:
         """Return the state update that adds a role's reply."""
-        ...
 
 
 class ActingState(DialogueState, total=False):
@@ -120,15 +115,13 @@ def check_tools(recipe: Acting, servers: Sequence[str]) -> None:
     """
     if servers and find_spec("mcp") is None:
         raise ToolError(f"mcp: {NEEDS_MCP}", setting="mcp")
-    names = Workbench(recipe.tools, factory_of(recipe)).tools.names
-    _check_names(recipe, names, is_whole=not servers)
+    _check_names(recipe, Workbench(recipe.tools, factory_of(recipe)).tools.names, is_whole=not servers)
 
 
 def _check_names(recipe: Acting, names: Sequence[str], is_whole: bool = True) -> None:
     if taken := [name for name in names if name in recipe.turns.roles]:
         raise ToolError(f"tools: {taken[0]!r} is the name of a role; rename the tool", setting="tools")
-    missing = [name for name in recipe.turns.ending_tools if name not in names]
-    if missing and is_whole:
+    if (missing := [name for name in recipe.turns.ending_tools if name not in names]) and is_whole:
         known = ", ".join(names) or "none"
         raise ToolError(
             f"ends name the tool {missing[0]!r}, which is not offered; the tools are {known}", setting="ends"
@@ -140,8 +133,7 @@ def begin(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
 
     async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
         has_tools = await scene.takes_tools(recipe.prompt_of(scene.scenario, role))
-        bench = await workbench_at(recipe, role, scene, servers if has_tools else ())
-        first = bench.reset(scene.scenario)
+        first = (await workbench_at(recipe, role, scene, servers if has_tools else ())).reset(scene.scenario)
         return {"has_tools": has_tools, **({} if factory_of(recipe) is None else {ENVIRONMENT: first})}
 
     run.__name__ = BEGIN
@@ -181,8 +173,7 @@ def assistant(recipe: Acting, role: str, servers: Sequence[str], speak: Node) ->
         if not reply.content:
             made.pop()
         reason = _ending(recipe, [call["name"] for call in reply.tool_calls])
-        following = [*messages, *made]
-        reason = reason or recipe.turns.reason(scene.scenario, role, following, "")
+        reason = reason or recipe.turns.reason(scene.scenario, role, [*messages, *made], "")
         # This is the snapshot stored with the reply, because a replayed reply does not run its tools again.
         after = (reply.carried or {}).get(ENVIRONMENT)
         return {"messages": made, "ended_by": state["ended_by"] or reason, **_changed(recipe, state, after)}

@@ -88,11 +88,10 @@ class Scores:
             return None
         levels = _levels(np.ones((1, len(table))), table)
         resampled = _resampled(table)
-        rows = [*levels[0]], [*resampled.T]
         counts = np.count_nonzero(~np.isnan(table), axis=0)
         estimates = [
             _estimate(int(n), value, values, scores)
-            for n, value, values, scores in zip(counts, *rows, table.T, strict=True)
+            for n, value, values, scores in zip(counts, levels[0], resampled.T, table.T, strict=True)
         ]
         figures = zip(_figures(levels), _figures(resampled), strict=True)
         average, rate, intercept, normalized, r_squared = (
@@ -145,9 +144,9 @@ def _figures(levels: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     spread = np.where(present, levels, -np.inf).max(axis=1) - np.where(present, levels, np.inf).min(axis=1)
     flat = ~(spread > 0)
     slope = _divided(np.where(flat, 0.0, xy), xx)
-    intercept = average - slope * mean_round
     normalized = _divided(slope, np.where(flat, 0.0, spread))
-    return average, slope, intercept, normalized, _divided(xy * xy, np.where(flat, 0.0, xx * yy))
+    r_squared = _divided(xy * xy, np.where(flat, 0.0, xx * yy))
+    return average, slope, average - slope * mean_round, normalized, r_squared
 
 
 def _divided(above: Floats, below: Floats) -> Floats:
@@ -283,16 +282,12 @@ class _Model:
 
     def _scores(self, episode: Episode) -> dict[int, float]:
         """Return one dialogue's scores by round."""
-        scores: dict[int, float] = {}
         judgements = [each for each in episode.outcome.judgements if (each.metric, each.target) == (METRIC, TARGET)]
         self.unsampled += episode.state == "done" and not judgements
-        for judgement in judgements:
-            if judgement.turn is not None:
-                self.statuses[judgement.status] += 1
-                self.rounds = max(self.rounds, judgement.turn)
-                if judgement.score is not None:
-                    scores[judgement.turn] = float(judgement.score)
-        return scores
+        by_turn = [(each.turn, each) for each in judgements if each.turn is not None]
+        self.statuses.update(each.status for _, each in by_turn)
+        self.rounds = max([self.rounds, *(turn for turn, _ in by_turn)])
+        return {turn: float(each.score) for turn, each in by_turn if each.score is not None}
 
     def _count(self, episode: Episode) -> None:
         self.dialogues += 1

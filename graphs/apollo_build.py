@@ -167,10 +167,9 @@ async def build(_: BuildState, scene: Scene) -> Update:
     """Create all sessions and pairs of a user."""
     scenario: BuildScenario = scene.scenario
     world = planned_world(scenario.world_seed, scenario.world)
-    chosen = (world, scenario.user, scenario.pairs, scenario.errands, scenario.seed)
-    part = await asyncio.to_thread(
-        user_part, *chosen
-    )  # run in a thread, so that the run can be stopped in the meantime
+    part = await asyncio.to_thread(  # in a thread, so that the run can be stopped in the meantime
+        user_part, world, scenario.user, scenario.pairs, scenario.errands, scenario.seed
+    )
     for pair in part.pairs:
         if refused := gold_refusal(world, pair):
             raise FlowError(f"flow {pair.flow}, pair {pair.id}: {refused}")

@@ -177,8 +177,7 @@ class JsonEnvironment:
         return holder.pop(_place(holder, key))
 
     def _holder(self, path: str) -> tuple[Any, str]:
-        keys = _keys(path)
-        if not keys:
+        if not (keys := _keys(path)):
             raise ValueError("path must name a part of the document")
         return self.read("/".join(keys[:-1])), keys[-1]
 
@@ -269,8 +268,7 @@ def rows(
         return left < 0
 
     def allowed(action: int, *_: Any) -> int:
-        is_allowed = action in _READ if only_read else action not in _REFUSED
-        return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK if (action in _READ if only_read else action not in _REFUSED) else sqlite3.SQLITE_DENY
 
     connection.set_progress_handler(tick, _STEPS_AT_ONCE)
     connection.set_authorizer(allowed)

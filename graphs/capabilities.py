@@ -12,7 +12,6 @@ defaults if the recipe does not inherit it::
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
@@ -271,14 +270,19 @@ class WithReport(Capability):
         Without pivots, they show each metric overall and by each facet with few values.
         """
         known, judging = WithFacets.of(self), WithJudging.of(self)
-        if self.pivots:
-            scored: dict[str, None] = {}
-            tables = tabulate(self.pivots, _noting(episodes, scored), known.unit_facet, known.units)
-            hidden = without_column(self.pivots, scored)
-            if tables and hidden:
-                tables[0].notes.append(_HIDDEN.format(metrics=", ".join(hidden)))
-            return tables
-        return default_tables(episodes, known.unit_facet, known.units, judging.check_metrics, judging.scales)
+        if not self.pivots:
+            return default_tables(episodes, known.unit_facet, known.units, judging.check_metrics, judging.scales)
+        scored: dict[str, None] = {}
+
+        def noting() -> Iterator[Episode]:
+            for episode in episodes:
+                scored.update(dict.fromkeys(each.metric for each in episode.outcome.judgements))
+                yield episode
+
+        tables = tabulate(self.pivots, noting(), known.unit_facet, known.units)
+        if tables and (hidden := without_column(self.pivots, scored)):
+            tables[0].notes.append(_HIDDEN.format(metrics=", ".join(hidden)))
+        return tables
 
     def report_tables(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Return the tables of a report over one or several runs, given each run's label and finished scenarios.
@@ -296,20 +300,16 @@ class WithReport(Capability):
         By default, these are charts of the `charted` columns of the `tables`. Without pivots, they show all metrics
         over all scenarios.
         """
-        drawn: list[Chart] = []
-        for number, (label, episodes) in enumerate(runs, start=1):
-            for chart in itertools.chain.from_iterable(map(charts_of, self.tables(episodes))):
-                if len(runs) > 1:
-                    chart = replace(chart, name=f"{chart.name}-{number}", title=f"{chart.title} ({label})")
-                drawn.append(chart)
-        return drawn
-
-
-def _noting(episodes: Iterable[Episode], scored: dict[str, None]) -> Iterator[Episode]:
-    """Yield the scenarios, and add the metrics of their judgements to `scored`."""
-    for episode in episodes:
-        scored.update(dict.fromkeys(each.metric for each in episode.outcome.judgements))
-        yield episode
+        drawn = [
+            (number, label, chart)
+            for number, (label, episodes) in enumerate(runs, start=1)
+            for table in self.tables(episodes)
+            for chart in charts_of(table)
+        ]
+        return [
+            replace(chart, name=f"{chart.name}-{number}", title=f"{chart.title} ({label})") if len(runs) > 1 else chart
+            for number, label, chart in drawn
+        ]
 
 
 class WithGate(Capability):
@@ -445,6 +445,7 @@ class Exporter:
         tasks: The purposes of the rows, as Hugging Face task categories.
         pair_roles: The roles that write the chosen and the rejected replies of a preference dataset.
         lacks: What a scenario without any item lacks, such as `no message of the assistant`; empty if that is unknown.
+        only_done: Whether scenarios that failed have no items.
     """
 
     description: str
@@ -455,6 +456,7 @@ class Exporter:
     tasks: tuple[str, ...] = ("text-generation",)
     pair_roles: tuple[str, str] | None = None
     lacks: str = ""
+    only_done: bool = False
 
     @property
     def is_folder(self) -> bool:

@@ -141,8 +141,7 @@ class Check:
 def checked(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Judgement]:
     """Return the judgements of checks about a finished outcome, without those that do not apply."""
     conversation = Conversation(scenario, outcome)
-    found = (check.judgement(conversation) for check in checks)
-    return [judgement for judgement in found if judgement is not None]
+    return [found for check in checks if (found := check.judgement(conversation)) is not None]
 
 
 def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
@@ -155,8 +154,7 @@ def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
     if judgement.turn is None or not messages:
         return messages
     speakers = [line.role for line in messages]
-    speaker = judgement.target if judgement.target in speakers else speakers[0]
-    ends = turn_ends(messages, speaker)
+    ends = turn_ends(messages, judgement.target if judgement.target in speakers else speakers[0])
     return messages[: ends[judgement.turn - 1]] if 1 <= judgement.turn <= len(ends) else messages
 
 

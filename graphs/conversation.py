@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
@@ -100,10 +101,9 @@ def _parsed(calls: Sequence[FunctionCall]) -> dict[str, Any]:
     whole: list[dict[str, Any]] = []
     broken: list[dict[str, Any]] = []
     for call in calls:
-        try:
+        given: Any = None
+        with suppress(ValueError, RecursionError):
             given = json.loads(call["arguments"])
-        except (ValueError, RecursionError):
-            given = None
         if isinstance(given, dict):
             whole.append({"name": call["name"], "args": given, "id": call["id"]})
         else:

@@ -132,10 +132,9 @@ class Turns:
         place = max(place for place, message in enumerate(messages) if message.name in self.order)
         since = messages[place:]
         names = {message.name for message in since}
-        for extra in self.extras:
-            if extra.role not in names and any(map(extra.is_called, since)):
-                return extra.role
-        return self.order[(self.order.index(str(messages[place].name)) + 1) % len(self.order)]
+        following = self.order[(self.order.index(str(since[0].name)) + 1) % len(self.order)]
+        called = (each.role for each in self.extras if each.role not in names and any(map(each.is_called, since)))
+        return next(called, following)
 
     def split(self, text: str) -> tuple[str, str]:
         """Return a message without end markers, and the marker that it contained.
@@ -239,7 +238,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """Return a role's prompt, made from the text of its system message."""
         body = text if text.lstrip().startswith("===") else f"=== system ===\n{text.strip()}\n"
         if "=== history ===" not in body:
-            body += (shared_text("opening", sets) if self._opens(role) else "") + "=== history ===\n"
+            body += (shared_text("opening", sets) if role == self.turns.order[0] else "") + "=== history ===\n"
         return Prompt.compose(self.prompt_of(None, role), role, body)
 
     def prompt_of(self, scenario: Any, role: str) -> str:
@@ -271,11 +270,9 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         own, kind = type(self), self.scenario_type
         if own.inputs is not DialogueRecipe.inputs or own.prompt_of is not DialogueRecipe.prompt_of:
             return
-        for role in self.turns.roles:
-            prompt = library[self.prompt_of(None, role)]
-            for name in prompt.front.inputs:
-                if name != "history" and name not in kind.model_fields:
-                    raise RecipeError(f"prompt {prompt.id!r} declares the input {_unknown(name, kind)}")
+        for prompt in [library[self.prompt_of(None, role)] for role in self.turns.roles]:
+            if unknown := [name for name in prompt.front.inputs if name not in ("history", *kind.model_fields)]:
+                raise RecipeError(f"prompt {prompt.id!r} declares the input {_unknown(unknown[0], kind)}")
 
     def graph(self, options: Any) -> Graph:
         """Return the graph: the roles speak in turn, then the judges score."""
@@ -301,14 +298,12 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
             builder.add_conditional_edges(
                 role, path, list(dict.fromkeys([*following, *filter(None, [last_word]), *tools, *after]))
             )
-        if not actor:
-            builder.add_edge(START, order[0])
-            return builder
-        builder.add_node(acting.BEGIN, node(acting.begin(self, actor, servers)))
-        builder.add_node(acting.TOOLS_NODE, node(acting.tools(self, actor, servers)))
-        builder.add_edge(START, acting.BEGIN)
-        builder.add_edge(acting.BEGIN, order[0])
-        builder.add_conditional_edges(acting.TOOLS_NODE, _after_tools(actor, after), [actor, *after])
+        if actor:
+            builder.add_node(acting.BEGIN, node(acting.begin(self, actor, servers)))
+            builder.add_node(acting.TOOLS_NODE, node(acting.tools(self, actor, servers)))
+            builder.add_edge(acting.BEGIN, order[0])
+            builder.add_conditional_edges(acting.TOOLS_NODE, _after_tools(actor, after), [actor, *after])
+        builder.add_edge(START, acting.BEGIN if actor else order[0])
         return builder
 
     def _check_turns(self) -> None:
@@ -345,27 +340,24 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the conversation, the reason why it ended, its number of turns, and the judgements in order."""
         messages = state.get("messages", [])
-        last = self.turns.order[-1]
         return Outcome(
             messages=lines(messages),
             ended_by="error" if failed else state.get("ended_by", ""),
-            counts={f"{self.turns.unit}s": turns_of(messages, last), **acting.counts(self, state)},
+            counts={f"{self.turns.unit}s": turns_of(messages, self.turns.order[-1]), **acting.counts(self, state)},
             details=acting.details(state),
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the number of turns that have begun, for the step debugger."""
-        first = self.turns.order[0]
-        return {self.turns.unit: turns_of(state.get("messages", ()), first)}
+        return {self.turns.unit: turns_of(state.get("messages", ()), self.turns.order[0])}
 
     def facts(self, scenario: Any) -> Facts:
         """Return the facts about a conversation for the gate's rules."""
-        marker = self.turns.end_marker
         return Facts(
             languages=self.languages,
             end_markers=tuple(self.turns.markers),
-            user_ends=self.turns.end_reason if marker and self.turns.ender == USER else None,
+            user_ends=self.turns.end_reason if self.turns.end_marker and self.turns.ender == USER else None,
             limit=self.turns.limit_reason,
         )
 
@@ -378,9 +370,6 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         history = utterances(messages)
         acts = any(each["speaker"] == role and each.get("tool_calls") for each in history)
         return history if acts or role == ASSISTANT else spoken_only(history)
-
-    def _opens(self, role: str) -> bool:
-        return role == self.turns.order[0]
 
     def speaker(self, role: str) -> Callable[[Any, Scene], Awaitable[Update]]:
         """Return a role's node function, which asks the role for its next message and adds the message to the state.
@@ -452,8 +441,7 @@ def without_marker(text: str, marker: str) -> tuple[str, bool]:
         return text.strip(), False
     *parts, rest = _marker(marker).split(text)
     # The parts are trimmed one by one, because a regular expression would take quadratic time in the number of spaces.
-    before = [part[: len(part) - len(_ending(part))] for part in parts]
-    return " ".join([*before, rest]).strip(), bool(parts)
+    return " ".join([*(part[: len(part) - len(_ending(part))] for part in parts), rest]).strip(), bool(parts)
 
 
 _BEFORE = re.compile(r"[^\s*_\"'(\[]")
@@ -469,9 +457,7 @@ def _marker(marker: str) -> re.Pattern[str]:
 
 def _ending(part: str) -> str:
     """Return the trailing spaces, emphasis, quotes or brackets of a text that precedes a marker."""
-    end = len(part)
-    while end and not _BEFORE.match(part[end - 1]):
-        end -= 1
+    end = next((at for at in range(len(part), 0, -1) if _BEFORE.match(part[at - 1])), 0)
     return part[end:]
 
 

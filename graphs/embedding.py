@@ -112,8 +112,7 @@ async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common:
     """
     if not texts:
         return []
-    here = embedder_here(embedder)
-    if here is None:
+    if (here := embedder_here(embedder)) is None:
         parts = [await _requested(texts[start:][:_AT_ONCE], scene, common) for start in range(0, len(texts), _AT_ONCE)]
         return [vector for part in parts for vector in part]
     try:

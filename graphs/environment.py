@@ -45,19 +45,15 @@ class Environment(Protocol):
     @property
     def tools(self) -> Sequence[Tool]:
         """The tools that the assistant is offered, usually bound methods."""
-        ...
 
     def reset(self, scenario: Any) -> None:
         """Set the state in which a scenario begins."""
-        ...
 
     def snapshot(self) -> Any:
         """Return the complete state as a JSON value."""
-        ...
 
     def restore(self, snapshot: Any) -> None:
         """Set the state to one that `snapshot` returned."""
-        ...
 
 
 EnvironmentFactory: TypeAlias = "Callable[[], Environment]"
@@ -133,16 +129,14 @@ class Toolset:
 
         If a call cannot be executed or its tool raises an exception, the text begins with `error:`.
         """
-        tool = self._tools.get(call["name"])
-        if tool is None:
+        if (tool := self._tools.get(call["name"])) is None:
             return f"error: there is no tool {call['name']!r}; there are {', '.join(self.names) or 'none'}"
         given = arguments_of(call)
         if isinstance(given, str):
             return given
         try:
             # A synchronous tool runs in this thread, because an environment's connections may be bound to it.
-            found = await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given)
-            text = text_of_result(found)
+            text = text_of_result(await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given))
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -257,9 +251,8 @@ class Workbench:
             raise self._failure
         if self._environment is None:
             return None
-        snapshot = self._call("snapshot", self._environment.snapshot)
         try:
-            return json.loads(json.dumps(snapshot, allow_nan=False))
+            return json.loads(json.dumps(self._call("snapshot", self._environment.snapshot), allow_nan=False))
         except (TypeError, ValueError) as error:
             raise PermanentProviderError(
                 f"environment {self._name}: snapshot must return a JSON value (mappings with strings as keys, lists, "
@@ -268,8 +261,7 @@ class Workbench:
 
     async def __call__(self, call: FunctionCall) -> str:
         """Run a call and return its result; see `Toolset.run`."""
-        running = asyncio.get_running_loop()
-        if self._loop is None or running is self._loop:
+        if self._loop is None or asyncio.get_running_loop() is self._loop:
             return await self._run(call)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._run(call), self._loop))
 
@@ -282,8 +274,7 @@ class Workbench:
         async with self._lock:
             text = call_text(call)
             self._made[text] += 1
-            tool = self.tools.remote.get(call["name"])
-            if tool is None or self._run_remote is None:
+            if (tool := self.tools.remote.get(call["name"])) is None or self._run_remote is None:
                 return await self.tools.run(call)
             try:
                 return await self._run_remote(tool, call, self._made[text])

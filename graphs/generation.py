@@ -197,14 +197,13 @@ def settled(
     """
     attempt, rejected, notes = state["round"] + 1, Problems(), list[Note]()
     for id_ in dict.fromkeys([*drafts, *problems]):
-        found = problems.get(id_)
-        result: Result = found["result"] if found else "passed"
-        if found and result == "rejected":
-            if attempt > rewrites or id_ in by_hand:
-                result = "dropped"
-            else:
-                rejected[id_] = found
-        check, reason = (found["check"], found["reason"]) if found else ("", "")
+        found = problems.get(id_) or problem("", "", result="passed")
+        result = found["result"]
+        if result == "rejected" and (attempt > rewrites or id_ in by_hand):
+            result = "dropped"
+        elif result == "rejected":
+            rejected[id_] = found
+        check, reason = found["check"], found["reason"]
         notes.append(Note(kind=kind, id=id_, check=check, round=attempt, result=result, reason=reason))
     return {"round": attempt if rejected else 0, "rejected": rejected, "problems": {}, "notes": notes}
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypedDict
 
 from dialoom.errors import DialoomError
-from dialoom.prompts import Prompt, Utterance, shared_text
+from dialoom.prompts import Prompt, shared_text
 from dialoom.roles import UnparsedReplyError, Verdict
 
 from .built_in_environments import readable
 from .conversation import joined, messages_of, utterances
-from .outcome import ENVIRONMENT, Judgement, Line, Outcome, Status, turn_ends
+from .outcome import ENVIRONMENT, Judgement, Outcome, turn_ends
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
@@ -40,21 +40,17 @@ class Judged(Protocol):
     @property
     def name(self) -> str:
         """The recipe's name, which is the prefix of the ids of prompts made from rubrics."""
-        ...
 
     @property
     def judges(self) -> Sequence[Judge]:
         """The judges of the recipe."""
-        ...
 
     @property
     def scenario_type(self) -> type[Scenario]:
         """The type of the recipe's scenarios."""
-        ...
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return a scenario's outcome, made from the current state."""
-        ...
 
 
 class JudgeError(DialoomError):
@@ -190,14 +186,13 @@ class Judge:
         if self.prompt:
             return self.prompt
         parts = [self.metric, *([self.target] if self.target != "assistant" else []), *(["turn"] * self.per_turn)]
-        id_ = f"{recipe}/judge-{'-'.join(parts)}"
         kind = "verdict" if self.scale is None else "score"
         text = (
             shared_text(f"judge-{kind}", sets).replace("%CRITERION%", self._criterion).replace("%TARGET%", self.target)
         )
         if self.scale is not None:
             text = text.replace("%LOW%", str(self.scale[0])).replace("%HIGH%", str(self.scale[1]))
-        return Prompt.compose(id_, self.role, text, reply=self.reply)
+        return Prompt.compose(f"{recipe}/judge-{'-'.join(parts)}", self.role, text, reply=self.reply)
 
     @property
     def _criterion(self) -> str:
@@ -227,11 +222,12 @@ class Judge:
     def _all_cases(self, scenario: Any, outcome: Outcome) -> Iterator[Case]:
         if self.cases is not None:
             yield from self.cases(scenario, outcome)
-        elif not self.per_turn:
-            yield Case(None, {"history": _history(outcome.messages)})
-        else:
-            for turn, end in enumerate(turn_ends(outcome.messages, self.target), start=1):
-                yield Case(turn, {"history": _history(outcome.messages[:end])})
+            return
+        turns: Iterable[tuple[int | None, int]] = [(None, len(outcome.messages))]
+        if self.per_turn:
+            turns = enumerate(turn_ends(outcome.messages, self.target), start=1)
+        for turn, end in turns:
+            yield Case(turn, {"history": utterances(messages_of(outcome.messages[:end]))})
 
     async def judge(self, scene: Scene, prompt: str, outcome: Outcome) -> list[Judgement]:
         """Judge all open cases concurrently. A reply that cannot be parsed gives an `unparsed` judgement.
@@ -270,10 +266,13 @@ class Judge:
         return [self._judgement(self.metric, case, score, explanation)]
 
     def _judgement(self, metric: str, case: Case, score: bool | float | None, explanation: str) -> Judgement:
-        status: Status = "unparsed" if score is None else "ok"
-        text = case.explained(explanation)
         return Judgement(
-            metric=metric, target=self.target, turn=case.turn, score=score, status=status, explanation=text
+            metric=metric,
+            target=self.target,
+            turn=case.turn,
+            score=score,
+            status="unparsed" if score is None else "ok",
+            explanation=case.explained(explanation),
         )
 
     def _inputs(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> dict[str, Any]:
@@ -337,11 +336,12 @@ def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[J
     """
     ranks = {metric: rank for rank, metric in enumerate(metrics)}
 
-    def place(judgement: Judgement) -> tuple[bool, int, str, int]:
-        rank = ranks.get(judgement.metric, len(ranks))
-        return (judgement.turn is not None, rank, judgement.target, judgement.turn or 0)
-
-    return tuple(sorted(judgements, key=place))
+    return tuple(
+        sorted(
+            judgements,
+            key=lambda each: (each.turn is not None, ranks.get(each.metric, len(ranks)), each.target, each.turn or 0),
+        )
+    )
 
 
 def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: str = "") -> list[str]:
@@ -361,8 +361,7 @@ def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: st
 
     for judge in judges:
         builder.add_node(judge.node, node(_node(judge, recipe)))
-        followers = [each.node for each in judges if each.after == judge.node]
-        for follower in followers or [then or END]:
+        for follower in [each.node for each in judges if each.after == judge.node] or [then or END]:
             builder.add_edge(judge.node, follower)
     return [judge.node for judge in judges if not judge.after]
 
@@ -396,7 +395,3 @@ def _node(judge: Judge, recipe: Judged) -> Callable[[Any, Scene], Awaitable[Upda
 
     run.__name__ = judge.node
     return run
-
-
-def _history(lines: Sequence[Line]) -> list[Utterance]:
-    return utterances(messages_of(lines))

@@ -75,16 +75,15 @@ class PersonaLensScenario(TraitedScenario):
         traits: Mapping[str, str] | None = None,
     ) -> PersonaLensScenario:
         """Return the scenario of a person's task in a setting, by default with the paper's turn limit and no traits."""
-        domains = tuple(
-            DomainContext(name=name, affinities=domain.preferences, summary=domain.summary)
-            for name, domain in ((name, profile.domains[name]) for name in task.domains)
-        )
         return cls(
             user=profile.user_id,
             task=task.id,
             setting=setting,
             demographics=profile.demographics.for_prompt(),
-            domains=domains,
+            domains=tuple(
+                DomainContext(name=name, affinities=domain.preferences, summary=domain.summary)
+                for name, domain in ((name, profile.domains[name]) for name in task.domains)
+            ),
             situation=task.situation.for_prompt(),
             description=task.description,
             intent=task.intent,
@@ -204,22 +203,11 @@ _PIVOTS = (
 )
 
 
-def _by_trait(name: str) -> Pivot:
-    """Return a pivot of the scores by a trait of the users."""
-    title = f"Scores by setting and {name.replace('_', ' ')} of the user"
-    return Pivot(name.replace("_", "-"), title, (_SETTING, Facet(name)), (count("dialogues"), *_SCORES))
-
-
 _DONE = Counted(state="done")
 
 
 def _turns(episode: Episode) -> int | None:
-    replies = sum(line.role == "assistant" for line in episode.outcome.messages)
-    return replies if episode.state == "done" else None
-
-
-def _messages(episode: Episode) -> int | None:
-    return len(episode.outcome.messages) if episode.state == "done" else None
+    return sum(line.role == "assistant" for line in episode.outcome.messages) if episode.state == "done" else None
 
 
 def _tokens_per_turn(episode: Episode) -> tuple[int | None, int] | None:
@@ -235,7 +223,12 @@ _DIALOGUES = Pivot(
     (
         count("dialogues"),
         mean("turns", _turns, _DONE, interval=False),
-        mean("messages", _messages, _DONE, interval=False),
+        mean(
+            "messages",
+            lambda episode: len(episode.outcome.messages) if episode.state == "done" else None,
+            _DONE,
+            interval=False,
+        ),
         ratio("tokens per turn", _tokens_per_turn, _DONE),
         *(count(ending, ended_by=ending) for ending in ("user_terminated", "turn_limit", "error")),
     ),
@@ -266,7 +259,16 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
 
     read = counted()
     first = [*islice(read, 1)]
-    by_trait = [_by_trait(name) for name in TRAIT_FACETS if any(name in episode.facets for episode in first)]
+    by_trait = [
+        Pivot(
+            name.replace("_", "-"),
+            f"Scores by setting and {name.replace('_', ' ')} of the user",
+            (_SETTING, Facet(name)),
+            (count("dialogues"), *_SCORES),
+        )
+        for name in TRAIT_FACETS
+        if any(name in episode.facets for episode in first)
+    ]
     pivots = [*_PIVOTS, *by_trait, _DIALOGUES]
     *pivoted, dialogues = tabulate(pivots, chain(first, read), "user", "people", keep_empty=True)
     table.counted.update(of_status)
@@ -288,18 +290,17 @@ def release_files(
 
     The assistant's folder also states the setting, because a task may have been played in several settings.
     """
-    if episode.state != "done":
-        return
+    number = re.fullmatch(r"user(\d+)", scenario.user, re.ASCII)
     content = {
-        "user_id": _number(scenario.user),
+        "user_id": int(number[1]) if number else scenario.user,  # the release uses numbers
         "task_id": scenario.task,
         "task_description": scenario.intent,  # the release's name for the intent, which its judge is shown
         "user_model": models["user"],
         "assistant_model": models["assistant"],
         "dialogue": [{"role": line.role, "content": line.content} for line in episode.outcome.messages],
     }
-    folders = ("output", "dialogue", scenario.user, _assistant(scenario, models))
-    yield (*folders, f"{scenario.task}_dialogue.json"), content
+    assistant = _name(f"{models['assistant']}-{scenario.setting}")
+    yield ("output", "dialogue", scenario.user, assistant, f"{scenario.task}_dialogue.json"), content
 
 
 def evaluation_files(
@@ -314,31 +315,24 @@ def evaluation_files(
     for judgement in episode.outcome.judgements:
         if judgement.score is None or judgement.turn is not None:
             continue
-        folders = ("output", "evaluation", scenario.user, _assistant(scenario, models), judgement.metric)
+        assistant = _name(f"{models['assistant']}-{scenario.setting}")
         part = _PARTS[judgement.target] if judgement.metric in ("naturalness", "coherence") else ""
         if isinstance(judgement.score, bool):
             text = f"VERDICT: {judgement.score}\nEXPLANATION: {judgement.explanation}\n"
         else:
             text = f"{judgement.metric.capitalize()} Score: {judgement.score}\nJustification: {judgement.explanation}\n"
-        yield (*folders, _name(models["judge"]), f"{scenario.task}{part}.txt"), text
-
-
-def _assistant(scenario: PersonaLensScenario, models: Mapping[str, str]) -> str:
-    return _name(f"{models['assistant']}-{scenario.setting}")
+        folders = ("output", "evaluation", scenario.user, assistant, judgement.metric, _name(models["judge"]))
+        yield (*folders, f"{scenario.task}{part}.txt"), text
 
 
 def _name(model: str) -> str:
     return model.replace("/", "_").replace(":", "_")
 
 
-def _number(user: str) -> int | str:
-    """Return the number in an id such as `user7`, which the release uses. Ids of another form are unchanged."""
-    found = re.fullmatch(r"user(\d+)", user, re.ASCII)
-    return int(found[1]) if found else user
-
-
 EXPORTERS: Mapping[str, Exporter] = {
-    "personalens": Exporter("the PersonaLens release's own dialogue files (a folder)", "files", release_files),
+    "personalens": Exporter(
+        "the PersonaLens release's own dialogue files (a folder)", "files", release_files, only_done=True
+    ),
     "evaluations": Exporter(
         "the judgements in the layout of the PersonaLens release (a folder)", "files", evaluation_files
     ),
@@ -410,12 +404,11 @@ class PersonaLensOptions(RecipeOptions):
         parts = [part.strip() for part in self.tasks.split(",") if part.strip()]
         if parts in (["all"], ["single"], ["multi"]):
             return None
-        for id_ in parts or [""]:
-            if not _TASK_ID.fullmatch(id_):
-                raise RecipeError(
-                    f"tasks: {id_!r} is not a task id such as SD-Alarm-task-1 or MD-task-3, nor all, single or multi",
-                    setting="tasks",
-                )
+        if wrong := [id_ for id_ in parts or [""] if not _TASK_ID.fullmatch(id_)]:
+            raise RecipeError(
+                f"tasks: {wrong[0]!r} is not a task id such as SD-Alarm-task-1 or MD-task-3, nor all, single or multi",
+                setting="tasks",
+            )
         return frozenset(parts)
 
     def wants(self, task: Task, ids: frozenset[str] | None) -> bool:
@@ -496,8 +489,7 @@ class PersonaLens(DialogueRecipe, WithExports):
 
     def judges_used(self, options: PersonaLensOptions) -> Sequence[Judge]:
         """Return the judges of whole dialogues and, with the option `turn_scores`, the judge of single turns."""
-        by_turn = (_BY_TURN,) if options.turn_scores else ()
-        return (*self.judges, *by_turn) if options.judge else ()
+        return (*self.judges, *((_BY_TURN,) if options.turn_scores else ())) if options.judge else ()
 
     def prompt_of(self, scenario: PersonaLensScenario, role: str) -> str:
         """Return the id of a role's prompt."""
@@ -512,8 +504,8 @@ class PersonaLens(DialogueRecipe, WithExports):
     def outcome(self, scenario: PersonaLensScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the outcome. Its counts include the end markers that were removed from the opening."""
         outcome = super().outcome(scenario, state, failed)
-        counts = {**outcome.counts, "stripped_markers": int(state.get("marked_opening", False))}
-        return outcome.model_copy(update={"counts": counts})
+        stripped = {"stripped_markers": int(state.get("marked_opening", False))}
+        return outcome.model_copy(update={"counts": {**outcome.counts, **stripped}})
 
     def facts(self, scenario: PersonaLensScenario) -> Facts:
         """Return the gate's facts: the task with its domains, and the affinities, which the opening must not reveal."""

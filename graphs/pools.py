@@ -134,8 +134,7 @@ async def propose(state: PoolState, scene: Scene) -> Update:
     """
     scenario: PoolScenario = scene.scenario
     round_ = len(state["rounds"])
-    draw = scene.draw(f"round {round_}")
-    shown = draw.sample(state["entries"], min(scenario.examples, len(state["entries"])))
+    shown = scene.draw(f"round {round_}").sample(state["entries"], min(scenario.examples, len(state["entries"])))
     try:
         reply: PoolTexts = await scene.ask(
             PROMPTS[scenario.kind], count=scenario.batch, examples=[entry["text"] for entry in shown]
@@ -231,8 +230,7 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
         def is_open(state: PoolState) -> bool:
             return not state["ended_by"]
 
-        seeds = Loop(plant, needed=is_open)
-        return generation_graph(PoolState, seeds, Loop(propose, select, again=is_open))
+        return generation_graph(PoolState, Loop(plant, needed=is_open), Loop(propose, select, again=is_open))
 
     def initial(self, scenario: PoolScenario) -> dict[str, Any]:
         """Return an empty pool."""

@@ -198,8 +198,7 @@ def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
         RecipeError: If the list is empty or contains an unknown name.
     """
     there_are = list(known)
-    names = [part.strip() for part in text.split(",") if part.strip()]
-    if names == ["all"]:
+    if (names := [part.strip() for part in text.split(",") if part.strip()]) == ["all"]:
         return there_are
     for name in names or [text]:
         if name not in there_are:

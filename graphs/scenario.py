@@ -122,8 +122,7 @@ class SharedValues:
             hash_: The hash.
             check: A function that validates a plain value as this type.
         """
-        name = (kind, hash_)
-        if name not in self._cache:
+        if (name := (kind, hash_)) not in self._cache:
             self._cache[name] = Shared(check(self._fetch(hash_)))
             if len(self._cache) > _MOST_CACHED:
                 self._cache.popitem(last=False)

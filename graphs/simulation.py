@@ -168,14 +168,13 @@ class Simulation(DialogueRecipe, WithLabels):
                 matching = [
                     (each, str(row.get(column))) for column, each in left.items() if str(row.get(column)) in each
                 ]
-                if any(each[value] < 1 for each, value in matching):
-                    continue
-                for each, value in matching:
-                    each[value] -= 1
-                is_left_out = False
-                talk = SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
-                self.check_columns(talk.facets())
-                yield talk
+                if all(each[value] >= 1 for each, value in matching):
+                    for each, value in matching:
+                        each[value] -= 1
+                    is_left_out = False
+                    talk = SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
+                    self.check_columns(talk.facets())
+                    yield talk
             count, without = count + 1, without + is_left_out
             first += [name] if is_left_out and len(first) < MOST_NAMED else []
         if without:
@@ -192,7 +191,6 @@ class Simulation(DialogueRecipe, WithLabels):
 
     @cached_property
     def _scored(self) -> frozenset[str]:
-        """The metrics, which are compared with the columns of every scenario."""
         return frozenset(self.metrics)
 
     def check_columns(self, columns: Iterable[str]) -> None:
@@ -201,8 +199,8 @@ class Simulation(DialogueRecipe, WithLabels):
         Raises:
             DataError, DialoomError: If a column has the name of a metric.
         """
-        for metric in sorted(self._scored.intersection(columns)):
-            message = f"{metric!r} is both a column of the rows and a metric of a judge or check; rename one"
+        if both := sorted(self._scored.intersection(columns)):
+            message = f"{both[0]!r} is both a column of the rows and a metric of a judge or check; rename one"
             raise _wrong(self.study, (), message)
 
     def check_roles(self, others: Iterable[str] = ()) -> None:
@@ -271,10 +269,9 @@ class Simulation(DialogueRecipe, WithLabels):
         With more than two participants, other roles' messages begin with their names.
         """
         found = super().heard(role, messages)
-        if len(self.turns.roles) > 2:
-            for each in found:
-                if each["speaker"] not in (role, TOOL):
-                    each["content"] = f"{each['speaker']}: {each['content']}"
+        for each in found if len(self.turns.roles) > 2 else ():
+            if each["speaker"] not in (role, TOOL):
+                each["content"] = f"{each['speaker']}: {each['content']}"
         return found
 
     def speaker(self, role: str) -> Callable[[Any, Scene], Awaitable[Update]]:
@@ -403,14 +400,12 @@ def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check
 
 def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]) -> dict[str, Any]:
     """Return the attributes of the recipe's class that define the study's environment."""
-    spec = study.assistant.environment
-    if not spec:
+    if not (spec := study.assistant.environment):
         return {}
     if spec in functions or spec in study.given:
         return {"environment": staticmethod(functions.get(spec, _not_given))}
     path = FileFunction(f"{spec}:", tuple(folders)).path
-    factory = environment_of_file(path)
-    if factory is None:
+    if (factory := environment_of_file(path)) is None:
         kinds = "file.py:NAME, or a file .db, .sqlite, .sqlite3, .sql or .json"
         raise _wrong(study, ("assistant", "environment"), f"environment = {spec!r} must be {kinds}")
     return {"environment": factory, "begins_with": path}
@@ -474,13 +469,12 @@ def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
             raise _wrong(study, ("role", number, "speaks"), message)
         extras.append(Extra(each.name, each.speaks.after, each.speaks.keyword))
     sides = (USER, ASSISTANT) if dialogue.opens == USER else (ASSISTANT, USER)
-    markers = {_MARKERS[each]: each for each in dialogue.ends if isinstance(each, str)}
     return Turns(
         (*sides, *in_turn),
         dialogue.max_turns,
         ended_by=USER,
         until=_until(study, functions),
-        other_markers=markers,
+        other_markers={_MARKERS[each]: each for each in dialogue.ends if isinstance(each, str)},
         extras=tuple(extras),
         ending_tools=tuple(each.tool for each in dialogue.ends if isinstance(each, ToolEnd)),
     )
@@ -488,8 +482,7 @@ def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
 
 def _until(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Callable[[Any, list[BaseMessage]], str] | None:
     """Return the function that ends a conversation by keywords and Python functions."""
-    ends = [each for each in study.dialogue.ends if isinstance(each, KeywordEnd | PythonEnd)]
-    if not ends:
+    if not (ends := [each for each in study.dialogue.ends if isinstance(each, KeywordEnd | PythonEnd)]):
         return None
 
     def until(scenario: Any, messages: list[BaseMessage]) -> str:
@@ -558,9 +551,8 @@ def _matches(pattern: re.Pattern[str], target: str) -> Callable[[Conversation], 
     """Return a check's function; the check does not apply to a conversation in which its target does not speak."""
 
     def is_found(conversation: Conversation) -> bool | None:
-        if not _speaks(target, conversation.outcome):
-            return None
-        return pattern.search(conversation.text(target)) is not None
+        is_match = pattern.search(conversation.text(target)) is not None
+        return is_match if _speaks(target, conversation.outcome) else None
 
     return is_found
 
@@ -570,9 +562,8 @@ def _not_given(*_: Any) -> Any:
 
 
 def _wrong(study: Study, loc: tuple[str | int, ...], message: str) -> DialoomError:
-    if not study.text:
-        return DialoomError(message)
-    return DataError(shown(Path(study.folder, study.file)), message, line_of(study.text, loc))
+    path = shown(Path(study.folder, study.file))
+    return DataError(path, message, line_of(study.text, loc)) if study.text else DialoomError(message)
 
 
 def content_of(rows: Iterable[Any]) -> str:

@@ -34,8 +34,7 @@ def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
 
 
 def _digest(*parts: object) -> int:
-    text = "\x1f".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return int.from_bytes(hashlib.sha256("\x1f".join(str(part) for part in parts).encode()).digest()[:8], "big")
 
 
 class LineGate(Protocol):
@@ -43,7 +42,6 @@ class LineGate(Protocol):
 
     def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> Sequence[DialogueFault]:
         """Return the faults of a line that follows the given history."""
-        ...
 
 
 class Asking:
@@ -121,7 +119,6 @@ class StageFactory(Protocol):
 
     async def stage(self, step: int) -> Stage:
         """Return the stage of a node at a superstep, as LangGraph counts them."""
-        ...
 
 
 _FIRST_REMOTE = 1000
@@ -310,11 +307,16 @@ class Scene:
         """
         stage = self._stage
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
-        varied = [stage.sample] if stage.sample or times else []
-        seed = _digest(*where, *varied, *([times] if times else [])) % 2**31
-        ask = 1 + ASKS * times
+        seed = _digest(*where, *([stage.sample] if stage.sample or times else []), *([times] if times else [])) % 2**31
         return CallPlace(
-            stage.thread, self._node, self._step, ordinal, seed, ask=ask, sample=stage.sample, session=stage.session
+            stage.thread,
+            self._node,
+            self._step,
+            ordinal,
+            seed,
+            ask=1 + ASKS * times,
+            sample=stage.sample,
+            session=stage.session,
         )
 
     def heard(self, completion: Completion) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
@@ -312,12 +313,13 @@ def read_study(path: Path, *, is_played: bool = True) -> Study:
     """
     text = read_text(path, MOST_YAML_BYTES)
     values = parse_toml(text, path)
-    for name in sorted(_HIDDEN):
-        if name in values:
-            raise DataError(path, f"unknown key {name!r}; the keys are {_known(Study)}", line_of(text, (name,)))
+    if hidden := sorted(_HIDDEN & values.keys()):
+        raise DataError(path, f"unknown key {hidden[0]!r}; the keys are {_known(Study)}", line_of(text, (hidden[0],)))
+    name = re.sub(r"[^\w-]+", "-", path.stem, flags=re.ASCII).strip("-")
+    name = name if name[:1].isalpha() else f"study-{name}"
     try:
         study = Study.model_validate(
-            {"name": _name(path), **values, "text": text, "file": path.name, "folder": str(path.absolute().parent)}
+            {"name": name, **values, "text": text, "file": path.name, "folder": str(path.absolute().parent)}
         )
     except ValidationError as error:
         raise _problem(error, text, path) from error
@@ -325,12 +327,6 @@ def read_study(path: Path, *, is_played: bool = True) -> Study:
         raise DataError(path, "a table [people] is missing", line_of(text, ("people",)))
     _check_complete(study, path)
     return study
-
-
-def _name(path: Path) -> str:
-    """Return the default name of a study: the name of its file."""
-    name = re.sub(r"[^\w-]+", "-", path.stem, flags=re.ASCII).strip("-")
-    return name if name[:1].isalpha() else f"study-{name}"
 
 
 def _check_complete(study: Study, path: Path) -> None:
@@ -368,6 +364,7 @@ _HIDDEN = frozenset({"text", "file", "folder", "content", "given"})
 def _problem(error: ValidationError, text: str, path: Path) -> DataError:
     """Return the first problem of a study's file as an error that states the line and the correct form."""
     problems = error.errors()
+    parsed: Any = parse_toml(text, path)
     first = problems[0]
     if first["type"] == "missing":  # an unknown key of the same table is named first, as it may be mistyped
         beside = (each for each in problems if each["loc"][:-1] == first["loc"][:-1])
@@ -377,7 +374,7 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
     where = f"[[{table}]]" if table in ("role", "judge", "check") else f"[{table}]"
     place = " ".join([where, *keys[:1]]) if keys or isinstance(first["input"], Mapping) else table
     if loc[0] == "judge" and "scale" in loc:
-        value = _value_at(parse_toml(text, path), loc[:3])
+        value = parsed[loc[0]][loc[1]][loc[2]]
         message = f"[[judge]] scale must be [LOWEST, HIGHEST], two whole numbers, got {value!r:.60}"
     elif first["type"] == "extra_forbidden":
         owner, key = _model_at(loc[:-1]), str(loc[-1])
@@ -392,7 +389,7 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
     elif loc == ("dialogue", "ends"):
         message = f'[dialogue] ends must be a list, as in ends = ["{SATISFIED}"], got {first["input"]!r:.60}'
     elif loc[:2] == ("dialogue", "ends"):
-        value = _value_at(parse_toml(text, path), loc[:3])
+        value = parsed[loc[0]][loc[1]][loc[2]]
         message = (
             f'[dialogue] ends contains {value!r}; it can contain {SATISFIED!r}, {GIVES_UP!r}, {{ keyword = "WORD" }}, '
             '{ python = "file.py:function" } and { tool = "NAME" }'
@@ -404,21 +401,12 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
     return DataError(path, message, line_of(text, loc))
 
 
-def _value_at(value: Any, loc: Sequence[str | int]) -> Any:
-    for part in loc:
-        value = value[part]
-    return value
-
-
 def _model_at(loc: Sequence[str | int]) -> type[BaseModel]:
     """Return the Pydantic model class of the table at a location in a study."""
     model: Any = Study
     for part in loc:
-        if isinstance(part, int):
-            continue
         fields = {each.alias or name: each.annotation for name, each in model.model_fields.items()}
-        if part in fields:
-            model = next((kind for kind in _models(fields[part])), model)
+        model = next(_models(fields.get(str(part))), model)
     return model  # type: ignore[no-any-return]
 
 
@@ -426,8 +414,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     elif get_origin(annotation) in (tuple, Union, UnionType):
-        for each in get_args(annotation):
-            yield from _models(each)
+        yield from chain.from_iterable(map(_models, get_args(annotation)))
 
 
 def _keys(model: type[BaseModel]) -> list[str]:
@@ -454,8 +441,7 @@ def line_of(text: str, loc: Sequence[str | int]) -> int | None:
     current, seen, found = "", -1, None
     for line, words in enumerate(text.splitlines(), start=1):
         if (header := _HEADER.match(words)) is not None:
-            current = header[2]
-            if current == table:
+            if (current := header[2]) == table:
                 seen += 1
                 found = line if seen == number else found
         else:

@@ -57,8 +57,8 @@ def references(study: Study) -> dict[str, list[Reference]]:
     }
     texts |= {f"the brief of {each.name}": each.brief for each in study.roles}
     for judge in study.judges:
-        rubric = judge.rubric if isinstance(judge.rubric, str) else "\n".join(judge.rubric.values())
-        texts[f"the rubric of {judge.metric}"] = rubric
+        levels = [judge.rubric] if isinstance(judge.rubric, str) else judge.rubric.values()
+        texts[f"the rubric of {judge.metric}"] = "\n".join(levels)
     for check in study.checks:
         texts[f"the sql of {check.metric}"] = check.sql
         texts[f"the state of {check.metric}"] = "\n".join(expressions([check.gold, check.expected]))
@@ -106,12 +106,14 @@ def _path(node: nodes.Node) -> list[str]:
 
     It begins with `""` if a part is computed.
     """
-    if isinstance(node, nodes.Name):
-        return [node.name]
     match node:
-        case nodes.Getattr(node=owner, attr=str(part)) | nodes.Getitem(node=owner, arg=nodes.Const(value=str(part))):
-            return [*_path(owner), part]
-        case nodes.Call(node=nodes.Getattr(node=owner, attr="get"), args=[nodes.Const(value=str(part))]):
+        case nodes.Name(name=str(name)):
+            return [name]
+        case (
+            nodes.Getattr(node=owner, attr=str(part))
+            | nodes.Getitem(node=owner, arg=nodes.Const(value=str(part)))
+            | nodes.Call(node=nodes.Getattr(node=owner, attr="get"), args=[nodes.Const(value=str(part))])
+        ):
             return [*_path(owner), part]
     return [""]
 
@@ -187,15 +189,10 @@ class Source:
                 if not isinstance(value, Mapping):
                     break
                 if name not in value:
-                    of = (
-                        f"value {name!r} in {'.'.join([variable, *each.path[:depth]])!r}"
-                        if depth
-                        else f"column {name!r}"
-                    )
-                    names = ", ".join(map(str, value)) or "none"
-                    raise DataError(
-                        self.place, f"there is no {of}, which {each.where} uses; the names are {names}", number
-                    )
+                    inner = f"value {name!r} in {'.'.join([variable, *each.path[:depth]])!r}"
+                    of, names = inner if depth else f"column {name!r}", ", ".join(map(str, value)) or "none"
+                    message = f"there is no {of}, which {each.where} uses; the names are {names}"
+                    raise DataError(self.place, message, number)
                 value = value[name]
             if each.is_shown and value == "":
                 shown_as = ".".join(each.path)
@@ -210,8 +207,7 @@ class Source:
                 raise DataError(self.place, f"there is no column {column!r}; the columns are {', '.join(row)}", number)
 
     def _check_new(self, lines: dict[bytes, int], number: int, value: Any, what: str, remedy: str) -> None:
-        key = _digest([what, value])
-        if (first := lines.setdefault(key, number)) != number:
+        if (first := lines.setdefault(_digest([what, value]), number)) != number:
             raise DataError(self.place, f"the same {what} as in {first}; {remedy}", number)
 
     def _name(self, row: Row, number: int, lines: dict[bytes, int], again: list[str]) -> str:
@@ -219,15 +215,16 @@ class Source:
 
         A name that an earlier row has is added to `again`.
         """
-        column = self.spec.id or _column(row, "id")
-        if column:
+        if column := self.spec.id or _column(row, "id"):
             if row[column] == "":
                 raise DataError(self.place, f"the id in column {column!r} is empty; fill it in", number)
             self._check_new(lines, number, str(row[column]), f"id {str(row[column])!r}", "ids must differ")
             return str(row[column])
         column = _column(row, "name")
         if not row.get(column):
-            return hashlib.sha256(_plain(row)).hexdigest()[:8]
+            return hashlib.sha256(
+                json.dumps(row, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+            ).hexdigest()[:8]
         name = str(row[column])
         times = lines[key] + 1 if (key := _digest(["name", name])) in lines else 1
         lines[key] = times
@@ -239,10 +236,6 @@ def _column(row: Row, name: str) -> str:
     """Return a row's column of this name that is not empty, also in another letter case; empty if there is none."""
     found = [column for column, value in row.items() if column.lower() == name and value not in (None, "")]
     return name if name in found else next(iter(found), "")
-
-
-def _plain(row: Mapping[str, Any]) -> bytes:
-    return json.dumps(row, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
 
 
 def _digest(value: Any) -> bytes:

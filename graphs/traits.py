@@ -204,31 +204,29 @@ def manner_of(lines: Sequence[str]) -> dict[str, float]:
         Values that cannot be counted are left out: `directness` and `corrections` for a single line, `corrections` for
         languages other than English.
     """
-    is_english = language_of("\n".join(lines)) in ("en", None)
     found = {
         "length": words_per_line(lines),
         "directness": disclosed(lines),
         "patience": float(len(lines)),
-        "corrections": pushed_back(lines) if is_english else None,
+        "corrections": pushed_back(lines) if language_of("\n".join(lines)) in ("en", None) else None,
     }
     return {name: round(value, 1) for name, value in found.items() if value is not None}
 
 
 def described(manner: Manner) -> str:
     """Return a manner as instructions for a simulated user, one per line."""
-    lines = []
-    if (length := manner.get("length")) is not None:
-        words = f"about {length:.0f} words" if length >= 1.5 else "one word"
-        lines.append(f"Each of your messages has {words}.")
-    if (patience := manner.get("patience")) is not None:
-        count = f"about {patience:.0f} messages" if patience >= 1.5 else "one message"
-        lines.append(f"You write {count} in all, and then you stop.")
-    if (directness := manner.get("directness")) is not None:
-        lines.append(f"Your first message tells about {directness:.0f} % of what you tell in all.")
-    if (corrections := manner.get("corrections")) is not None:
-        lines.append(
-            f"In about {corrections:.0f} % of your later messages you object to what the assistant has said."
-            if corrections
-            else "You do not object to what the assistant says unless it is plainly wrong."
-        )
-    return "\n".join(lines)
+    return "\n".join(instruction(manner[name]) for name, instruction in _INSTRUCTIONS.items() if name in manner)
+
+
+_INSTRUCTIONS: Mapping[str, Callable[[float], str]] = {
+    "length": lambda value: f"Each of your messages has {f'about {value:.0f} words' if value >= 1.5 else 'one word'}.",
+    "patience": lambda value: (
+        f"You write {f'about {value:.0f} messages' if value >= 1.5 else 'one message'} in all, and then you stop."
+    ),
+    "directness": lambda value: f"Your first message tells about {value:.0f} % of what you tell in all.",
+    "corrections": lambda value: (
+        f"In about {value:.0f} % of your later messages you object to what the assistant has said."
+        if value
+        else "You do not object to what the assistant says unless it is plainly wrong."
+    ),
+}

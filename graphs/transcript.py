@@ -65,14 +65,15 @@ class Transcript(SimulatedTalk):
 
     def facets(self) -> dict[str, Any]:
         """Return the short values of the conversation's row, with the user's identity as `person` if it is known."""
-        found = {"person": self._identity(), **self.columns, **self.task, **self.person}
-        return {name: value for name, value in found.items() if _is_short(value)}
-
-    def _identity(self) -> Any:
-        """Return the id, the name or the short description by which the user is recognised in several conversations."""
-        if self.person == self.columns:  # the row states no person
-            return self.columns.get("user_id")
-        return next((self.person[key] for key in ("id", "name", "description") if key in self.person), None)
+        # If the row states no person, its columns are those of the person.
+        names = ("user_id",) if self.person == self.columns else ("id", "name", "description")
+        identity = next((self.person[key] for key in names if key in self.person), None)
+        found = {"person": identity, **self.columns, **self.task, **self.person}
+        return {
+            name: value
+            for name, value in found.items()
+            if isinstance(value, str | int | float) and len(str(value)) <= LONGEST_FACET
+        }
 
     def described(self) -> dict[str, Any]:
         """Return all values of the conversation's row."""
@@ -83,10 +84,6 @@ class Transcript(SimulatedTalk):
         digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()[:16]
         label = re.sub(r"[^0-9A-Za-z]+", "-", self.label).strip("-")
         return f"{label or 'talk'}-{digest}"
-
-
-def _is_short(value: object) -> bool:
-    return isinstance(value, str | int | float) and len(str(value)) <= LONGEST_FACET
 
 
 class Transcripts(Simulation):
@@ -145,9 +142,7 @@ class Transcripts(Simulation):
         speak = self.speaker(role)
 
         async def continued(state: DialogueState, scene: Scene) -> Update:
-            if not scene.is_fork:
-                return await _repeat(state, scene)
-            return {**await speak(state, scene), "upcoming": ""}
+            return await _repeat(state, scene) if not scene.is_fork else {**await speak(state, scene), "upcoming": ""}
 
         continued.__name__ = role
         return continued
@@ -169,10 +164,9 @@ async def _repeat(state: DialogueState, scene: Scene) -> Update:
     if place >= len(lines):
         return {"ended_by": scene.scenario.ended_by}
     after = place + 1
-    new = messages_of(lines[:after])[place:]
-    if after == len(lines):
-        return {"messages": new, "ended_by": scene.scenario.ended_by, "upcoming": ""}
-    return {"messages": new, "upcoming": lines[after].role}
+    ended = {"ended_by": scene.scenario.ended_by} if after == len(lines) else {}
+    upcoming = "" if ended else lines[after].role
+    return {"messages": messages_of(lines[:after])[place:], "upcoming": upcoming, **ended}
 
 
 def _after(turns: Turns, end: str) -> Callable[[Any], Awaitable[str]]:

@@ -117,20 +117,18 @@ class TranscriptPeople(GenerationRecipe):
         if not options.talks.exists():
             raise DataError(options.talks, "there is no such file")
         mask, seen, counts, broken = masker(), set[str](), Counter[str](), list[str]()
-        talks = ((file, *each) for file in files_of(options.talks) for each in recorded_talks(file))
-        for file, number, row in talks:
+        for file, number, row in ((path, *each) for path in files_of(options.talks) for each in recorded_talks(path)):
             try:
                 found = _recorded(row, file, number, mask)
             except DataError as error:
                 broken.append(str(error))
                 continue
-            if found.id in seen:
-                counts["equal"] += 1
-                continue
-            seen.add(found.id)
-            counts["masked"] += found.lines != _spoken_lines(row)
-            if not broken or options.skip_broken:
-                yield found
+            counts["equal"] += found.id in seen
+            if found.id not in seen:
+                seen.add(found.id)
+                counts["masked"] += found.lines != _spoken_lines(row)
+                if not broken or options.skip_broken:
+                    yield found
         if broken and not options.skip_broken:
             more = f"\nand {len(broken) - _MOST_SHOWN:,} more" if len(broken) > _MOST_SHOWN else ""
             problems = "\n".join(broken[:_MOST_SHOWN])
@@ -170,19 +168,16 @@ class TranscriptPeople(GenerationRecipe):
 
     def outline(self, episode: Episode) -> Outline | None:
         """Return the statements, each with its result and the words that show it."""
-        found = [(part, each) for part in PARTS for each in episode.outcome.details.get(part, [])]
-        return Outline(
-            [Span(str(episode.outcome.details["opening"]), "user")], [_statement_outline(*each) for each in found]
-        )
+        details = episode.outcome.details
+        parts = [_statement_outline(part, each) for part in PARTS for each in details.get(part, [])]
+        return Outline([Span(str(details["opening"]), "user")], parts)
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return tables of the results of each kind of statement, and of the reasons for unparsed statements."""
         results, reasons = Counter[tuple[str, str]](), Counter[str]()
-        for episode in episodes:
-            for part in PARTS:
-                for each in episode.outcome.details.get(part, []):
-                    results[part, each["result"]] += 1
-                    reasons.update([each["reason"].partition(":")[0]] if each["reason"] else [])
+        for details, part in ((episode.outcome.details, part) for episode in episodes for part in PARTS):
+            results.update((part, each["result"]) for each in details.get(part, []))
+            reasons.update(each["reason"].partition(":")[0] for each in details.get(part, []) if each["reason"])
         kinds = (INFERRED, NOT_SHOWN, UNPARSED)
         rows: list[Sequence[Cell]] = [[part, *(results[part, kind] for kind in kinds)] for part in PARTS]
         notes = [f"Unparsed, {reason}: {count:,}." for reason, count in sorted(reasons.items())]

@@ -64,10 +64,9 @@ def raw_rows(path: Path) -> Iterator[Place]:
         yield from enumerate(_listed(path), 1)
     else:
         for number, line in read_lines(path):
-            if not line.strip():
-                continue
             try:
-                yield number, _row(line, path, number)
+                if line.strip():
+                    yield number, _row(line, path, number)
             except DataError as error:
                 yield number, error
 
@@ -152,11 +151,11 @@ def files_of(path: Path) -> list[Path]:
 
 def rows_of(file: Path, reader: Reader | None) -> Iterator[Place]:
     """Recognise a file's format, and return the file's rows."""
-    if reader is not None:
-        return reader(file)
-    if file.suffix == ".eval":
-        return _inspect_rows(file)
-    return _span_rows(file) if _is_traced(file) else _plain_rows(file)
+    if reader is not None or file.suffix == ".eval":
+        return (reader or _inspect_rows)(file)
+    row = next((row for _, row in raw_rows(file)), None)
+    is_traced = isinstance(row, Mapping) and bool({"resourceSpans", "attributes"} & row.keys())
+    return _span_rows(file) if is_traced else _plain_rows(file)
 
 
 def _plain_rows(path: Path) -> Iterator[Place]:
@@ -175,15 +174,17 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         DataError: If the row is wrong. The message states the file, the line and the correct form. Nothing is repaired.
     """
     row = well_formed_value(dict(row))
-    key = next((name for name in CONVERSATIONS if row.get(name) is not None), None)
-    if key is None:
+    if (key := next((name for name in CONVERSATIONS if row.get(name) is not None), None)) is None:
         raise DataError(
             path, f"there is no conversation ({', '.join(CONVERSATIONS)}); the keys are {', '.join(row)}", number
         )
     if not isinstance(row[key], list) or not row[key]:
         raise DataError(path, f"{key!r} must be a list of at least one message, got {row[key]!r:.60}", number)
     lines = [line for place, each in enumerate(row[key], 1) for line in _lines(each, f"{key}[{place}]", path, number)]
-    _check_calls(lines, path, number)
+    known = {None, *(call["id"] for line in lines for call in line.tool_calls)}
+    if unknown := [line.tool_call_id for line in lines if line.tool_call_id not in known]:
+        message = f"a tool result answers {unknown[0]!r}, which is not the id of any tool call"
+        raise DataError(path, message, number)
     tools = row.get("tools") or []
     if not isinstance(tools, list) or not all(isinstance(each, dict) for each in tools):
         raise DataError(path, f"'tools' must be a list of objects, got {tools!r:.60}", number)
@@ -230,27 +231,19 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     content = _text(each[key]) if key else "" if calls else None
     if content is None:
         raise DataError(path, f"{place} has no text; give {' or '.join(CONTENTS)}", number)
-    call_id = each.get("tool_call_id")
-    return [
-        Line(
-            role=role_named(role),
-            content=content,
-            tool_calls=calls,
-            tool_call_id=str(call_id) if call_id else None,
-        )
-    ]
+    call_id = str(each.get("tool_call_id") or "") or None
+    return [Line(role=role_named(role), content=content, tool_calls=calls, tool_call_id=call_id)]
 
 
 def _text(content: Any) -> str | None:
     """Return the text of a message's content, which may be a list of text parts; `None` for other content."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
+    if not isinstance(content, str | list):
         return None
-    visible = [
-        part for part in content if not (isinstance(part, dict) and part.get("type") in ("reasoning", "thinking"))
+    parts = [
+        part.get("text") if isinstance(part, dict) else part
+        for part in ([content] if isinstance(content, str) else content)
+        if not (isinstance(part, dict) and part.get("type") in ("reasoning", "thinking"))
     ]
-    parts = [part.get("text") if isinstance(part, dict) else part for part in visible]
     texts = [part for part in parts if isinstance(part, str)]
     return "\n".join(texts) if len(texts) == len(parts) else None
 
@@ -275,22 +268,6 @@ def _calls(given: Any, place: str, path: Path, number: int) -> tuple[FunctionCal
     return tuple(found)
 
 
-def _check_calls(lines: Sequence[Line], path: Path, number: int) -> None:
-    """Check that every tool result answers a call of the same conversation."""
-    known = {call["id"] for line in lines for call in line.tool_calls}
-    for line in lines:
-        if line.tool_call_id is not None and line.tool_call_id not in known:
-            raise DataError(
-                path, f"a tool result answers {line.tool_call_id!r}, which is not the id of any tool call", number
-            )
-
-
-def _is_traced(path: Path) -> bool:
-    """Return whether a file's first row is a span of OpenTelemetry, or an export of spans."""
-    row = next((row for _, row in raw_rows(path)), None)
-    return isinstance(row, Mapping) and bool({"resourceSpans", "attributes"} & row.keys())
-
-
 def _span_rows(path: Path) -> Iterator[Place]:
     """Yield the longest call of each conversation, because its input contains all earlier messages.
 
@@ -301,8 +278,7 @@ def _span_rows(path: Path) -> Iterator[Place]:
         for place, span in enumerate(_spans(row, path, number)):
             with suppress(DataError):
                 found = _span_row(span, path, number)
-                length = len(found["messages"])
-                if length >= longest.get(found["id"], (0,))[0]:
+                if (length := len(found["messages"])) >= longest.get(found["id"], (0,))[0]:
                     longest[found["id"]] = (length, number, place)
     chosen = {(number, place) for _, number, place in longest.values()}
     for number, row in raw_rows(path):
@@ -327,8 +303,7 @@ def _spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Itera
         for span in [each for scope in scopes for each in scope.get("spans", [])] if "resourceSpans" in row else [row]:
             given = span.get("attributes") or {}
             found = given if isinstance(given, Mapping) else {each["key"]: _otlp(each["value"]) for each in given}
-            context = span.get("context") or {}
-            trace = span.get("traceId") or span.get("trace_id") or context.get("trace_id")
+            trace = span.get("traceId") or span.get("trace_id") or (span.get("context") or {}).get("trace_id")
             if found.get("gen_ai.operation.name") in ("chat", "generate_content", "text_completion"):
                 yield {"gen_ai.conversation.id": trace, **found}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -363,8 +338,7 @@ def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any
             raise DataError(path, f"gen_ai.{name} must be a list of objects, got {value!r:.60}", number)
         return found
 
-    messages = [*plain("input.messages"), *plain("output.messages")]
-    if not messages:
+    if not (messages := [*plain("input.messages"), *plain("output.messages")]):
         message = "the span of a model call has no gen_ai.input.messages; enable content capture"
         raise DataError(path, message, number)
     system = plain("system_instructions")
@@ -381,8 +355,7 @@ def _of_parts(message: Mapping[str, Any], path: Path, number: int) -> Iterator[M
     """Yield a message in OpenTelemetry's form as chat messages. Each tool result becomes a separate message."""
     texts, calls = list[str](), list[Mapping[str, Any]]()
     given = message.get("parts") or []
-    parts: list[Any] = given if isinstance(given, list) else [given]
-    for part in parts:
+    for part in given if isinstance(given, list) else [given]:
         match part.get("type") if isinstance(part, dict) else None:
             case "text":
                 texts.append(str(part.get("content", "")))
@@ -432,10 +405,10 @@ def _sample(sample: Any, path: Path, number: int) -> Mapping[str, Any] | DataErr
     """Return a sample of an inspect_ai log as a row."""
     if not isinstance(sample, dict) or not {"id", "epoch", "messages"} <= sample.keys():
         return DataError(path, "not a sample of inspect_ai, which has id, epoch and messages", number)
-    row = {
+    return {
+        **(sample.get("metadata") or {}),
         "id": f"{sample['id']} epoch {sample['epoch']}",
         "messages": sample["messages"],
         "target": sample.get("target"),
+        **({"ended_by": "error"} if sample.get("error") else {}),
     }
-    ended = {"ended_by": "error"} if sample.get("error") else {}
-    return {**(sample.get("metadata") or {}), **row, **ended}

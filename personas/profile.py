@@ -90,10 +90,8 @@ def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str |
     by_spelling = {_spelling(each): each for each in known}
     if found := by_spelling.get(_spelling(name)):
         return found, RESPELT_AFFINITY
-    bare = _SUFFIX.sub("", name)
-    if bare != name and (found := by_spelling.get(_spelling(bare))):
-        return found, TAGGED_AFFINITY
-    return None, FOREIGN_AFFINITY
+    found = by_spelling.get(_spelling(_SUFFIX.sub("", name)))
+    return (found, TAGGED_AFFINITY) if found else (None, FOREIGN_AFFINITY)
 
 
 def free_form(device: str, day: str, time: str) -> int:
@@ -279,24 +277,20 @@ class DomainSchema(Frozen):
         by_name: dict[str, Sequence[str]] = {}
         problems = []
         for name, values in given:
-            key = name.casefold()
-            if key not in known:
+            if (key := name.casefold()) not in known:
                 problems.append(f"there is no preference {name!r} here")
             elif key in by_name:
                 problems.append(f"{name!r} stands there twice")
             by_name[key] = values
         found: dict[str, Any] = {}
         for key, type_ in known.items():
-            if key not in by_name:
-                problems.append(f"{type_.name!r} is missing")
-                continue
-            spelt, problem = type_.spelt(by_name[key], open_values)
-            problems += [problem] if problem else []
+            spelt, problem = list[str](), f"{type_.name!r} is missing"
+            if key in by_name:
+                spelt, problem = type_.spelt(by_name[key], open_values)
+            problems += filter(None, [problem])
             if spelt:
                 found[type_.name] = spelt if type_.has_multiple_values else spelt[0]
-        if not found and not problems:
-            problems.append("no preference has a value")
-        return found, "; ".join(problems)
+        return found, "; ".join(problems) if found or problems else "no preference has a value"
 
 
 class AffinitySchema(Frozen):
@@ -311,20 +305,17 @@ class AffinitySchema(Frozen):
         Raises:
             DataError: If the file is missing, is not JSON, or holds no list of domains.
         """
-        domains = read_domains(path)
-        return cls(types={(d.domain, a.name): a for d in domains for a in d.affinities})
+        return cls(types={(d.domain, a.name): a for d in read_domains(path) for a in d.affinities})
 
     def outside(self, domain: str, name: str, value: Affinity) -> int:
         """Return how many values of a categorical affinity the schema does not list.
 
         Such values are valid, but counted.
         """
-        known = self.types.get((domain, name))
-        if known is None or not known.is_categorical:
+        if (known := self.types.get((domain, name))) is None or not known.is_categorical:
             return 0
         listed = {option.casefold() for option in known.possible_values}
-        values = (value,) if isinstance(value, str) else value
-        return sum(option.casefold() not in listed for option in values)
+        return sum(option.casefold() not in listed for option in ((value,) if isinstance(value, str) else value))
 
 
 def read_domains(path: Path) -> list[DomainSchema]:

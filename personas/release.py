@@ -43,7 +43,7 @@ from .profile import (
 from .rows import study_advice
 from .similarity import DrawnTexts
 
-_PROFILE_KEYS = ("affinities", "demographics", "interests", "interactions")
+_BY_DOMAIN = ("affinities", "interests", "interactions")
 
 
 def samples() -> PersonaLensRelease:
@@ -74,8 +74,7 @@ class PersonaLensRelease:
 
     def user_ids(self) -> list[str]:
         """Return the ids of all people in numerical order (`user2` before `user10`)."""
-        folders = (path.name for path in self._profiles.iterdir() if path.is_dir())
-        ids = sorted(folders, key=_natural)
+        ids = sorted((path.name for path in self._profiles.iterdir() if path.is_dir()), key=_natural)
         if not ids:
             raise DataError(self._profiles, "contains no folder of a user, such as user1/profile.json")
         return ids
@@ -88,8 +87,7 @@ class PersonaLensRelease:
         """
         path = self._profiles / user_id / "profile.json"
         values = self._read(path)
-        by_domain = {key: self._by_domain(path, key, values[key]) for key in _PROFILE_KEYS if key != "demographics"}
-        return {**values, **by_domain}
+        return {**values, **{key: self._by_domain(path, key, values[key]) for key in _BY_DOMAIN}}
 
     def profile(self, user_id: str) -> Profile:
         """Return one person's profile.
@@ -101,10 +99,9 @@ class PersonaLensRelease:
         values = self._read(path)
         demographics = validated(Demographics, values["demographics"], path, part="demographics")
         self._count_untold(demographics)
-        profile = Profile(demographics=demographics, domains=self._domains(path, values))
-        if not read_bytes(path).isascii() or not json.dumps(values, ensure_ascii=False).isascii():
-            self.repairs[NON_ASCII] += 1
-        return profile
+        is_ascii = read_bytes(path).isascii() and json.dumps(values, ensure_ascii=False).isascii()
+        self.repairs[NON_ASCII] += not is_ascii
+        return Profile(demographics=demographics, domains=self._domains(path, values))
 
     def tasks(self, profile: Profile, user_id: str | None = None) -> Iterator[Task]:
         """Yield a person's tasks in the files' order, single-domain tasks first.
@@ -113,8 +110,7 @@ class PersonaLensRelease:
             DataError: If a file is broken, or a task needs a domain that the profile lacks.
         """
         folder = self._profiles / (user_id or profile.user_id)
-        paths = [path for path in (folder / "tasks.json", folder / "tasks_md.json") if path.exists()]
-        if not paths:
+        if not (paths := [path for path in (folder / "tasks.json", folder / "tasks_md.json") if path.exists()]):
             raise DataError(folder, "contains neither tasks.json nor tasks_md.json")
         for path in paths:
             for key, value in _read_object(path, self.repairs).items():
@@ -125,15 +121,14 @@ class PersonaLensRelease:
 
     def _read(self, path: Path) -> dict[str, Any]:
         values = _read_object(path, self.repairs)
-        for key in _PROFILE_KEYS:
+        for key in ("affinities", "demographics", *_BY_DOMAIN[1:]):
             if not isinstance(values.get(key), dict):
-                raise DataError(path, f"{key!r} is {_what(values, key)}; it must be an object")
+                found = "missing" if key not in values else f"{values[key]!r:.60}"
+                raise DataError(path, f"{key!r} is {found}; it must be an object")
         return values
 
     def _domains(self, path: Path, values: Mapping[str, Any]) -> dict[str, Domain]:
-        affinities, interests, interactions = (
-            self._by_domain(path, section, values[section]) for section in ("affinities", "interests", "interactions")
-        )
+        affinities, interests, interactions = (self._by_domain(path, key, values[key]) for key in _BY_DOMAIN)
         domains: dict[str, Domain] = {}
         for name, preferences in affinities.items():
             if not isinstance(preferences, dict):
@@ -153,8 +148,7 @@ class PersonaLensRelease:
         mended: dict[str, Any] = {}
         for key, value in values.items():
             name = domain_name(key, self._domain_names)
-            if name != key:
-                self.repairs[STRAY_KEY] += 1
+            self.repairs[STRAY_KEY] += name != key
             if name in mended:
                 raise DataError(path, f"{section} has {name!r} twice (once as {key!r})")
             mended[name] = value
@@ -184,17 +178,13 @@ class PersonaLensRelease:
         for name in task.domains:
             if name not in profile.domains:
                 raise DataError(path, f"task {task.id!r} needs the domain {name!r}, which the profile lacks")
-        if all(profile.domains[name].of_interest for name in task.domains):
-            return True
-        self.repairs[MASKED_TASK] += 1
-        return False
+        is_eligible = all(profile.domains[name].of_interest for name in task.domains)
+        self.repairs[MASKED_TASK] += not is_eligible
+        return is_eligible
 
     def _count(self, task: Task, profile: Profile) -> None:
         names = [name for domain in task.domains for name in self._known_affinities(domain, profile)]
-        for name in task.relevant_affinities:
-            _, kind = resolve_affinity(name, names)
-            if kind is not None:
-                self.repairs[kind] += 1
+        self.repairs.update(filter(None, (resolve_affinity(name, names)[1] for name in task.relevant_affinities)))
         situation = task.situation
         self._count_untold(situation)
         self.repairs[FREE_SITUATION] += free_form(situation.device, situation.day_of_week, situation.time_of_day)
@@ -220,14 +210,9 @@ def _read_object(path: Path, repairs: Repairs) -> dict[str, Any]:
     return dict(whole)
 
 
-def _what(values: Mapping[str, Any], key: str) -> str:
-    return "missing" if key not in values else f"{values[key]!r:.60}"
-
-
 def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
     """Return a sort key with which digits in names compare as numbers."""
-    parts = re.split(r"(\d+)", name)
-    return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)
+    return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name))
 
 
 DEMOGRAPHICS = tuple(name for name in Demographics.model_fields if name != "user_id")
@@ -308,7 +293,10 @@ class Census:
         for user in release.user_ids():
             census._count_person(release, user)
             for task in release.tasks(release.profile(user), user):
-                census._count_task(task.id, task.domains)
+                census.pairs[task.kind] += 1
+                census.dialogues.update(task.domains)
+                for domain in task.domains:
+                    census.tasks.setdefault(domain, set()).add(task.id)
                 census.texts["intents"].add(task.intent)
         return census
 
@@ -320,22 +308,14 @@ class Census:
             self.demographics[key][NOT_SAID if value == "N/A" and key in _MAY_BE_KEPT else value] += 1
         for domain, preferences in raw["affinities"].items():
             for name, value in preferences.items():
-                values = value if isinstance(value, list) else [value]
-                place = domain, name
-                if place not in self.preferences:
+                if (place := (domain, name)) not in self.preferences:
                     known = release.schema.types.get(place) if release.schema is not None else None
                     self.preferences[place] = PreferenceValues(known)
-                self.preferences[place].counts.update(map(str, values))
+                self.preferences[place].counts.update(map(str, value if isinstance(value, list) else [value]))
         for text in filter(None, raw["interactions"].values()):
             self.texts["summaries"].add(text)
 
-    def _count_task(self, id_: str, domains: tuple[str, ...]) -> None:
-        self.pairs["single" if len(domains) == 1 else "multi"] += 1
-        for domain in domains:
-            self.dialogues[domain] += 1
-            self.tasks.setdefault(domain, set()).add(id_)
-
     def rows(self) -> Iterator[tuple[str, str, PreferenceValues]]:
         """Yield the preferences by domain and name, in the order of the files."""
-        for (domain, name), values in sorted(self.preferences.items(), key=lambda item: item[0][0]):
-            yield domain, name, values
+        found = sorted(self.preferences.items(), key=lambda item: item[0][0])
+        yield from ((domain, name, values) for (domain, name), values in found)

@@ -8,9 +8,9 @@ import math
 import random
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -66,8 +66,7 @@ def read_rows(path: Path, text: str) -> Iterator[Place]:
             rows = _listed(read_json(path), path)
         case suffix:
             raise DataError(path, f"the format {suffix!r} is not known; give {_FORMATS}")
-    for number, row in rows:
-        yield number, plain_row(row, text, path, number)
+    yield from ((number, plain_row(row, text, path, number)) for number, row in rows)
 
 
 def study_advice(path: Path, *columns: str) -> Advice | None:
@@ -84,8 +83,7 @@ def study_advice(path: Path, *columns: str) -> Advice | None:
         _, row = next(read_rows(path, "text"))
     except (DataError, StopIteration):
         return None
-    is_wanted = path.suffix in _JSON and bool(columns) and row.keys() >= {*columns}
-    if is_wanted or row.keys() <= {"text"}:
+    if (path.suffix in _JSON and bool(columns) and row.keys() >= {*columns}) or row.keys() <= {"text"}:
         return None
     return Advice("new_study", "a study makes conversations from your own people", {"path": path})
 
@@ -116,8 +114,7 @@ def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
         row = {text: row}
     if not isinstance(row, Mapping):
         raise DataError(place, f"a row must be a mapping or a string, got {type(row).__name__}", number)
-    values = {str(name): _plain(value) for name, value in row.items()}
-    return dict(well_formed_value(values))
+    return dict(well_formed_value({str(name): _plain(value) for name, value in row.items()}))
 
 
 def _plain(value: Any) -> Any:
@@ -129,9 +126,7 @@ def _plain(value: Any) -> Any:
         return value.strip() if isinstance(value, str) else value
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return str(value)
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Row]]:
@@ -139,7 +134,7 @@ def _csv(path: Path) -> Iterator[tuple[int, Row]]:
     lines = (_decoded(line, path, number) + "\n" for number, line in read_lines(path))
     first = next(lines, "")
     skipped = 0
-    delimiter = max(_DELIMITERS, key=_unquoted(first).count)
+    delimiter = max(_DELIMITERS, key="".join(first.split('"')[::2]).count)
     if first.lower().startswith("sep=") and len(first.strip()) == len("sep=,"):  # written by Excel
         delimiter, first, skipped = first[len("sep=")], next(lines, ""), 1
     if not first.strip():
@@ -167,24 +162,18 @@ def _csv(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _check_cells(cells: list[str], header: list[str], delimiter: str, path: Path, line: int) -> None:
-    counts = f"{len(cells)} cell{'s' * (len(cells) != 1)}, but the header names {len(header)}"
-    if len(cells) > len(header):
-        raise DataError(path, f"{counts}; put cells that contain {delimiter!r} in quotes", line)
-    if len(cells) < len(header):
-        raise DataError(path, f"{counts}; add the missing cells, which may be empty", line)
+    if len(cells) != len(header):
+        counts = f"{len(cells)} cell{'s' * (len(cells) != 1)}, but the header names {len(header)}"
+        quotes = f"put cells that contain {delimiter!r} in quotes"
+        remedy = quotes if len(cells) > len(header) else "add the missing cells, which may be empty"
+        raise DataError(path, f"{counts}; {remedy}", line)
 
 
 def _check_header(header: list[str], path: Path, line: int) -> None:
     if "" in header:
         raise DataError(path, f"column {header.index('') + 1} has no name; name it, or remove it", line)
-    for name in header:
-        if header.count(name) > 1:
-            raise DataError(path, f"two columns are named {name!r}; rename one", line)
-
-
-def _unquoted(line: str) -> str:
-    """Return a line without its quoted parts."""
-    return "".join(line.split('"')[::2])
+    if again := [name for name in header if header.count(name) > 1]:
+        raise DataError(path, f"two columns are named {again[0]!r}; rename one", line)
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -243,16 +232,11 @@ _LONGEST = 1_000
 _WEIGHT = "weight"
 
 
-class DemographicSource(Protocol):
-    """A source of demographics."""
-
-    def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
-        """Yield people's values by key, endlessly. Equal streams yield equal people in the same order."""
-        ...
-
-
-def read_demographics(path: Path | None = None) -> DemographicSource:
+def read_demographics(path: Path | None = None) -> _Tables | _Rows:
     """Return the source in a file; without a file, return the shipped source.
+
+    Its method `people(draw)` yields people's values by key, endlessly. Equal streams yield equal people in the same
+    order.
 
     Raises:
         DataError: If the file cannot be read, lacks a key, or contains an unusable weight or value.
@@ -271,9 +255,6 @@ class _Draw(Record):
     given: Mapping[str, tuple[str, ...]] = {}
     weights: Annotated[Mapping[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1)]
 
-    def fits(self, person: Mapping[str, str]) -> bool:
-        return all(person.get(key) in values for key, values in self.given.items())
-
 
 class _Tables(Record):
     """Tables of weights."""
@@ -284,7 +265,8 @@ class _Tables(Record):
         while True:
             person: dict[str, str] = {}
             for table in self.draw:
-                if table.key not in person and table.fits(person):
+                fits = all(person.get(key) in values for key, values in table.given.items())
+                if table.key not in person and fits:
                     (person[table.key],) = draw.choices([*table.weights], [*table.weights.values()])
             yield {key: person[key] for key in KEYS}
 
@@ -328,17 +310,16 @@ def _tables(path: Path) -> _Tables:
 
 
 def _rows(path: Path) -> _Rows:
-    rows, weights, has_weights = [], [], False
+    rows, weights = [], []
     for line, row in _csv(path):
         _check_keys(path, [*row], "column")
-        has_weights = _WEIGHT in row
         rows.append(_person(path, row, line))
         weights.append(_weight(path, row.get(_WEIGHT, "1"), line))
     if not any(weights):
         raise DataError(path, "contains no person with a weight above 0")
     if sum(weights) == float("inf"):
         raise DataError(path, "the sum of the weights is not finite; give smaller ones")
-    return _Rows(rows, weights if has_weights else None)
+    return _Rows(rows, weights if _WEIGHT in row else None)
 
 
 def _person(path: Path, row: Mapping[str, str], line: int) -> dict[str, str]:
@@ -353,13 +334,10 @@ def _person(path: Path, row: Mapping[str, str], line: int) -> dict[str, str]:
 
 
 def _weight(path: Path, text: str, line: int) -> float:
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = -1.0
-    if not 0 <= weight < float("inf"):
-        raise DataError(path, f"the weight is {text!r}; it must be a number of at least 0", line)
-    return weight
+    with suppress(ValueError):
+        if 0 <= (weight := float(text)) < float("inf"):
+            return weight
+    raise DataError(path, f"the weight is {text!r}; it must be a number of at least 0", line)
 
 
 def _check_keys(path: Path, named: Sequence[str], what: str) -> None:

@@ -46,7 +46,6 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a unit vector (float32) for each text; equal texts get equal vectors."""
-        ...
 
 
 class LexicalEmbedder:
@@ -210,8 +209,7 @@ class VectorIndex:
 
         if self._count == len(self._rows):
             grown = np.zeros((max(64, 2 * self._count), vector.shape[0]), dtype=np.float32)
-            if self._count:
-                grown[: self._count] = self._rows[: self._count]
+            grown[: self._count] = self._rows.reshape(self._count, vector.shape[0])
             self._rows = grown
         self._rows[self._count] = vector
         self._count += 1
@@ -260,8 +258,7 @@ def count_passing(vectors: Sequence[Vector], threshold: float) -> int:
     """Return how many texts of a pool pass a filter that processes them in the order of the vectors."""
     index = VectorIndex()
     for vector in vectors:
-        nearest = index.nearest(vector)
-        if nearest is None or nearest[1] <= threshold:
+        if (nearest := index.nearest(vector)) is None or nearest[1] <= threshold:
             index.add(vector)
     return index.size
 
@@ -299,12 +296,10 @@ _COMMON_WORDS = frozenset(
 def _lexical(text: str) -> Vector:
     import numpy as np
 
-    words = content_words(text) or _WORD.findall(text.casefold()) or [text]
     vector = np.zeros(_PLACES, dtype=np.float64)
-    for word, count in Counter(words).items():
+    for word, count in Counter(content_words(text) or _WORD.findall(text.casefold()) or [text]).items():
         hash_ = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
-        sign = 1.0 if hash_ & 1 else -1.0
-        vector[(hash_ >> 1) % _PLACES] += sign * (1.0 + math.log(count))
+        vector[(hash_ >> 1) % _PLACES] += (1.0 if hash_ & 1 else -1.0) * (1.0 + math.log(count))
     if not vector.any():  # the signs of two words cancel each other, which cannot happen for a single word
         vector[0] = 1.0
     found = unit(vector)
@@ -316,11 +311,10 @@ def content_words(text: str) -> list[str]:
     """Return the stems of a text's content words, in order. Scripts without spaces yield pairs of characters."""
     found: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        bare = word.replace("’", "'").removesuffix("'s")
         if _UNSPACED.search(word):
             found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
-            continue
-        bare = word.replace("’", "'").removesuffix("'s")
-        if bare not in _FUNCTION_WORDS and bare not in _COMMON_WORDS and "'" not in bare:
+        elif bare not in _FUNCTION_WORDS and bare not in _COMMON_WORDS and "'" not in bare:
             found.append(stem(bare))
     return found
 

@@ -92,9 +92,8 @@ class InducedPersona(Frozen):
         """Return a list of sentences as one text, and `None` for a text that only says that there is nothing."""
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = " ".join(value)
-        if isinstance(value, str):
-            return None if _NOTHING.fullmatch(value) else value.strip()
-        return value
+        text = value.strip() if isinstance(value, str) else value
+        return None if isinstance(value, str) and _NOTHING.fullmatch(value) else text
 
 
 class BetterAnswer(Frozen):
@@ -106,9 +105,9 @@ class BetterAnswer(Frozen):
     @field_validator("better")
     @classmethod
     def _one_of_two(cls, value: str) -> str:
-        if value.strip().lower() not in ("first", "second"):
+        if (named := value.strip().lower()) not in ("first", "second"):
             raise ValueError("must be 'first' or 'second'")
-        return value.strip().lower()
+        return named
 
 
 REPLY_TYPES: Mapping[str, type[BaseModel]] = {"induced-persona": InducedPersona, "better-answer": BetterAnswer}
@@ -146,8 +145,7 @@ async def induction(state: TreeState, scene: Scene) -> Update:
             return {key: before.get(f"inferred_{key}") for key in ("profile", "personality")}
         return reply.model_dump()
 
-    induced = await _by_path(state["open"], induce)
-    return {"induced": induced, "unread": sorted(unread)}
+    return {"induced": await _by_path(state["open"], induce), "unread": sorted(unread)}
 
 
 async def preferred(state: TreeState, scene: Scene) -> Update:
@@ -174,13 +172,10 @@ async def follow(state: TreeState, scene: Scene) -> Update:
 
     In the next round, the conversation continues from one of the two replies, or from both where the tree branches.
     """
-    rounds = under_way(state)
+    rounds, both = under_way(state), (PREFERRED, REJECTED)
     for done in rounds:
-        path = done["path"]
-        if len(path) < scene.scenario.branching:
-            done["followed"] = [PREFERRED, REJECTED]
-        else:
-            done["followed"] = [scene.draw(f"follow {path}").choice((PREFERRED, REJECTED))]
+        is_fork = len(done["path"]) < scene.scenario.branching
+        done["followed"] = [*both] if is_fork else [scene.draw(f"follow {done['path']}").choice(both)]
     return {"rounds": rounds, "open": [done["path"] + reply for done in rounds for reply in done["followed"]]}
 
 
@@ -238,8 +233,7 @@ async def _written(
             broken_off.append((path, role, scene.finish_reason))
         return line
 
-    written = await _by_path(paths, write)
-    return {channel: written, **({"broken_off": sorted(broken_off)} if broken_off else {})}
+    return {channel: await _by_path(paths, write), **({"broken_off": sorted(broken_off)} if broken_off else {})}
 
 
 class Aloe(

@@ -39,32 +39,29 @@ def sentences(text: str | None) -> list[str]:
 
 
 def _rounds(by_path: Mapping[str, Round], path: str, shown: str) -> Iterator[Outline]:
-    while path in by_path:
-        done = by_path[path]
-        yield _round(done, by_path.get(path[:-1]) if path else None, shown)
-        if len(done["followed"]) > 1:
-            for reply in done["followed"]:
-                text = f"continued from the {REPLIES[reply]} reply"
-                heading = Outline([Span(text, "heading")], kind="branch", is_taken=shown.startswith(path + reply))
-                heading.parts.extend(_rounds(by_path, path + reply, shown))
-                yield heading
-            return
-        path += done["followed"][0]
+    if (done := by_path.get(path)) is None:
+        return
+    yield _round(done, by_path.get(path[:-1]) if path else None, shown)
+    if len(done["followed"]) == 1:
+        yield from _rounds(by_path, path + done["followed"][0], shown)
+        return
+    for reply in done["followed"]:
+        heading = [Span(f"continued from the {REPLIES[reply]} reply", "heading")]
+        parts, is_taken = [*_rounds(by_path, path + reply, shown)], shown.startswith(path + reply)
+        yield Outline(heading, parts, kind="branch", is_taken=is_taken)
 
 
 def _round(done: Round, before: Round | None, path: str) -> Outline:
-    shown = Outline([Span(f"{len(done['path']) + 1}. ", "heading"), Span(done["user"], "user")])
-    shown.kind, shown.where, shown.is_taken = "step", done["path"], path.startswith(done["path"])
-    for key in ("profile", "personality"):
-        shown.parts.append(_induced(key, done, before))
+    parts = [_induced(key, done, before) for key in ("profile", "personality")]
     for reply, name in REPLIES.items():
         is_taken = reply in done["followed"]
         spans = [Span(f"{'→' if is_taken else ' '} {name}: ", "note"), Span(done[name], "assistant")]
-        shown.parts.append(Outline(spans, kind="option", is_taken=is_taken))
+        parts.append(Outline(spans, kind="option", is_taken=is_taken))
     if done["verified"] is not None:
         word = "the judge agrees" if done["verified"] else "the judge does not agree"
-        shown.parts.append(Outline([Span(word, "note")]))
-    return shown
+        parts.append(Outline([Span(word, "note")]))
+    line = [Span(f"{len(done['path']) + 1}. ", "heading"), Span(done["user"], "user")]
+    return Outline(line, parts, kind="step", is_taken=path.startswith(done["path"]), where=done["path"])
 
 
 def _induced(key: str, done: Round, before: Round | None) -> Outline:
@@ -137,14 +134,10 @@ class _Order:
 
     def add(self, named: str | None, persona: str) -> None:
         """Add the result of a comparison, one of `NAMED`; `None` if there was none or it could not be parsed."""
-        if named is None:
-            return
-        is_same = named in ("preferred", "rejected")
-        self._same.add(is_same, persona)
-        if is_same:
-            self._preferred.add(named == "preferred", persona)
-        else:
-            self._first.add(named == "first", persona)
+        if named is not None:
+            is_same = named in ("preferred", "rejected")
+            self._same.add(is_same, persona)
+            (self._preferred if is_same else self._first).add(named in ("preferred", "first"), persona)
 
     def tables(self) -> list[Table]:
         """Return the table of the comparisons; an empty list without any."""
@@ -194,8 +187,7 @@ class PairOptions(SystemOptions):
 
 
 def _bounds(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", text, re.ASCII)
-    if match is None:
+    if (match := re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", text, re.ASCII)) is None:
         raise ValueError(f"must be a range of rounds such as 3-10, or one round, got {text!r}")
     return int(match[1]), int(match[2] or match[1])
 
@@ -224,12 +216,12 @@ def apart(rows: Rows) -> Rows:
     """
     waiting: deque[dict[str, Any]] = deque()
     for row in rows:
-        if not row["label"]:
+        if row["label"]:
+            yield row
+            if len(waiting) >= KTO_DISTANCE:
+                yield waiting.popleft()
+        else:
             waiting.append(row)
-            continue
-        yield row
-        if len(waiting) >= KTO_DISTANCE:
-            yield waiting.popleft()
     yield from waiting
 
 
@@ -241,7 +233,19 @@ def release_lines(episode: Episode, *_: Any) -> Rows:
         yield {
             "profile": persona["profile"],
             "personality": persona["personality"],
-            "conversations": [_turn(by_path[leaf[:depth]], step) for depth, step in enumerate(leaf)],
+            "conversations": [
+                {
+                    "user": each["user"],
+                    # The replies are strings instead of lists, because the release's trainers put them into the
+                    # history. The release's dpo.py, however, draws one item of the list `rejected`;
+                    # docs/training-sets.md has a patch for it.
+                    "assistant": {name: each[name] for name in REPLIES.values()},
+                    "chosen": REPLIES[step],
+                    "inferred_profile": each["inferred_profile"] or _NOTHING,
+                    "inferred_personality": each["inferred_personality"] or _NOTHING,
+                }
+                for each, step in ((by_path[leaf[:depth]], step) for depth, step in enumerate(leaf))
+            ],
         }
 
 
@@ -271,18 +275,6 @@ def _finished(episode: Episode) -> list[Round]:
 
 def _as_assistant(reply: str) -> Prompt:
     return [{"role": "assistant", "content": reply}]
-
-
-def _turn(each: Round, step: str) -> dict[str, Any]:
-    return {
-        "user": each["user"],
-        # The replies are strings instead of lists, because the release's trainers put them into the history. The
-        # release's dpo.py, however, draws one item of the list `rejected`; docs/training-sets.md has a patch for it.
-        "assistant": {name: each[name] for name in REPLIES.values()},
-        "chosen": REPLIES[step],
-        "inferred_profile": each["inferred_profile"] or _NOTHING,
-        "inferred_personality": each["inferred_personality"] or _NOTHING,
-    }
 
 
 EXPORTERS: Mapping[str, Exporter] = {

@@ -135,12 +135,11 @@ _EXPLANATION = re.compile(rf"(?:after ([pr]+): )?(?:({'|'.join(NAMED.values())})
 def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
     """Return the lines before the round at a path, with their finish reasons."""
     by_path = {done["path"]: done for done in rounds}
-    lines: list[Line] = []
-    for depth, reply in enumerate(path):
-        done = by_path[path[:depth]]
-        for role, of in (("user", "user"), ("assistant", REPLIES[reply])):
-            lines.append(Line(role=role, content=done[of], finish_reason=done.get("broken_off", {}).get(of)))
-    return lines
+    return [
+        Line(role=role, content=done[of], finish_reason=done.get("broken_off", {}).get(of))
+        for done, reply in ((by_path[path[:depth]], reply) for depth, reply in enumerate(path))
+        for role, of in (("user", "user"), ("assistant", REPLIES[reply]))
+    ]
 
 
 def conversation(rounds: Sequence[Round], path: str, speaker: str = "assistant") -> list[Utterance]:
@@ -190,8 +189,7 @@ def _better(there: Any, back: Any) -> tuple[bool, str]:
 
     In `there` the preferred reply is shown first; in `back` it is shown second.
     """
-    swapped = "preferred" if there.better == "first" else "rejected"
-    named = there.better if there.better == back.better else swapped
+    named = there.better if there.better == back.better else ("preferred" if there.better == "first" else "rejected")
     return named == "preferred", f"{NAMED[named]}: {there.explanation} / {back.explanation}"
 
 

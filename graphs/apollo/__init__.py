@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from dialoom.graphs.capabilities import (
@@ -29,7 +28,7 @@ from dialoom.graphs.recipe import RecipeError, chosen
 from dialoom.graphs.scenario import Shared
 from dialoom.graphs.stage import Stage, node
 from dialoom.graphs.tables import Chart, Facet, Runs, Table
-from dialoom.personas.apollo.source import ApolloHistory, ApolloPair, ApolloSession, HistoryError, history
+from dialoom.personas.apollo.source import ApolloHistory, ApolloMeta, ApolloPair, ApolloSource, HistoryError, history
 
 from . import nodes, report
 from .exports import EXPORTERS
@@ -45,109 +44,88 @@ def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[Apo
         RecipeError: If an option's value is wrong, or a history cannot be built.
         DataError: If a source file is broken.
     """
-    plan = _Plan(options)
-    asking = {pair.user for pair in plan.pairs}
-    note(f"{len(plan.pairs)} pairs of {len(asking)} users; tokens are counted by {NAMES[options.tokenizer]}")
-    if silent := [user for user in plan.users if user not in asking]:
+    source = options.loaded()
+    users = chosen("users", options.users, source.users)
+    ids = set(users)
+    if not (pairs := [pair for pair in source.pairs.values() if pair.user in ids]):
+        raise RecipeError(f"users: the source has no pairs of {', '.join(users)}", setting="users")
+    split = options.split_of(source)
+    people = {
+        id_: Shared(
+            ApolloPerson(user=source.users[id_], unrelated=tuple(source.unrelated[id_]), split=split.get(id_, ""))
+        )
+        for id_ in users
+    }
+    settings = [Shared(_setting(options, source.meta, framework)) for framework in options.framework]
+    asking = {pair.user for pair in pairs}
+    note(f"{len(pairs)} pairs of {len(asking)} users; tokens are counted by {NAMES[options.tokenizer]}")
+    if silent := [user for user in users if user not in asking]:
         note(f"no pairs of {', '.join(silent)}")
-    yield from islice(plan.samples(), options.limit)
-    if plan.borrowed:
-        note(f"in {plan.borrowed:,} samples, some of the eight tools are not called in any session of the history")
+    borrowed = 0
 
-
-class _Plan:
-    def __init__(self, options: ApolloOptions) -> None:
-        self._options = options
-        self._source = options.loaded()
-        self.users = chosen("users", options.users, self._source.users)
-        ids = set(self.users)
-        self.pairs = [pair for pair in self._source.pairs.values() if pair.user in ids]
-        if not self.pairs:
-            raise RecipeError(f"users: the source has no pairs of {', '.join(self.users)}", setting="users")
-        split = options.split_of(self._source)
-        self._people = {
-            id_: Shared(
-                ApolloPerson(
-                    user=self._source.users[id_], unrelated=tuple(self._source.unrelated[id_]), split=split.get(id_, "")
-                )
-            )
-            for id_ in self.users
-        }
-        self._settings = [Shared(self._setting(framework)) for framework in options.framework]
-        self.borrowed = 0
-
-    def samples(self) -> Iterator[ApolloScenario]:
-        for pair in self.pairs:
-            who, cases = self._people[pair.user], dict[bool, Shared[ApolloCase]]()
-            for length, made in self._histories(pair):
-                self.borrowed += bool(made.borrowed)
+    def planned() -> Iterator[ApolloScenario]:
+        nonlocal borrowed
+        for pair in pairs:
+            who, cases = people[pair.user], dict[bool, Shared[ApolloCase]]()
+            for length, made in _histories(options, source, pair):
+                borrowed += bool(made.borrowed)
                 stating = tuple(made.sessions[place - 1] for place in (*made.earlier, made.place))
                 case = cases.setdefault(
                     bool(made.earlier),
                     Shared(ApolloCase(pair=pair, telling=stating, tools=made.tools, stale=made.stale)),
                 )
-                order = _order(made.sessions, who.value.unrelated, case.value.telling)
-                for setting in self._settings:
+                places = {session.id: place for place, session in enumerate(who.value.unrelated)}
+                places |= {session.id: -1 - place for place, session in enumerate(case.value.telling)}
+                order = tuple(places[session.id] for session in made.sessions)
+                for setting in settings:
                     yield ApolloScenario(
                         who=who, case=case, setting=setting, length=length, tokens=made.tokens, order=order
                     )
 
-    def _histories(self, pair: ApolloPair) -> Iterator[tuple[int, ApolloHistory]]:
-        """Yield each history after its requested length in tokens, which is 0 if a number of sessions was requested."""
-        options = self._options
-        make = partial(history, self._source, pair, counter=COUNTERS[options.tokenizer])
-        for length in options.lengths():
-            for evolving in _EVOLVING[options.evolving]:
-                yield length, _made(make, "length", length=length, evolving=evolving)
-        for sessions in options.history_sessions:
-            for place in options.places(sessions):
-                for evolving in _EVOLVING[options.evolving]:
-                    arguments = {"sessions": sessions, "place": place, "evolving": evolving}
-                    yield 0, _made(make, "history_sessions", **arguments)
+    yield from islice(planned(), options.limit)
+    if borrowed:
+        note(f"in {borrowed:,} samples, some of the eight tools are not called in any session of the history")
 
-    def _setting(self, framework: Framework) -> ApolloSetting:
-        """Return the settings of a framework.
 
-        Settings that the framework does not use are empty, so that they do not change a sample's id.
-        """
-        options, meta = self._options, self._source.meta
-        return ApolloSetting(
-            framework=framework,
-            protocol=options.protocol,
-            counter=NAMES[options.tokenizer],
-            turn_limit=options.turn_limit,
-            reflections=options.reflections if framework == "reflexion" else 0,
-            embedder=options.embedder if framework == "rag" else "",
-            world_seed=meta.world_seed,
-            world=meta.world,
-        )
+def _histories(options: ApolloOptions, source: ApolloSource, pair: ApolloPair) -> Iterator[tuple[int, ApolloHistory]]:
+    """Yield each history after its requested length in tokens, which is 0 if a number of sessions was requested."""
+    sizes: list[dict[str, int | None]] = [{"length": length} for length in options.lengths()]
+    sizes += [
+        {"sessions": sessions, "place": place}
+        for sessions in options.history_sessions
+        for place in options.places(sessions)
+    ]
+    for size, evolving in product(sizes, _EVOLVING[options.evolving]):
+        length, setting = size.get("length") or 0, "length" if "length" in size else "history_sessions"
+        try:
+            made = history(source, pair, counter=COUNTERS[options.tokenizer], evolving=evolving, **size)
+        except HistoryError as error:
+            raise RecipeError(f"{setting}: {error}", setting=setting) from error
+        yield length, made
+
+
+def _setting(options: ApolloOptions, meta: ApolloMeta, framework: Framework) -> ApolloSetting:
+    """Return the settings of a framework.
+
+    Settings that the framework does not use are empty, so that they do not change a sample's id.
+    """
+    return ApolloSetting(
+        framework=framework,
+        protocol=options.protocol,
+        counter=NAMES[options.tokenizer],
+        turn_limit=options.turn_limit,
+        reflections=options.reflections if framework == "reflexion" else 0,
+        embedder=options.embedder if framework == "rag" else "",
+        world_seed=meta.world_seed,
+        world=meta.world,
+    )
 
 
 _EVOLVING = {"no": (False,), "yes": (True,), "both": (False, True)}
 
 
-def _made(make: Callable[..., ApolloHistory], setting: str, **arguments: Any) -> ApolloHistory:
-    try:
-        return make(**arguments)
-    except HistoryError as error:
-        raise RecipeError(f"{setting}: {error}", setting=setting) from error
-
-
-def _order(
-    sessions: Sequence[ApolloSession], pool: Sequence[ApolloSession], stating: Sequence[ApolloSession]
-) -> tuple[int, ...]:
-    places = {session.id: place for place, session in enumerate(pool)}
-    places |= {session.id: -1 - place for place, session in enumerate(stating)}
-    return tuple(places[session.id] for session in sessions)
-
-
 def _asked_about(scenario: ApolloScenario) -> dict[str, Any]:
     return {name: scenario.described()[name] for name in ("request", "preference", "gold")}
-
-
-def _attempt(scenario: ApolloScenario, outcome: Outcome) -> Iterator[Case]:
-    """Yield one case for the judge: the request, the gold calls, and the last attempt as readable text."""
-    yield Case(None, {**_asked_about(scenario), "transcript": nodes.last_attempt(scenario, outcome)})
 
 
 class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, WithLabels, WithProgress, WithExports):
@@ -172,7 +150,9 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
             labels=tuple(LABELS),
             node="label",
             when=lambda _, outcome: not outcome.details["scores"]["accuracy"],  # only failed samples have an error
-            cases=_attempt,
+            cases=lambda scenario, outcome: [
+                Case(None, {**_asked_about(scenario), "transcript": nodes.last_attempt(scenario, outcome)})
+            ],
             read=lambda reply: (reply.label, reply.explanation),
         ),
     )
@@ -227,8 +207,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
 
     def initial(self, scenario: ApolloScenario) -> dict[str, Any]:
         """Return the initial state."""
-        played = scenario.played
-        start = {"framework": played.framework, "turn_limit": played.turn_limit}
+        start = scenario.played.model_dump(include={"framework", "turn_limit"})
         return {**start, "is_native": False, "messages": [], "began": [0]}
 
     def outcome(self, scenario: ApolloScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:

@@ -19,7 +19,7 @@ from dialoom.personas.apollo.calls import json_text
 from dialoom.personas.apollo.scores import FINISH, call_text, responses_text
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
-from .nodes import ASSISTANT, AgentState, agent_inputs, calling_inputs, world_of
+from .nodes import ASSISTANT, agent_inputs, calling_inputs, world_of
 from .scenario import ApolloScenario
 
 Rows = Iterator[dict[str, Any]]
@@ -40,8 +40,6 @@ def sample_rows(episode: Episode, scenario: ApolloScenario, _: PromptLibrary, mo
 
     Values whose structure varies between rows are JSON text, so that each column has one type.
     """
-    if episode.state != "done":
-        return
     details, outcome = episode.outcome.details, episode.outcome
     yield {
         "id": episode.scenario,
@@ -71,8 +69,6 @@ def grpo_rows(
     Objects that differ between rows are JSON text. A step expects one call, except the last one: there the agent should
     say that it has finished.
     """
-    if episode.state != "done":
-        return
     messages, gold = options.applied(right_dialogue(episode, scenario, prompts)), scenario.pair.calls()
     start = len(messages) - (2 * len(gold) + 1)  # each call with its output, and the final message
     is_step = options.rows == "step"
@@ -96,14 +92,11 @@ def sft_rows(
     episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary, _: Any, *, options: RolloutOptions
 ) -> Rows:
     """Yield the gold dialogue as one row of `messages`, or as rows in TRL's prompt-completion form, one per turn."""
-    if episode.state != "done":
-        return
     messages = options.applied(right_dialogue(episode, scenario, prompts))
     if options.rows == "episode":
         yield {"messages": messages, **scenario.facets()}
         return
-    start = len(messages) - (2 * len(scenario.pair.gold) + 1)
-    for step, at in enumerate(range(start, len(messages), 2), start=1):
+    for step, at in enumerate(range(len(messages) - (2 * len(scenario.pair.gold) + 1), len(messages), 2), start=1):
         yield {"prompt": messages[:at], "completion": [messages[at]], **scenario.facets(), "step": step}
 
 
@@ -115,21 +108,22 @@ def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLi
     world, tools = world_of(scenario), scenario.case.value.tools
     lines: list[Utterance] = []
     for call in scenario.pair.calls():
-        output = json_text(execute(world, call, tools))
-        lines.append({"speaker": ASSISTANT, "content": call_text(call)})
-        lines.append({"speaker": "tool", "content": responses_text([output])})
+        output = responses_text([json_text(execute(world, call, tools))])
+        lines += [{"speaker": ASSISTANT, "content": call_text(call)}, {"speaker": "tool", "content": output}]
     lines.append({"speaker": ASSISTANT, "content": FINISH})
+    start = {"framework": scenario.played.framework, "is_native": False, "messages": [], "began": [0]}
     details = episode.outcome.details
-    helped: Any = {name: details[name] for name in ("notes", "retrieved") if name in details}
-    state: AgentState = {"framework": scenario.played.framework, "is_native": False, "messages": [], "began": [0]}
-    state |= helped
+    state: Any = start | {name: details[name] for name in ("notes", "retrieved") if name in details}
     calling = prompts["apollo/calling"].render(calling_inputs(scenario))[0]["content"]
     return prompts["apollo/agent"].render({**agent_inputs(scenario, state, calling), "history": lines})
 
 
 EXPORTERS: Mapping[str, Exporter] = {
     "apollo": Exporter(
-        "a row per sample: its axes, the gold calls, the agent's calls, and the scores", "lines", sample_rows
+        "a row per sample: its axes, the gold calls, the agent's calls, and the scores",
+        "lines",
+        sample_rows,
+        only_done=True,
     ),
     "grpo": Exporter(
         "prompts with the expected calls, for TRL's and verl's rewards",
@@ -137,6 +131,13 @@ EXPORTERS: Mapping[str, Exporter] = {
         grpo_rows,
         RolloutOptions,
         tasks=("reinforcement-learning",),
+        only_done=True,
     ),
-    "sft": Exporter("the gold dialogue: messages, or TRL prompt-completion by step", "lines", sft_rows, RolloutOptions),
+    "sft": Exporter(
+        "the gold dialogue: messages, or TRL prompt-completion by step",
+        "lines",
+        sft_rows,
+        RolloutOptions,
+        only_done=True,
+    ),
 }

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -20,7 +20,7 @@ from dialoom.graphs.outcome import Line
 from dialoom.personas.apollo import World, canonical, compare, execute
 from dialoom.personas.apollo.calls import CallError, arguments_of, shown
 from dialoom.personas.apollo.flows import FLOWS, GoldCall, If
-from dialoom.personas.apollo.scores import FINISH, call_text, equal, read_turn, says_finish
+from dialoom.personas.apollo.scores import FINISH, AgentTurn, call_text, canonical_or_none, equal, read_turn
 from dialoom.personas.apollo.source import ApolloPair
 
 TURN_LIMIT = 12
@@ -42,23 +42,6 @@ FLAGS: Mapping[str, str] = {
 _QUESTION = re.compile(r"\?(?=\W*(?:\s|$))")
 
 
-class AgentTurn(NamedTuple):
-    """One reply of the agent.
-
-    Attributes:
-        words: The text besides the calls, without spaces around it.
-        calls: The calls, each with `name` and `arguments` as the agent wrote them.
-    """
-
-    words: str
-    calls: Sequence[Mapping[str, Any]]
-
-    @property
-    def finishes(self) -> bool:
-        """Return whether the agent says that it has finished. Text in a turn with calls does not count."""
-        return not self.calls and says_finish(self.words)
-
-
 def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
     """Return a message of the agent as a turn.
 
@@ -66,9 +49,8 @@ def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
         message: The message.
         is_native: Whether calls are separate from the text, as providers return them, rather than part of the text.
     """
-    if is_native:
-        return AgentTurn(str(message.content).strip(), message_calls(message))
-    return AgentTurn(*read_turn(str(message.content)))
+    text = str(message.content)
+    return AgentTurn(text.strip(), message_calls(message)) if is_native else read_turn(text)
 
 
 def turns_of(messages: Sequence[BaseMessage], is_native: bool) -> list[AgentTurn]:
@@ -117,19 +99,17 @@ def outputs_of(messages: Sequence[BaseMessage]) -> list[Any]:
 
 def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
     """Return an agent's turns and its tools' results as lines of readable text."""
-    made: list[Line] = []
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            made.append(Line(role="tool", content=output_line(_output(message))))
-        elif isinstance(message, AIMessage):
-            turn = turn_of(message, is_native)
-            words = [turn.words] if turn.words or not turn.calls else []
-            why = message.additional_kwargs.get("finish_reason")
-            content = "\n".join([*words, *map(call_line, turn.calls)])
-            made.append(Line(role="assistant", content=content, finish_reason=why))
-        else:
-            made.append(Line(role="user", content=str(message.content)))
-    return made
+    return [_read_line(message, is_native) for message in messages]
+
+
+def _read_line(message: BaseMessage, is_native: bool) -> Line:
+    if isinstance(message, ToolMessage):
+        return Line(role="tool", content=output_line(_output(message)))
+    if not isinstance(message, AIMessage):
+        return Line(role="user", content=str(message.content))
+    turn, why = turn_of(message, is_native), message.additional_kwargs.get("finish_reason")
+    words = [turn.words] if turn.words or not turn.calls else []
+    return Line(role="assistant", content="\n".join([*words, *map(call_line, turn.calls)]), finish_reason=why)
 
 
 def call_line(call: Mapping[str, Any]) -> str:
@@ -145,9 +125,8 @@ def output_line(output: Any) -> str:
     """Return a tool's result as text: an object on one line, rows on one line each."""
     if isinstance(output, list):
         return "\n".join([f"{len(output)} row{'' if len(output) == 1 else 's'}", *map(output_line, output)])
-    if not isinstance(output, dict):
-        return str(output)
-    return ", ".join(f"{name} {plain(value)}" for name, value in output.items())
+    pairs = [f"{name} {plain(value)}" for name, value in output.items()] if isinstance(output, dict) else [str(output)]
+    return ", ".join(pairs)
 
 
 def plain(value: Any) -> str:
@@ -169,7 +148,7 @@ def gold_refusal(world: World, pair: ApolloPair) -> str | None:
     for line in (*map(call_text, pair.calls()), FINISH):
         if ended := ending(turns, TURN_LIMIT):
             return f"not played: the loop ends ({ended}) after {len(turns)} of {len(pair.gold)} calls"
-        turns.append(AgentTurn(*read_turn(line)))
+        turns.append(read_turn(line))
         outputs += [execute(world, call, pair.tools) for call in turns[-1].calls]
     scores, ended, flags = compare(calls_of(turns), pair.calls()), ending(turns, TURN_LIMIT), flags_of(turns, outputs)
     if ended == FINISHED and scores.accuracy and scores.f1 == 1 and not flags:
@@ -231,7 +210,9 @@ def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, An
     """Return the error label for the first wrong call."""
     if call["name"] != right.name:
         # After a lookup, the agent has applied a wrong rule: it took the other branch or decided too early.
-        return HALLUCINATED if place and call["name"] in _ends(flow) else TOOL_RELATED
+        last = FLOWS[flow].last
+        ends = {last.then.tool, last.otherwise.tool} if isinstance(last, If) else set()
+        return HALLUCINATED if place and call["name"] in ends else TOOL_RELATED
     try:
         given = arguments_of(call)
     except CallError:
@@ -251,13 +232,4 @@ def _with(right: GoldCall, name: str, value: Any) -> dict[str, Any]:
 
 
 def _is_equal(right: GoldCall, call: Mapping[str, Any]) -> bool:
-    try:
-        return equal(canonical(call), canonical(right.call()))
-    except CallError:
-        return False
-
-
-def _ends(flow: str) -> set[str]:
-    """Return the tools that are called by the two branches of the rule that a preference states."""
-    last = FLOWS[flow].last
-    return {last.then.tool, last.otherwise.tool} if isinstance(last, If) else set()
+    return equal(canonical_or_none(call), canonical(right.call()))

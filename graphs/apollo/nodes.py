@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -84,8 +85,8 @@ async def prepare(state: AgentState, scene: Scene) -> Update:
     scenario: ApolloScenario = scene.scenario
     world_of(scenario)
     protocol = scenario.played.protocol
-    is_native = await scene.takes_tools("apollo/agent") if protocol == "auto" else protocol == "native"
-    update: Update = {"is_native": is_native}
+    is_auto = protocol == "auto"
+    update: Update = {"is_native": await scene.takes_tools("apollo/agent") if is_auto else protocol == "native"}
     if state["framework"] == "memory":
         update["notes"], update["unread"] = await _noted(scenario, scene)
     if state["framework"] == "rag":
@@ -112,17 +113,14 @@ async def agent(state: AgentState, scene: Scene) -> Update:
     if reply.outputs:
         return {"messages": made, "has_own_loop": True}
     if not turn_of(made[0], is_native).calls and not _ending({**state, "messages": [*messages, *made]}):
-        reminder = scene.rendered("apollo/unanswered")[-1]["content"]
-        made.append(said("user", reminder, len(messages) + 1))
+        made.append(said("user", scene.rendered("apollo/unanswered")[-1]["content"], len(messages) + 1))
     return {"messages": made}
 
 
 async def tools(state: AgentState, scene: Scene) -> Update:
     """Return the tools' results for the last turn's calls, in order; a call written as text is given an id."""
-    messages = state["messages"]
-    position = len(messages)
-    outputs = []
-    for number, call in enumerate(turn_of(messages[-1], state["is_native"]).calls):
+    position, outputs = len(state["messages"]), list[BaseMessage]()
+    for number, call in enumerate(turn_of(state["messages"][-1], state["is_native"]).calls):
         id_ = call.get("id") or f"call{position % 1000:03}{number % 100:02}"
         named: FunctionCall = {"id": id_, "name": call["name"], "arguments": call["arguments"]}
         outputs.append(tool_said(named, _answered(scene.scenario, named), position + number))
@@ -141,9 +139,7 @@ async def after_agent(state: AgentState) -> str:
     """Return the next node: `tools` after calls, the agent while the loop goes on, and otherwise the scores."""
     if state.get("has_own_loop"):
         return "score"
-    if turn_of(state["messages"][-1], state["is_native"]).calls:
-        return "tools"
-    return await after_tools(state)
+    return "tools" if turn_of(state["messages"][-1], state["is_native"]).calls else await after_tools(state)
 
 
 async def after_tools(state: AgentState) -> str:
@@ -207,8 +203,7 @@ def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> d
 
 def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
     """Return the inputs of the prompt that explains how to write calls as text."""
-    names = scenario.case.value.tools
-    return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in names]}
+    return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in scenario.case.value.tools]}
 
 
 def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
@@ -260,9 +255,7 @@ def _folded(sessions: Sequence[NumberedSession]) -> Line:
     return Line(role=HISTORY, content=f"{which} about other things")
 
 
-@lru_cache(maxsize=4)
-def _world(seed: int) -> World:
-    return World(seed)
+_world = lru_cache(maxsize=4)(World)
 
 
 def _ending(state: AgentState) -> str | None:
@@ -276,11 +269,9 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str,
     """
 
     async def of(numbered: NumberedSession) -> PreferenceNotes | None:
-        try:
-            found: PreferenceNotes = await scene.ask_common("apollo/notes", session=numbered.session.lines)
-        except UnparsedReplyError:
-            return None
-        return found
+        with suppress(UnparsedReplyError):
+            return await scene.ask_common("apollo/notes", session=numbered.session.lines)  # type: ignore[no-any-return]
+        return None
 
     found = list(enumerate(await asyncio.gather(*map(of, scenario.history)), start=1))
     notes = [{"session": number, "text": note} for number, each in found if each for note in each.notes]
@@ -302,14 +293,12 @@ def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
         if is_output:
             made.append({"speaker": "tool", "content": responses_text([str(each.content) for each in run])})
         else:
-            made += utterances(list(run))
+            made += utterances([*run])
     return made
 
 
 def _answered(scenario: ApolloScenario, call: FunctionCall) -> str:
     """Return a tool's result as JSON."""
-    if call["name"]:
-        output: Any = execute(world_of(scenario), {**call}, scenario.case.value.tools)
-    else:
-        output = {"error": "this is no call: give one JSON object with a name and arguments"}
+    no_call = {"error": "this is no call: give one JSON object with a name and arguments"}
+    output = execute(world_of(scenario), {**call}, scenario.case.value.tools) if call["name"] else no_call
     return json.dumps(output, ensure_ascii=False)

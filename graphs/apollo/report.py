@@ -80,13 +80,12 @@ class ApolloResults:
         found = []
         for (model,), samples in self.grouped(self.samples, ["model"]):
             expected = sum(sample["has_gold"] for sample in samples)
-            if not expected or any(sample["has_called"] for sample in samples):
-                continue
-            offers = "; ".join(_OFFERS[protocol] for protocol in self.values("protocol", samples))
-            found.append(
-                f"{model} made no tool call in any sample, although {expected:,} of {len(samples):,} right "
-                f"answers contain calls, so these figures do not show how well it uses tools. {offers}."
-            )
+            if expected and not any(sample["has_called"] for sample in samples):
+                offers = "; ".join(_OFFERS[protocol] for protocol in self.values("protocol", samples))
+                found.append(
+                    f"{model} made no tool call in any sample, although {expected:,} of {len(samples):,} right "
+                    f"answers contain calls, so these figures do not show how well it uses tools. {offers}."
+                )
         return found
 
     def values(self, axis: str, samples: Iterable[Sample]) -> list[Any]:
@@ -94,8 +93,7 @@ class ApolloResults:
 
         Models are in the order of the runs, and other names in the order of the options.
         """
-        found = {sample[axis] for sample in samples}
-        return sorted(found, key=self._orders[axis].index if axis in self._orders else None)
+        return [value for (value,), _ in self.grouped(samples, [axis])]
 
     def grouped(self, samples: Iterable[Sample], axes: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Sample]]]:
         """Return the groups of samples with equal values of these axes, with these values and sorted by them."""
@@ -115,11 +113,10 @@ def mean(samples: Iterable[Sample], name: str) -> Estimate | None:
 
     If pairs occur several times, the bootstrap resamples whole pairs, because samples of one pair are not independent.
     """
-    scored = [sample for sample in samples if sample[name] is not None]
-    once = len({sample["pair"] for sample in scored}) == len(scored)
-    tally = Tally()
-    for sample in scored:
-        tally.add(sample[name] if once else float(sample[name]), sample["pair"])
+    scored = [(sample["pair"], sample[name]) for sample in samples if sample[name] is not None]
+    once, tally = len({pair for pair, _ in scored}) == len(scored), Tally()
+    for pair, score in scored:
+        tally.add(score if once else float(score), pair)
     return tally.estimate()
 
 
@@ -200,9 +197,8 @@ _GAINS = (
 def report_tables(runs: Runs) -> list[Table]:
     """Return all tables that have rows, in one pass over the samples of each run."""
     results = ApolloResults(runs)
-    every = results.samples
-    plain = [sample for sample in every if not sample["evolving"]]
-    only_plain = {"evolving": "0"} if 0 < len(plain) < len(every) else {}
+    plain = [sample for sample in results.samples if not sample["evolving"]]
+    only_plain = {"evolving": "0"} if 0 < len(plain) < len(results.samples) else {}
     found = [_with_facets(table, results, only_plain) for table in _of_plain(results, plain)]
     found += [_with_facets(table, results, {}) for table in _of_all(results)]
     for table in found:
@@ -232,11 +228,9 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
     yield gains(results, plain)
     # Figure 6: users in the training data and other users, if the split is known.
     known = [sample for sample in plain if sample["split"]]
-    title, figures = (
-        "Accuracy by the users' split (train: trained on; test: others)",
-        _by_size(results, known, accuracy, " %"),
-    )
-    yield _table(results, "users", title, known, [*_FIXED_AXES, "split"], {**figures, "F1": f1})
+    title = "Accuracy by the users' split (train: trained on; test: others)"
+    split: Figures = {**_by_size(results, known, accuracy, " %"), "F1": f1}
+    yield _table(results, "users", title, known, [*_FIXED_AXES, "split"], split)
     implicit = [{**sample, "form": ALL_IMPLICIT} for sample in plain if sample["form"] in IMPLICIT]
     title = _over("Accuracy and F1 by the form of the preference", plain)
     yield _table(results, "form", title, [*plain, *implicit], [*_FIXED_AXES, "form"], _BOTH)
@@ -299,13 +293,10 @@ def _with_facets(table: Table, results: ApolloResults, constant: Mapping[str, st
     """Return a table that records which samples each figure covers; the facets in `constant` apply to all rows."""
     sizes = {str(size): (_SIZES[size.unit], str(size.amount)) for size in results.values("size", results.samples)}
     names = {name for name, _ in sizes.values()}
-    history = (
-        FacetColumn(names.pop(), {title: value for title, (_, value) in sizes.items()}) if len(names) == 1 else None
-    )
-    table.facets = {**_FACETS, **({} if history is None else {"history": history})}
+    in_table = {title: value for title, (_, value) in sizes.items()}
+    table.facets = {**_FACETS, **({"history": FacetColumn(names.pop(), in_table)} if len(names) == 1 else {})}
     of_columns: dict[str, dict[str, str] | None] = {title: {name: value} for title, (name, value) in sizes.items()}
-    of_columns |= {query: {"query": query} for query in ("reactive", "proactive")}
-    of_columns |= {"explicit": {"form": "explicit"}}
+    of_columns |= {"explicit": {"form": "explicit"}, **{query: {"query": query} for query in ("reactive", "proactive")}}
     of_columns |= dict.fromkeys(table.columns if table.name == "errors" else table.chosen)
     for column in table.columns:
         own = of_columns.get(column, of_columns.get(column.removesuffix(" %"), {}))
@@ -323,8 +314,7 @@ def gains(results: ApolloResults, samples: Group) -> Table:
     See section 6 of the paper.
     """
     sizes = results.values("size", samples)
-    several = len(sizes) > 1
-    columns = [*_FIXED_AXES, *(f"{size} %" for size in sizes), *(["mean %"] if several else []), "p"]
+    columns = [*_FIXED_AXES, *(f"{size} %" for size in sizes), *(["mean %"] if len(sizes) > 1 else []), "p"]
     table = Table("frameworks", f"Accuracy: difference from {BASELINE}", columns, notes=[_GAINS], decimals={"p": 3})
     ps: list[float | None] = []
     for (model,), group in results.grouped(samples, ["model"]):
@@ -335,7 +325,7 @@ def gains(results: ApolloResults, samples: Group) -> Table:
                 continue
             found = (_difference((each for each in some if each["size"] == size), plain) for size in sizes)
             cells: list[Cell] = [each.estimate if each else None for each in found]
-            table.rows.append([model, framework, *cells, *([whole.estimate] if several else [])])
+            table.rows.append([model, framework, *cells, *([whole.estimate] if len(sizes) > 1 else [])])
             ps.append(whole.p)
     table.rows = [[*row, p] for row, p in zip(table.rows, holm(ps), strict=True)]
     return table
@@ -359,8 +349,7 @@ def _errors(results: ApolloResults) -> Table:
     table.judged = {f"{name} %": [f"{label} (assistant)"] for name, label in zip(named, LABELS, strict=True)}
     for key, group in results.grouped((sample for sample in results.samples if sample["error"]), _FIXED_AXES):
         for who, by in (("rule", "error"), ("judge", "judged_error")):
-            labels = [sample[by] for sample in group if sample[by]]
-            if labels:
+            if labels := [sample[by] for sample in group if sample[by]]:
                 shares = [share_of(labels.count(label), len(labels)) for label in LABELS]
                 if who == "judge":
                     constant = len(labels) >= FEWEST and len({*labels}) == 1

@@ -88,17 +88,15 @@ class ApolloOptions(RecipeOptions):
     @field_validator("length")
     @classmethod
     def _lengths(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        for value in values:
-            if not _tokens(value):
-                raise ValueError(f"must be a number of tokens such as 2k or 2000, got {value!r}")
+        if wrong := [value for value in values if not _tokens(value)]:
+            raise ValueError(f"must be a number of tokens such as 2k or 2000, got {wrong[0]!r}")
         return values
 
     @field_validator("position")
     @classmethod
     def _places(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        for value in values:
-            if value != "all" and not (value.isdecimal() and int(value)):
-                raise ValueError(f"must be a number from 1, or all, got {value!r}")
+        if wrong := [value for value in values if value != "all" and not (value.isdecimal() and int(value))]:
+            raise ValueError(f"must be a number from 1, or all, got {wrong[0]!r}")
         return values
 
     @model_validator(mode="after")
@@ -131,17 +129,15 @@ class ApolloOptions(RecipeOptions):
         Raises:
             RecipeError: If a position is beyond the number of sessions.
         """
-        if not self.position:
-            return (None,)
         if "all" in self.position:
             return tuple(range(1, sessions + 1))
-        for place in self.position:
-            if int(place) > sessions:
-                raise RecipeError(
-                    f"position {place}: there are {sessions} sessions; give a position from 1 to {sessions}",
-                    setting="position",
-                )
-        return tuple(map(int, self.position))
+        places = tuple(map(int, self.position))
+        if beyond := [place for place in places if place > sessions]:
+            raise RecipeError(
+                f"position {beyond[0]}: there are {sessions} sessions; give a position from 1 to {sessions}",
+                setting="position",
+            )
+        return places or (None,)
 
     def split_of(self, source: ApolloSource) -> dict[str, str]:
         """Return each user's split, `train` or `test`; empty unless the option `test_users` is set.
@@ -268,7 +264,9 @@ class ApolloScenario(Scenario):
     @property
     def history(self) -> tuple[NumberedSession, ...]:
         """The past sessions with their numbers, oldest first."""
-        return tuple(NumberedSession(number, self._session(at)) for number, at in enumerate(self.order, start=1))
+        unrelated, telling = self.who.value.unrelated, self.case.value.telling
+        sessions = (unrelated[at] if at >= 0 else telling[-1 - at] for at in self.order)
+        return tuple(NumberedSession(number, session) for number, session in enumerate(sessions, start=1))
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -311,6 +309,3 @@ class ApolloScenario(Scenario):
         preference = ", ".join(f"{facet} {plain(value)}" for facet, value in pair.values.items())
         gold = "; ".join(map(call_line, pair.calls()))
         return {**self.facets(), "request": pair.query, "preference": preference, "gold": gold}
-
-    def _session(self, at: int) -> ApolloSession:
-        return self.who.value.unrelated[at] if at >= 0 else self.case.value.telling[-1 - at]

@@ -53,17 +53,14 @@ def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
     for name, given in options.plan().items():
         if given != before[name]:
             option = name.removesuffix("_seed")
-            message = f"{option} {_text(given)}: the drafts were made with {_text(before[name])}; leave the option out"
+            texts = [",".join(each) if isinstance(each, tuple) else str(each) for each in (given, before[name])]
+            message = f"{option} {texts[0]}: the drafts were made with {texts[1]}; leave the option out"
             raise RecipeError(message, setting=option)
     if World(meta.world_seed).hash != meta.world:
         raise RecipeError(
             f"drafts: created in the world {meta.world[:12]}..., but this version has another world", setting="drafts"
         )
     return before
-
-
-def _text(value: Any) -> str:
-    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _outlined(row: Mapping[str, Any]) -> str:
@@ -95,8 +92,6 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
     Raises:
         RecipeError: If the run ends before queries are written.
     """
-    if episode.state != "done":
-        return
     if scenario.until != "complete":
         raise RecipeError(
             f"format 'apollo-source': the run ends at the stage {scenario.until}; export drafts, and continue from them"
@@ -114,8 +109,7 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
         for id_, planned in planned_sessions(scenario, state).items()
         if (id_ in stating or not isinstance(planned, PlannedPair)) and (draft := passed(state, "sessions", id_))
     ]
-    person = user.person().model_copy(update={"interests": interests_shown(sessions)})
-    yield (USERS,), person.model_dump()
+    yield (USERS,), user.person().model_copy(update={"interests": interests_shown(sessions)}).model_dump()
     yield from (((SESSIONS,), session.model_dump()) for session in sessions)
     for each, query in pairs:
         yield (PAIRS,), each.pair(scenario, query).model_dump()
@@ -124,8 +118,7 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
 def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
     """Yield the pairs whose session and query have passed, with the query's text."""
     for each in planned_pairs(scenario, state):
-        query = passed(state, "queries", each.id)
-        if query and passed(state, "sessions", each.session_id):
+        if (query := passed(state, "queries", each.id)) and passed(state, "sessions", each.session_id):
             yield each, query.query
 
 
@@ -145,9 +138,7 @@ def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Fa
     """
     given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
     found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
-    for draft in found:
-        if draft.problem or (draft.id, draft.own_id) in given:
-            continue
+    for draft in [each for each in found if not each.problem and (each.id, each.own_id) not in given]:
         if isinstance(draft, SessionDraft):
             yield Talk(
                 [
@@ -185,7 +176,7 @@ class ApolloWrite(GenerationRecipe):
     options_type = WriteOptions
     scenario_type = WriteScenario
     formats = {
-        "apollo-source": Exporter(SOURCE_FORMAT, "lists", source_rows),
+        "apollo-source": Exporter(SOURCE_FORMAT, "lists", source_rows, only_done=True),
         "drafts": Exporter(
             "all drafts with their problems, to accept, edit and continue from (a folder)", "lists", draft_rows
         ),
@@ -219,12 +210,11 @@ class ApolloWrite(GenerationRecipe):
         note(f"{len(users)} users in the world {world.hash[:12]}")
         for place, user in enumerate(users):
             drafts = given.get(user, UserDrafts())
-            resident = drafts.users[0].resident if drafts.users else drawn_resident(world, seed, place + 1)
             yield WriteScenario(
                 user=user,
                 is_first=place == 0,
                 seed_persona="" if given else seeds[place],
-                **resident._asdict(),
+                **(drafts.users[0].resident if drafts.users else drawn_resident(world, seed, place + 1))._asdict(),
                 drafts=drafts,
                 **options.model_dump(include=_AS_CHOSEN),
                 **plan,
@@ -234,11 +224,10 @@ class ApolloWrite(GenerationRecipe):
 
     def graph(self, options: WriteOptions) -> Graph:
         """Return a graph of the loops for profile, preferences, sessions and queries, up to the requested stage."""
-
-        def after_piece(name: str) -> Callable[[WriteState], str]:
-            return lambda state: name if state["calls"] else "look_at_sessions"
-
-        pieces = {"talk": after_piece("call"), "call": after_piece("talk")}
+        pieces: Mapping[str, Callable[[WriteState], str]] = {
+            "talk": lambda state: "call" if state["calls"] else "look_at_sessions",
+            "call": lambda state: "talk" if state["calls"] else "look_at_sessions",
+        }
         loops = [
             Loop(writing.introduce, writing.look_at_user),
             Loop(writing.offer, writing.prefer, writing.look_at_preferences),
@@ -311,13 +300,11 @@ class ApolloWrite(GenerationRecipe):
         """Return tables of attempts in which drafts passed, of rejections, and of the resulting pairs and sessions."""
         tally, forms = NoteTally(), Counter[tuple[str, str]]()
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
-        for episode in episodes:
-            if episode.state == "done":
-                details = episode.outcome.details
-                tally.add(details["notes"])
-                forms.update((form, kind) for form, kind in details["pairs"])
-                for kind, found in details["topics"].items():
-                    topics[kind] += found
+        for details in (episode.outcome.details for episode in episodes if episode.state == "done"):
+            tally.add(details["notes"])
+            forms.update((form, kind) for form, kind in details["pairs"])
+            for kind, found in details["topics"].items():
+                topics[kind] += found
         return [*tally.tables(), *([pairs_table(forms), topics_table(topics)] if forms else [])]
 
 

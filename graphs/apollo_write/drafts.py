@@ -197,7 +197,6 @@ class PlannedPair:
     def pair(self, scenario: WriteScenario, query: str) -> ApolloPair:
         """Return the finished pair, given its query."""
         flow, slots = FLOWS[self.preference.flow], self.slots.asked
-        request = FlowRequest(world_of(scenario), self.preference, self.user.resident, slots)
         return ApolloPair(
             id=self.id,
             user=self.user.id,
@@ -211,7 +210,7 @@ class PlannedPair:
             slots=dict(slots),
             values=dict(self.preference.values),
             order=self.preference.order,
-            gold=request.gold().calls,
+            gold=FlowRequest(world_of(scenario), self.preference, self.user.resident, slots).gold().calls,
             tools=flow_tools(flow),
             session=self.session_id,
         )

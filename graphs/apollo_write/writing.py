@@ -167,13 +167,11 @@ async def prefer(state: WriteState, scene: Scene) -> Update:
 async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
     """Check that tools can express the preferences, that valid requests for them exist, and that they suit the user."""
     scenario: WriteScenario = scene.scenario
-    user = passed(state, "users", scenario.user)
-    if user is None:
+    if (user := passed(state, "users", scenario.user)) is None:
         return {"round": 0}
     drafts, problems = {}, dict(state["problems"])
     for flow in scenario.flows:
-        draft = draft_of(state, "preferences", _id(scenario, flow))
-        if draft is not None:
+        if (draft := draft_of(state, "preferences", _id(scenario, flow))) is not None:
             drafts[draft.id], why = await asyncio.to_thread(_with_requests, scenario, draft, user.resident)
             problems |= {draft.id: each} if (each := stated(why)) else {}
 
@@ -192,8 +190,7 @@ async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
         return "\n".join(f"{values_text(each.values)}: {each.story}" for each in draft.sets)
 
     update = await review(state, scene, "preferences", drafts, _refusal, checker, text, problems)
-    drawn = rows_of(drafts.values())
-    return {**update, "drafts": {"preferences": {**drawn, **update["drafts"]["preferences"]}}}
+    return {**update, "drafts": {"preferences": {**rows_of(drafts.values()), **update["drafts"]["preferences"]}}}
 
 
 def _offers(scenario: WriteScenario, flow: str, resident: Resident) -> list[list[dict[str, Any]]]:
@@ -286,8 +283,7 @@ async def call(state: WriteState, scene: Scene) -> Update:
     made, going_on, problems = [], Rows(), dict(state["problems"])
     for id_, called in state["calls"].items():
         draft = draft_of(state, "sessions", id_)
-        why = _wrong_call(scenario, planned[id_], draft, called)
-        if why:
+        if why := _wrong_call(scenario, planned[id_], draft, called):
             problems[id_] = problem("call", f"call: {why}")
             continue
         given = {name: value for name, value in called["arguments"].items() if value is not None}
@@ -325,8 +321,7 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
             if isinstance(each, PlannedErrand):
                 errands[id_] = {"lines": lines}
             else:
-                facets = facets_shown(each.preference.flow, each.preference.values)
-                pairs[id_] = {"facets": facets, "lines": lines}
+                pairs[id_] = {"facets": facets_shown(each.preference.flow, each.preference.values), "lines": lines}
         replies = await ask_each(scene, "apollo_write/session-check", pairs)
         found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
         return found | await ask_checker(scene, "talk", "apollo_write/errand-check", errands)
@@ -386,9 +381,8 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
     if isinstance(output, dict) and "error" in output:
         return str(output["error"])
     if isinstance(planned, PlannedErrand):
-        is_wrong = called["name"] != planned.tool or len(before) >= _MOST_CALLS
         message = f"{called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
-        return message if is_wrong else ""
+        return message if called["name"] != planned.tool or len(before) >= _MOST_CALLS else ""
     gold = planned.request(scenario).gold().plain()
     if len(before) < len(gold) and text == canonical(gold[len(before)]):
         return ""
@@ -406,9 +400,7 @@ def _misread(planned: Any, reply: ReadTalk | None) -> str:
     for name, value in planned.preference.values.items():
         if not same_value(read.get(name), value):
             return f"told: from what is said, {name} reads as {read.get(name)!r}; it should be {value!r}"
-    if reply.form != planned.form:
-        return f"form: it reads as {reply.form}; it should be {planned.form}"
-    return ""
+    return f"form: it reads as {reply.form}; it should be {planned.form}" if reply.form != planned.form else ""
 
 
 def same_value(read: Any, value: Any) -> bool:
@@ -455,8 +447,7 @@ async def look_at_queries(state: WriteState, scene: Scene) -> Update:
     async def checker(unchecked: Mapping[str, QueryDraft]) -> dict[str, str]:
         inputs = {}
         for id_, draft in unchecked.items():
-            slots = planned[id_].slots.asked
-            seen = {"kind": planned[id_].kind, "occasion": occasion(slots), "query": draft.query}
+            seen = {"kind": planned[id_].kind, "occasion": occasion(planned[id_].slots.asked), "query": draft.query}
             inputs[id_] = {**_shared_inputs(planned[id_]), **seen}
         return await ask_checker(scene, "query", "apollo_write/query-check", inputs)
 
@@ -495,8 +486,7 @@ async def verify(state: WriteState, scene: Scene) -> Update:
 
 def _with_session(scenario: WriteScenario, state: WriteState) -> dict[str, PlannedPair]:
     """Return the pairs whose session has passed."""
-    pairs = planned_pairs(scenario, state)
-    return {each.id: each for each in pairs if passed(state, "sessions", each.session_id)}
+    return {each.id: each for each in planned_pairs(scenario, state) if passed(state, "sessions", each.session_id)}
 
 
 def _shared_inputs(planned: PlannedPair) -> dict[str, Any]:
@@ -526,10 +516,8 @@ def _is_right(scenario: WriteScenario, planned: PlannedPair, answer: GuessedValu
     given = {each.facet: each.value for each in answer.facets}
     values = {}
     for name in planned.preference.values:
-        known = [value for value in flow.facet(name).values if same_value(given.get(name), value)]
-        if not known:
+        if not (known := [value for value in flow.facet(name).values if same_value(given.get(name), value)]):
             return False
         values[name] = known[0]
     request = planned.pair(scenario, "?").request(world_of(scenario), planned.user)
-    guessed = request.gold(Preference(flow.name, values, planned.preference.order))
-    return guessed.same_calls(request.gold())
+    return request.gold(Preference(flow.name, values, planned.preference.order)).same_calls(request.gold())

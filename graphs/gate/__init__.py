@@ -60,8 +60,7 @@ class Gate:
     def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
         """Return a copy of an outcome to which its faults and the languages of its conversations are added."""
         found: dict[DialogueFault, None] = {}
-        talks = list(self._recipe.talks(scenario, outcome))
-        if not talks:
+        if not (talks := list(self._recipe.talks(scenario, outcome))):
             return outcome.model_copy(update={"faults": None, "languages": ()})
         for talk in talks:
             found.update(dict.fromkeys(self._of_talk(talk)))
@@ -139,8 +138,7 @@ def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
         languages: The number of conversations by ISO 639 code.
         gated: The number of conversations that the gate checked.
     """
-    reduced = {language: count for language, count in languages.items() if count and is_reduced(language)}
-    if not reduced:
+    if not (reduced := {language: count for language, count in languages.items() if count and is_reduced(language)}):
         return f"In languages with reduced coverage: 0 of {gated:,}."
     shares = [
         f"{'unknown language' if language == UNDETERMINED else language} {count:,} "

@@ -155,8 +155,7 @@ class _LeakFinder:
         for heading in headings_of(line.own):
             if heading in talk.prompts.headings:
                 yield _Leak(heading, heading, 0.9)
-        is_users = talk.is_spoken and line.role == talk.facts.user
-        if is_users:
+        if is_users := talk.is_spoken and line.role == talk.facts.user:
             own = f" {normal(line.own)} "
             for lead in sorted(talk.prompts.leads):
                 if f" {lead} " in own:
@@ -176,8 +175,7 @@ class _LeakFinder:
     def _spoken_leaks(self, place: int) -> Iterator[_Leak]:
         """Yield the leaks of a line that only lines of a conversation can have."""
         words, line = self._talk.vocabulary, self._talk.lines[place]
-        is_users = line.role == self._talk.facts.user
-        if is_users and (said := self._marker_talk.search(line.own)):
+        if (is_users := line.role == self._talk.facts.user) and (said := self._marker_talk.search(line.own)):
             yield _Leak(normal(said[0]), said[0], 0.8)
         for phrases in (words.staging, words.portraits) if is_users else (words.staging,):
             for phrase in phrases.finditer(spelt(line.own)):
@@ -194,8 +192,7 @@ class _LeakFinder:
         is_duty = self._talk.vocabulary.duties.search(sentence) is not None
         for words in clauses_of(sentence):
             clause = (words, words - self._stop)
-            shared = Counter(number for word in clause[1] for number in self._having.get(word, ()))
-            for number, count in shared.items():
+            for number, count in Counter(number for word in clause[1] for number in self._having.get(word, ())).items():
                 instruction = self._instructions[number]
                 if count >= _FEWEST_SHARED and _repeats(clause, instruction, count, per_word):
                     return True

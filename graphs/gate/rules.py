@@ -68,8 +68,7 @@ def foreign_lines(talk: Talk) -> Iterator[DialogueFault]:
         return
     own = [each for code, each in vocabularies().items() if code in talk.facts.languages]
     for line in talk.checked_lines() if own else ():
-        text = line.own[:_LETTERS]
-        if sureness := _is_foreign(text, own):
+        if sureness := _is_foreign(line.own[:_LETTERS], own):
             yield line.fault("other_language", line.shown(), sureness)
 
 

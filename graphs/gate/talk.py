@@ -290,8 +290,7 @@ def _words_of(role: str, sections: tuple[str, ...]) -> PromptWords:
         runs.update(runs_of(tuple(terms_of(part))))
         for clause in clauses_in(part):
             words = terms_of(clause)
-            is_told = role != "judge" and len(words) >= _TOLD and _tells(words[0], known)
-            if is_told or known.reader & set(words):
+            if (role != "judge" and len(words) >= _TOLD and _tells(words[0], known)) or known.reader & set(words):
                 clauses.add(stems(words))
     forms = {normal(value) for text in sections for form in _FORM.findall(text) for value in _VALUE.findall(form)}
     labels = {each for text in sections for each in labels_of(text)}

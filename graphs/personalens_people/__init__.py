@@ -81,8 +81,7 @@ class Twins:
         """
         stored = details["vector"]
         vector = unpacked(stored) if stored else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
-        nearest = self._index.nearest(vector)
-        if nearest is not None and nearest[1] > self._threshold:
+        if (nearest := self._index.nearest(vector)) is not None and nearest[1] > self._threshold:
             return True
         self._index.add(vector)
         return False
@@ -118,9 +117,9 @@ def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts that models wrote for a person (preferences, summaries, and tasks), by location."""
     found: dict[str, str] = {}
     for domain, preferences in details["preferences"].items():
-        for name, value in preferences.items():
-            found[f"{domain}, {name}"] = value if isinstance(value, str) else ", ".join(value)
-        found[f"{domain}, summary"] = details["summaries"][domain]
+        texts = {name: value if isinstance(value, str) else ", ".join(value) for name, value in preferences.items()}
+        texts["summary"] = details["summaries"][domain]
+        found |= {f"{domain}, {name}": text for name, text in texts.items()}
     for task in details["tasks"]:
         found |= {f"task {task['id']}, {part}": task[part] for part in ("description", "intent", "goal")}
     return found
@@ -142,12 +141,11 @@ def tasks_in(details: Mapping[str, Any]) -> list[Task]:
 def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return a profile with every domain of the schema. Masked domains are empty."""
     names = [domain.domain for domain in scenario.domains.value]
-    preferences, summaries = details["preferences"], details["summaries"]
     return {
-        "affinities": {name: preferences.get(name, {}) for name in names},
+        "affinities": {name: details["preferences"].get(name, {}) for name in names},
         "demographics": scenario.demographics.model_dump(),
-        "interests": {name: int(name in preferences) for name in names},
-        "interactions": {name: summaries.get(name, "") for name in names},
+        "interests": {name: int(name in details["preferences"]) for name in names},
+        "interactions": {name: details["summaries"].get(name, "") for name in names},
     }
 
 
@@ -316,9 +314,7 @@ class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
 
         def counted() -> Iterator[Episode]:
             twins: Twins | None = None
-            for episode in episodes:
-                if episode.state != "done":
-                    continue
+            for episode in (each for each in episodes if each.state == "done"):
                 details = episode.outcome.details
                 tally.add(details["notes"])
                 task_notes.update((tuple(note.values()), note) for note in details["task_notes"])

@@ -150,8 +150,9 @@ async def verify(state: PersonState, scene: Scene) -> Update:
             for name, text in texts.items()
         }
         found = Problems()
-        replies: Mapping[str, ForeignPassages | None]
-        replies = await ask_each(scene, "personalens_people/summary-check", inputs)
+        replies: Mapping[str, ForeignPassages | None] = await ask_each(
+            scene, "personalens_people/summary-check", inputs
+        )
         for name, reply in replies.items():
             if reply is None or not all(_folded(each) in _folded(texts[name]) for each in reply.passages):
                 found[name] = problem("summary", _JUDGE_UNPARSED, result="unparsed")
@@ -263,18 +264,17 @@ def checked_tasks(
     for number, task in enumerate(given, start=1):
         about = domains if fewest == 1 else _meant(task.domains, domains)
         names = {each.name.casefold(): each.name for domain in about or () for each in domain.affinities}
-        why = _fault(task, about, names, fewest, known)
-        if why:
+        if why := _fault(task, about, names, fewest, known):
             faults.append(f"task {number} {why}")
-            continue
-        known |= {task.description.casefold(), task.intent.casefold()}
-        good.append(
-            {
-                **task.model_dump(include={"description", "intent", "goal"}),
-                "preferences": list(dict.fromkeys(names[each.casefold()] for each in task.preferences)),
-                "domains": [domain.domain for domain in about or ()],
-            }
-        )
+        else:
+            known |= {task.description.casefold(), task.intent.casefold()}
+            good.append(
+                {
+                    **task.model_dump(include={"description", "intent", "goal"}),
+                    "preferences": list(dict.fromkeys(names[each.casefold()] for each in task.preferences)),
+                    "domains": [domain.domain for domain in about or ()],
+                }
+            )
     return good, faults
 
 
@@ -292,9 +292,8 @@ def _fault(
         return f"has {len(about)} different domains; it must have {fewest} to {MOST}"
     if foreign := [each for each in task.preferences if each.casefold() not in names]:
         return f"names the preference {foreign[0]!r}, which {' and '.join(each.domain for each in about)} does not have"
-    if task.description.casefold() in known or task.intent.casefold() in known:
-        return "is one that is there already"
-    return ""
+    is_known = task.description.casefold() in known or task.intent.casefold() in known
+    return "is one that is there already" if is_known else ""
 
 
 def _meant(names: Sequence[str], domains: Sequence[DomainSchema]) -> list[DomainSchema] | None:
@@ -314,33 +313,34 @@ def _count(scenario: PersonScenario, place: str) -> int:
 
 
 def _task_inputs(scenario: PersonScenario, place: str) -> dict[str, Any]:
-    domains = [
-        {
-            "name": domain.domain,
-            "description": domain.description,
-            "types": [{"name": each.name, "description": each.description} for each in domain.affinities],
-        }
-        for domain in _domains(scenario, place)
-    ]
-    return {"domains": domains, "count": _count(scenario, place)}
+    return {
+        "domains": [
+            {
+                "name": domain.domain,
+                "description": domain.description,
+                "types": [{"name": each.name, "description": each.description} for each in domain.affinities],
+            }
+            for domain in _domains(scenario, place)
+        ],
+        "count": _count(scenario, place),
+    }
 
 
 def _preference_inputs(scenario: PersonScenario, domain: DomainSchema) -> dict[str, Any]:
-    types = [
-        {
-            "name": each.name,
-            "description": each.description,
-            "several": each.has_multiple_values,
-            "listed": each.is_categorical,
-            "values": list(each.possible_values),
-        }
-        for each in domain.affinities
-    ]
     return {
         "demographics": scenario.demographics.for_prompt(),
         "domain": domain.domain,
         "description": domain.description,
-        "types": types,
+        "types": [
+            {
+                "name": each.name,
+                "description": each.description,
+                "several": each.has_multiple_values,
+                "listed": each.is_categorical,
+                "values": list(each.possible_values),
+            }
+            for each in domain.affinities
+        ],
         "open_values": scenario.open_values,
     }
 

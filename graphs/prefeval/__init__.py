@@ -10,7 +10,7 @@ import asyncio
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, Any, TypedDict
 
 import numpy as np
@@ -101,8 +101,7 @@ async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
         return text
 
     preferences = explicit_preferences(scene.scenario)
-    replies = await asyncio.gather(*map(to, preferences))
-    update: Update = {"replies": dict(zip(preferences, replies, strict=True))}
+    update: Update = {"replies": dict(zip(preferences, await asyncio.gather(*map(to, preferences)), strict=True))}
     if broken_off:
         update["replies_broken_off"] = {each: broken_off[each] for each in preferences if each in broken_off}
     return update
@@ -150,8 +149,7 @@ async def revise(state: ItemState, scene: Scene) -> Update:
     if not state["critique"]:
         return {"answer": ""}
     inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
-    text = await _assistant_reply(scene, "prefeval/revision", inputs)
-    return _answered(_LABEL.sub("", text).strip(), scene)
+    return _answered(_LABEL.sub("", await _assistant_reply(scene, "prefeval/revision", inputs)).strip(), scene)
 
 
 def _answered(answer: str, scene: Scene) -> Update:
@@ -286,13 +284,12 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
     def outcome(self, scenario: PrefEvalScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the messages without the unrelated turns, and the checkers' judgements."""
         answered = "chosen" if scenario.task == "classification" else "answered"
-        judgements = [Judgement.model_validate(value) for value in state.get("judgements", [])]
         return Outcome(
             messages=tuple(_recipe_lines(scenario, state)),
             ended_by="error" if failed else answered if state.get("answer") else "empty_answer",
             counts={"turns": scenario.turns, "tokens": scenario.tokens},
             details=_details(scenario, state),
-            judgements=tuple(judgements),
+            judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
@@ -314,8 +311,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
     def concluded(self, outcome: Outcome) -> Iterator[Judgement]:
         """Yield a judgement of whether a free answer is right, derived from the checkers' verdicts."""
         if any(judgement.metric in CHECKERS for judgement in outcome.judgements):
-            error = error_of(outcome.judgements)
-            if error == UNPARSED:
+            if (error := error_of(outcome.judgements)) == UNPARSED:
                 yield Judgement(metric=RIGHT, target=ASSISTANT, status="unparsed")
             else:
                 yield Judgement(metric=RIGHT, target=ASSISTANT, score=error is None, explanation=error or "")
@@ -332,8 +328,7 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
         if scenario.task == "generation" and outcome.details["answer"]:
             is_cut = outcome.messages[-1].finish_reason == "length"
             answer = GateLine(ASSISTANT, outcome.details["answer"], len(outcome.messages) - 1, is_cut=is_cut)
-            before = [line for exchange in own for line in exchange]
-            lines = [*before, GateLine("user", scenario.pair.question), answer]
+            lines = [*chain(*own), GateLine("user", scenario.pair.question), answer]
             yield Talk(lines, facts, outcome.ended_by, since=len(lines) - 1)
 
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:
@@ -355,20 +350,18 @@ def _own_exchanges(outcome: Outcome) -> Iterator[list[GateLine]]:
     """Yield each preference to which the model itself has replied, with the reply."""
     for place, (statement, response) in enumerate(pairwise(outcome.messages), start=1):
         if response.role == ASSISTANT and statement.content in outcome.details["replies"]:
-            is_cut = response.finish_reason == "length"
             yield [
                 GateLine(statement.role, statement.content),
-                GateLine(ASSISTANT, response.content, place, is_cut=is_cut),
+                GateLine(ASSISTANT, response.content, place, is_cut=response.finish_reason == "length"),
             ]
 
 
 def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data that exports need, besides the scenario, to rebuild the conversation."""
-    stored = {name: state[name] for name in ("position", "replies", "first", "critique") if state.get(name) is not None}
     details = {
         "preference": scenario.pair.preference,
         "question": scenario.pair.question,
-        **stored,
+        **{name: state[name] for name in ("position", "replies", "first", "critique") if state.get(name) is not None},
         "answer": state.get("answer", ""),
     }
     if "retrieved" in state:

@@ -48,8 +48,6 @@ def release_rows(
     The scripts require all verdicts in every row of the second file, so an answer that lacks a verdict is only in the
     first.
     """
-    if episode.state != "done":
-        return
     folders, name = _place(scenario, models["assistant"])
     if scenario.task == "classification":
         yield (ROOT, *_FORMS[scenario.pair.form], "mcq_results", *folders, name), _choice_row(scenario, episode)
@@ -57,8 +55,7 @@ def release_rows(
     into = (ROOT, *_FORMS[scenario.pair.form], "generation_results", *folders)
     row = _answer_row(scenario, episode)
     yield (*into, name), row
-    error = error_of(episode.outcome.judgements)
-    if error in (UNPARSED, UNJUDGED):
+    if (error := error_of(episode.outcome.judgements)) in (UNPARSED, UNJUDGED):
         yield LEFT_OUT, {"id": episode.id, "file": "/".join((*into[1:], f"error_{name}")), "why": error}
     else:
         yield (*into, f"error_{name}"), {**row, "evaluation_error_analysis": _analysis(episode)}
@@ -70,11 +67,8 @@ def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str
     The release has no files for positions other than the start, for further preferences, or for the conflict setting.
     For such items, the name of the method's folder states the position, the number of preferences, or the arm.
     """
-    task = _METHODS[scenario.method].format(k=scenario.retrieved)
-    if scenario.extras and not scenario.arm:
-        task += f"_{1 + len(scenario.extras)}preferences"
-    if scenario.arm:
-        task += f"_{scenario.arm}"
+    others = f"_{1 + len(scenario.extras)}preferences" if scenario.extras else ""
+    task = _METHODS[scenario.method].format(k=scenario.retrieved) + (f"_{scenario.arm}" if scenario.arm else others)
     if scenario.position:
         task += f"_at{scenario.position:g}"
     topic = scenario.pair.topic
@@ -118,21 +112,17 @@ def _analysis(episode: Episode) -> dict[str, Any]:
     def word(metric: str) -> str:
         return "Yes" if metric in found and found[metric].score else "No"
 
-    named = {"violate": "violates", "hallucinate": "hallucinates", "helpful": "helpful"}
     words = {
         key: {"explanation": found[metric].explanation if metric in found else "", "answer": word(metric)}
-        for key, metric in named.items()
+        for key, metric in {"violate": "violates", "hallucinate": "hallucinates", "helpful": "helpful"}.items()
     }
-    acknowledged = {"answer": word("acknowledges"), "extract_pref": quote_of(episode.outcome.judgements)}
-    return {"acknow": acknowledged, **words}
+    return {"acknow": {"answer": word("acknowledges"), "extract_pref": quote_of(episode.outcome.judgements)}, **words}
 
 
 def item_rows(
     episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield an item as a row for the user's own analyses: its setting and texts, each verdict, and the error type."""
-    if episode.state != "done":
-        return
     details, judgements = episode.outcome.details, episode.outcome.judgements
     found = {each.metric: each.score for each in judgements}
     error = error_of(judgements)
@@ -217,8 +207,15 @@ def training_rows(
 
 
 EXPORTERS: Mapping[str, Exporter] = {
-    "prefeval": Exporter("the PrefEval release's own files of results (a folder)", "lists", release_rows),
-    "rows": Exporter("a row per item: its setting and texts, the checkers' verdicts and the error", "lines", item_rows),
+    "prefeval": Exporter(
+        "the PrefEval release's own files of results (a folder)", "lists", release_rows, only_done=True
+    ),
+    "rows": Exporter(
+        "a row per item: its setting and texts, the checkers' verdicts and the error",
+        "lines",
+        item_rows,
+        only_done=True,
+    ),
     "sft": Exporter(
         "TRL prompt-completion: answers given with a reminder (runs with turns 0), to be learnt without one",
         "lines",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 
 from dialoom.graphs.tables import FEWEST, Cell, Chart, Counted, FacetColumn, Runs, Series, Table
 
@@ -17,7 +18,6 @@ from .results import (
     UNJUDGED,
     UNPARSED,
     WRONG,
-    BothTasks,
     ItemResults,
     Setting,
     along,
@@ -176,12 +176,9 @@ def _by_topic(results: ItemResults) -> list[Table]:
         task, form, length = group[0].task, group[0].form, group[0].length
         constant = {**_PLAIN, **dict(filter(None, map(group[0].facet, by)))}
 
-        def share(row: Sequence[Setting], topic: str) -> Cell:
-            return results.share(row[0], topic)
-
         figures: Figures = {
             "Average %": lambda row: results.average(row[0]),
-            **{f"{topic} %": partial(share, topic=topic) for topic in results.topics},
+            **{f"{topic} %": lambda row, topic=topic: results.share(row[0], topic) for topic in results.topics},  # type: ignore[misc]
         }
         name, title = f"{task}-{form}-{length.amount}-{length.unit}", f"Accuracy by topic: {task}, {form}, {length}"
         rows = [[setting] for setting in group] if results.total(*group).n else []
@@ -211,11 +208,7 @@ def _retrieval(results: ItemResults) -> Table:
 
 def _counts(results: ItemResults, keys: Mapping[str, str]) -> Figures:
     """Return the columns that count items."""
-
-    def count(row: Sequence[Setting], key: str) -> Cell:
-        return results.total(*row)[key]
-
-    return {column: partial(count, key=key) for column, key in keys.items()}
+    return {column: lambda row, key=key: results.total(*row)[key] for column, key in keys.items()}  # type: ignore[misc]
 
 
 def _of_task(results: ItemResults, task: str, name: str, title: str, figures: Figures, notes: Sequence[str]) -> Table:
@@ -247,8 +240,7 @@ def _choices(results: ItemResults) -> Table:
 
 
 def _correlation(results: ItemResults) -> Table:
-    title = "Correlation of free answers and choices"
-    table = Table("correlation", title, ["form", "cells", "r"], notes=[_CELLS])
+    table = Table("correlation", "Correlation of free answers and choices", ["form", "cells", "r"], notes=[_CELLS])
     for cells in results.both_tasks():
         if (r := pearson(cells)) is not None:
             table.rows.append([cells[0].setting.form, len(cells), r])
@@ -279,7 +271,15 @@ def _lengths(results: ItemResults) -> Iterable[Chart]:
     for suffix, in_title, panel in _panels(settings, ("task", "form")):
         by_turns = [setting for setting in panel if setting.length.unit == "turns"]
         title = f"Zero-shot accuracy by {{}}{in_title}"
-        yield from _over(results, by_turns, "length", _turns, f"turns{suffix}", title.format("turns"), _TURNS_AXIS)
+        yield from _over(
+            results,
+            by_turns,
+            "length",
+            attrgetter("length.amount"),
+            f"turns{suffix}",
+            title.format("turns"),
+            _TURNS_AXIS,
+        )
         tokens = "tokens before the question"
         yield from _over(results, panel, "length", results.tokens, f"tokens{suffix}", title.format("tokens"), tokens)
 
@@ -294,7 +294,15 @@ def _variants(results: ItemResults) -> Iterable[Chart]:
     ):
         for suffix, in_title, panel in _panels(settings, axes):
             if len({(setting.method, setting.retrieved, setting.form) for setting in panel}) > 1:
-                yield from _over(results, panel, "length", _turns, f"{name}{suffix}", f"{title}{in_title}", _TURNS_AXIS)
+                yield from _over(
+                    results,
+                    panel,
+                    "length",
+                    attrgetter("length.amount"),
+                    f"{name}{suffix}",
+                    f"{title}{in_title}",
+                    _TURNS_AXIS,
+                )
 
 
 def _shares(results: ItemResults) -> Iterable[Chart]:
@@ -333,7 +341,7 @@ def _preferences(results: ItemResults) -> Iterable[Chart]:
     """Return figures 8 and 24 of the paper: accuracy by the number of preferences."""
     settings = [setting for setting in results.settings if not setting.arm]
     title = "Accuracy by the number of preferences"
-    return _over(results, settings, "preferences", lambda each: each.preferences, "preferences", title, "preferences")
+    return _over(results, settings, "preferences", attrgetter("preferences"), "preferences", title, "preferences")
 
 
 def _conflict(results: ItemResults) -> Iterable[Chart]:
@@ -351,11 +359,15 @@ def _positions(results: ItemResults) -> Iterable[Chart]:
     """Return figure 23 of the paper: accuracy by the turn that states the preference."""
     settings = [setting for setting in _by_turns(results, plain=False) if setting.preferences == 1 and not setting.arm]
 
-    def own_turn(setting: Setting) -> float:
-        return 1 + round(setting.position * (setting.length.amount - OWN_TURNS))
-
-    title = "Accuracy by the position of the preference"
-    return _over(results, settings, "position", own_turn, "position", title, "the preference's turn")
+    return _over(
+        results,
+        settings,
+        "position",
+        lambda each: 1 + round(each.position * (each.length.amount - OWN_TURNS)),
+        "position",
+        "Accuracy by the position of the preference",
+        "the preference's turn",
+    )
 
 
 def _scatter(results: ItemResults) -> Iterable[Chart]:
@@ -365,16 +377,18 @@ def _scatter(results: ItemResults) -> Iterable[Chart]:
             continue
         form = cells[0].setting.form
         chart = Chart(
-            f"tasks-{form}", f"Accuracy in both tasks, {form} preferences", "accuracy of choices", "", kind="points"
+            f"tasks-{form}",
+            f"Accuracy in both tasks, {form} preferences",
+            "accuracy of choices",
+            "accuracy of free answers",
+            notes=[f"Pearson's r = {r:.2f} over {len(cells)} settings; each accuracy is a mean over topics."],
+            kind="points",
         )
-        chart.y_label = "accuracy of free answers"
-        by_model: dict[str, list[BothTasks]] = {}
-        for cell in cells:
-            by_model.setdefault(cell.setting.model, []).append(cell)
-        for model, some in by_model.items():
-            x, y = [cell.classification for cell in some], [cell.generation for cell in some]
-            chart.series.append(Series(model, x, y))
-        chart.notes.append(f"Pearson's r = {r:.2f} over {len(cells)} settings; each accuracy is a mean over topics.")
+        for model in dict.fromkeys(cell.setting.model for cell in cells):
+            some = [cell for cell in cells if cell.setting.model == model]
+            chart.series.append(
+                Series(model, [each.classification for each in some], [each.generation for each in some])
+            )
         yield chart
 
 
@@ -427,10 +441,9 @@ def _lines(results: ItemResults, settings: Sequence[Setting], axis: str, place: 
     """Return a line along an axis for each group of settings with several values of the axis and an accuracy."""
     made = []
     for group, label in _groups(along(settings, axis), axis):
-        ordered = sorted(group, key=place)
-        averages = [results.average(setting) for setting in ordered]
+        averages = [results.average(setting) for setting in sorted(group, key=place)]
         if any(averages):
-            made.append(Series.of(label or ordered[0].model, [place(setting) for setting in ordered], averages))
+            made.append(Series.of(label or group[0].model, sorted(map(place, group)), averages))
     return made
 
 
@@ -439,8 +452,7 @@ def _chart(name: str, title: str, x_label: str) -> Chart:
 
 
 def _worth(chart: Chart) -> list[Chart]:
-    is_worth = any(sum(value is not None for value in series.y) > 1 for series in chart.series)
-    return [chart] if is_worth else []
+    return [chart] if any(sum(value is not None for value in series.y) > 1 for series in chart.series) else []
 
 
 def _by_turns(results: ItemResults, plain: bool = True) -> list[Setting]:
@@ -450,7 +462,3 @@ def _by_turns(results: ItemResults, plain: bool = True) -> list[Setting]:
 def _free(results: ItemResults) -> list[Setting]:
     """Return the settings whose length is in turns and whose free answers were judged."""
     return [each for each in _by_turns(results) if each.task == "generation" and results.total(each).n]
-
-
-def _turns(setting: Setting) -> float:
-    return setting.length.amount

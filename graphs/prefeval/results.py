@@ -6,8 +6,10 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
+from itertools import chain
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, model_validator
@@ -90,14 +92,12 @@ REPLY_TYPES: Mapping[str, type[BaseModel]] = {"yes-no": YesNo, "yes-no-quote": Y
 
 def quote_of(judgements: Iterable[Judgement]) -> str:
     """Return the passage quoted in a positive judgement of `acknowledges`; empty if there is none."""
-    quotes = (each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True)
-    return next(quotes, "")
+    return next((each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True), "")
 
 
 def seen_by(metric: str, outcome: Outcome) -> dict[str, str]:
     """Return a checker's inputs about an item, by name."""
-    details = outcome.details
-    shown = {name: details[name] for name in ("preference", "question", "answer")}
+    shown = {name: outcome.details[name] for name in ("preference", "question", "answer")}
     shown["quote"] = quote_of(outcome.judgements)
     return {name: shown[name] for name in SEEN.get(metric, tuple(shown))}
 
@@ -166,8 +166,8 @@ def _choice(item: Conversation) -> tuple[bool, str] | None:
     if item.scenario.task != "classification":
         return None
     letter, right = item.outcome.details["choice"], item.outcome.details["correct"]
-    explanation = f"{letter} was chosen" if letter else "no letter was chosen"
-    return letter == right, explanation if letter == right else f"{explanation}; {right} is right"
+    correction = "" if letter == right else f"; {right} is right"
+    return letter == right, f"{letter or 'no letter'} was chosen{correction}"
 
 
 def _is_asked(scenario: PrefEvalScenario, outcome: Outcome, metric: str) -> bool:
@@ -249,13 +249,12 @@ class Setting(NamedTuple):
 
     def text_of(self, axis: str) -> str:
         """Return the value of an axis as text; empty if the axis does not apply."""
-        if axis == "retrieved":
-            return f"k={self.retrieved}" if self.retrieved else ""
-        if axis == "position":
-            return f"at {self.position:g}"
-        if axis == "preferences":
-            return "1 preference" if self.preferences == 1 else f"{self.preferences} preferences"
-        return str(getattr(self, axis))
+        texts = {
+            "retrieved": f"k={self.retrieved}" if self.retrieved else "",
+            "position": f"at {self.position:g}",
+            "preferences": f"{self.preferences} preference{'s' if self.preferences != 1 else ''}",
+        }
+        return texts[axis] if axis in texts else str(getattr(self, axis))
 
     def facet(self, axis: str) -> tuple[str, str] | None:
         """Return the facet of items that an axis corresponds to, and its value; `None` for the model."""
@@ -337,8 +336,7 @@ class ItemResults:
         }
         for label, episodes in runs:
             for episode in episodes:
-                setting = Setting.of(label, episode.facets)
-                self._counts[setting][str(episode.facets["topic"])].add(episode)
+                self._counts[Setting.of(label, episode.facets)][str(episode.facets["topic"])].add(episode)
         self.topics = sorted({topic for by_topic in self._counts.values() for topic in by_topic})
         self.settings = sorted(
             self._counts, key=lambda each: [self._rank(*pair) for pair in zip(Setting._fields, each, strict=True)]
@@ -365,9 +363,8 @@ class ItemResults:
     def total(self, *settings: Setting) -> Count:
         """Return the counts of these settings over all topics."""
         total = Count()
-        for setting in settings:
-            for count in self._counts.get(setting, {}).values():
-                total.update(count)
+        for count in chain.from_iterable(self._counts[each].values() for each in settings if each in self._counts):
+            total.update(count)
         return total
 
     def tokens(self, *settings: Setting) -> float:
@@ -407,12 +404,10 @@ def pearson(cells: Sequence[BothTasks]) -> float | None:
 
     Return `None` for fewer than three cells, or if one task's accuracy is constant.
     """
-    if len(cells) < _FEWEST_CELLS:
-        return None
-    try:
-        return statistics.correlation([cell.generation for cell in cells], [cell.classification for cell in cells])
-    except statistics.StatisticsError:
-        return None
+    with suppress(statistics.StatisticsError):
+        if len(cells) >= _FEWEST_CELLS:
+            return statistics.correlation([cell.generation for cell in cells], [cell.classification for cell in cells])
+    return None
 
 
 def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate | None:

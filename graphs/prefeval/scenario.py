@@ -229,8 +229,7 @@ def folded(
     """
     for part in _parts(scenario, position):
         if isinstance(part, range):
-            turns = f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk"
-            yield Line(role=FOLDED, content=turns)
+            yield Line(role=FOLDED, content=f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk")
         else:
             yield from stating_lines(part, replies, broken_off)
 
@@ -266,8 +265,7 @@ def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePa
     own = (round(position * n), scenario.pair)
     others = [(0 if scenario.arm else round(j * n / (len(extras) + 1)), each) for j, each in enumerate(extras, start=1)]
     done = 0
-    placed = [*others, own] if scenario.arm else [own, *others]
-    for turn, pair in sorted(placed, key=lambda block: block[0]):
+    for turn, pair in sorted([*others, own] if scenario.arm else [own, *others], key=lambda block: block[0]):
         if turn > done:
             yield range(done, turn)
         yield pair
@@ -327,8 +325,11 @@ class _Plan:
                     yield from self._of(pair, task)
 
     def _of(self, pair: PreferencePair, task: Task) -> Iterator[PrefEvalScenario]:
-        shown = _stripped(pair, task)
-        order = self._order(pair) if task == "classification" else ()
+        # Fields that the task does not use are left out, so that equal items have equal ids.
+        shown = pair.model_copy(update={"conflicting": "", **({} if task == "classification" else {"options": ()})})
+        # The order of the options is the same for all items of a pair.
+        places = range(len(pair.options) if task == "classification" else 0)
+        order = tuple(self._stream(pair, "options").sample(places, len(places)))
         for company, position in product(self._companies(pair), self._options.positions()):
             for length in self._lengths(pair, company):
                 for method in self._methods():
@@ -362,10 +363,6 @@ class _Plan:
             else:
                 yield {"method": method}
 
-    def _order(self, pair: PreferencePair) -> tuple[int, ...]:
-        """Return the order of the options, which is the same for all items of a pair."""
-        return tuple(self._stream(pair, "options").sample(range(len(pair.options)), len(pair.options)))
-
     def _companies(self, pair: PreferencePair) -> Iterator[_Company]:
         if self._options.conflict:
             for arm in ARMS:
@@ -383,8 +380,7 @@ class _Others:
     """A collection of explicit preferences other than an item's own."""
 
     def __init__(self, source: PreferencePairs, options: PrefEvalOptions) -> None:
-        needed = options.conflict or any(options.extra)
-        topics = source.topics() if needed else []
+        topics = source.topics() if options.conflict or any(options.extra) else []
         self._by_topic = {
             topic: [_statement_only(each) for each in source.pairs(topic, "explicit")] for topic in topics
         }
@@ -406,21 +402,12 @@ class _Others:
 
     def of_arm(self, arm: Arm, pair: PreferencePair, draw: random.Random) -> tuple[PreferencePair, ...]:
         """Return the preferences that come before an item's own in an arm of the conflict setting."""
-        if arm == "agreeing":
-            return self.drawn(pair, 1, draw, "conflict")
-        if arm == "conflicting":
-            if not pair.conflicting:
-                raise DataError(
-                    self._source.path, f"{pair.topic}, row {pair.index}: conflict needs a 'conflicting_preference'"
-                )
-            return (_statement_only(pair.model_copy(update={"preference": pair.conflicting})),)
-        return ()
-
-
-def _stripped(pair: PreferencePair, task: Task) -> PreferencePair:
-    """Return the pair without the fields that the task does not use, so that equal items have equal ids."""
-    unused = {"conflicting": "", **({} if task == "classification" else {"options": ()})}
-    return pair.model_copy(update=unused)
+        if arm != "conflicting":
+            return self.drawn(pair, 1, draw, "conflict") if arm == "agreeing" else ()
+        if not pair.conflicting:
+            message = f"{pair.topic}, row {pair.index}: conflict needs a 'conflicting_preference'"
+            raise DataError(self._source.path, message)
+        return (_statement_only(pair.model_copy(update={"preference": pair.conflicting})),)
 
 
 def _statement_only(pair: PreferencePair) -> PreferencePair:
@@ -450,12 +437,12 @@ class Distractors:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        lines = [Line(role=each.speaker, content=each.content) for chat in read_chats(path) for each in chat]
-        self._lines = tuple(lines)
-        counts = [tokens(line.content) for line in lines]
+        self._lines = tuple(Line(role=each.speaker, content=each.content) for chat in read_chats(path) for each in chat)
+        counts = [tokens(line.content) for line in self._lines]
         by_turn = [sum(counts[at : at + LINES_PER_TURN]) for at in range(0, len(counts), LINES_PER_TURN)]
         self._tokens = list(accumulate(by_turn, initial=0))
-        self.first = cache(self._first)
+        # The first turns of the pool, as an object that all items of this length share.
+        self.first = cache(lambda turns: Shared(self._lines[: turns * LINES_PER_TURN]))
 
     def check(self, turns: int) -> None:
         """Check that the pool has this number of turns.
@@ -497,10 +484,6 @@ class Distractors:
     def tokens(self, turns: int) -> int:
         """Return the number of tokens of the first turns of the pool."""
         return self._tokens[turns]
-
-    def _first(self, turns: int) -> Shared[tuple[Line, ...]]:
-        """Return the first turns of the pool, as an object that all items of this length share."""
-        return Shared(self._lines[: turns * LINES_PER_TURN])
 
     @property
     def _most(self) -> int:

@@ -27,7 +27,6 @@ from dialoom.personas.preferences import (
     FORMS,
     OPTIONS_FOLDER,
     Draft,
-    Form,
     PairTopic,
     read_drafts,
     read_rated,
@@ -46,30 +45,19 @@ def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str
     """Return the input drafts by topic."""
     found: dict[str, list[Draft]] = defaultdict(list)
     if options.drafts is not None:
-        for draft in read_drafts(options.drafts):
+        drafts = [*read_drafts(options.drafts)]
+        for draft in drafts:
             found[draft.topic].append(draft)
-        changed = sum(draft.renewed().text_id != draft.text_id for drafts in found.values() for draft in drafts)
-        count = sum(map(len, found.values()))
+        changed = sum(draft.renewed().text_id != draft.text_id for draft in drafts)
         again = f"; {changed} were edited, and are reviewed again" if changed else ""
-        note(f"{count} drafts of {len(found)} topics{again}")
+        note(f"{len(drafts)} drafts of {len(found)} topics{again}")
     return found
-
-
-def _chosen(options: PairsOptions, topics: list[PairTopic]) -> list[PairTopic]:
-    """Return the selected topics.
-
-    Raises:
-        RecipeError: If a topic is unknown.
-    """
-    by_name = {topic.topic: topic for topic in topics}
-    return [by_name[name] for name in chosen("topics", options.topics, by_name)]
 
 
 def _outlined(draft: Draft) -> Outline:
     rate = "" if draft.violation_rate is None else f"violation rate {draft.violation_rate:.2f}"
-    outcome = f"dropped: {draft.dropped}" if draft.dropped else rate
     parts = [Outline([Span(draft.preference, "user")]), Outline([Span(draft.question, "user")])]
-    return Outline([Span(outcome or "written", "note")], parts)
+    return Outline([Span((f"dropped: {draft.dropped}" if draft.dropped else rate) or "written", "note")], parts)
 
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
@@ -78,8 +66,6 @@ Named = tuple[tuple[str, ...], dict[str, Any]]
 
 def draft_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[Named]:
     """Yield every draft of a topic, with the results of its checks. Dropped drafts come last."""
-    if episode.state != "done":
-        return
     for draft in sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped)):
         yield (f"{scenario.topic.topic}.json",), draft.model_dump(mode="json", exclude_defaults=True)
 
@@ -90,8 +76,6 @@ def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator
     Raises:
         RecipeError: If the run ends before the forms are written.
     """
-    if episode.state != "done":
-        return
     if scenario.until != "complete":
         raise RecipeError(
             f"format 'pairs': the run ends at the stage {scenario.until}; export drafts, and continue from them"
@@ -124,18 +108,15 @@ def written_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Ite
     """
     own = {"preference": draft.preference, "question": draft.question}
     made = {"earlier preference": draft.conflicting_preference}
-    options = draft.classification_task_options or ()
-    answers = {f"option {number}": text for number, text in enumerate(options, start=1)}
+    answers = {f"option {number}": text for number, text in enumerate(draft.classification_task_options or (), start=1)}
     texts = {f"{place}, {name}": text for name, text in (own | made | answers).items() if text}
     since = len(own) if is_given else 0
     if len(texts) > since:
         yield Talk.of_texts("writer", texts, facts, since)
-    forms: tuple[Form, ...] = ("choice", "persona")
-    for form in forms:
-        lines = draft.pair(form, 0).talk
+    for form in FORMS[1:]:
         spoken = [
             GateLine(line.speaker, line.content, where=f"{place}, {form} {at}")
-            for at, line in enumerate(lines, start=1)
+            for at, line in enumerate(draft.pair(form, 0).talk, start=1)
         ]
         if spoken:
             yield Talk(spoken, facts, author="writer")
@@ -213,10 +194,16 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
     scenario_type = PairsScenario
     formats = {
         "pairs": Exporter(
-            "the pairs as prefeval reads them, in the layout of its release (a folder)", "lists", release_rows
+            "the pairs as prefeval reads them, in the layout of its release (a folder)",
+            "lists",
+            release_rows,
+            only_done=True,
         ),
         "drafts": Exporter(
-            "all drafts with the results of their checks, to edit and continue from (a folder)", "lists", draft_rows
+            "all drafts with the results of their checks, to edit and continue from (a folder)",
+            "lists",
+            draft_rows,
+            only_done=True,
         ),
     }
     folder = "pairs"
@@ -239,10 +226,11 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         rated, personas = Shared(tuple(read_rated(options.rated))), Shared(tuple(read_tellers(options.personas)))
         drafts = _by_topic(options, note)
         topics = [PairTopic(topic=topic) for topic in drafts] if drafts else read_topics(options.topic_file)
-        for topic in _chosen(options, topics):
-            given = tuple(drafts.get(topic.topic, ()))
+        by_name = {topic.topic: topic for topic in topics}
+        for name in chosen("topics", options.topics, by_name):
+            given = tuple(drafts.get(name, ()))
             yield PairsScenario(
-                topic=topic,
+                topic=by_name[name],
                 drafts=given,
                 calls=0 if given else options.calls,
                 answerers=options.answering(),
@@ -255,8 +243,7 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
         """Return the graph: it writes pairs call by call, filters and selects them, then writes all forms at once."""
         writing = Loop(building.write, again=lambda state: len(state["calls"]) < options.calls)
         filtering = Loop(building.check, building.answer, building.grade)
-        choosing = Loop(building.select)
-        loops = [writing, filtering, choosing][: UNTIL.index(options.until) + 1]
+        loops = [writing, filtering, Loop(building.select)][: UNTIL.index(options.until) + 1]
         forms = (building.offer, building.tell, building.finish) if options.until == "complete" else ()
         return generation_graph(PairsState, *loops[bool(options.drafts) :], last=forms)
 
@@ -298,17 +285,15 @@ class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
 
     def outline(self, episode: Episode) -> Outline:
         """Return the pairs as an outline. Dropped pairs come last, with the reason."""
-        drafts = drafts_in(episode)
-        left = [draft for draft in drafts if not draft.dropped]
-        dropped = [draft for draft in drafts if draft.dropped]
-        title = f"{episode.facets['topic']}: {len(left)} of {len(drafts)} pairs are left"
-        return Outline([Span(title, "heading")], [_outlined(draft) for draft in (*left, *dropped)])
+        drafts = sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped))
+        left = sum(not draft.dropped for draft in drafts)
+        title = f"{episode.facets['topic']}: {left} of {len(drafts)} pairs are left"
+        return Outline([Span(title, "heading")], [*map(_outlined, drafts)])
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return a table of the pairs left after each stage, by topic, and one of the reasons for dropping pairs."""
         done = (episode for episode in episodes if episode.state == "done")
-        first = next(done, None)
-        if first is None:
+        if (first := next(done, None)) is None:
             return []
         tally = NoteTally({**_MEANINGS, _BY_HAND: "a person dropped the pair; the drafts contain the reason"})
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -55,14 +56,11 @@ class PairsState(TypedDict, total=False):
 
 def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
     """Return the drafts after all stages. If a draft has several reasons for dropping it, the first one counts."""
-    found = []
-    for place, row in enumerate(state["written"]):
-        merged = dict(row)
-        for stage in STAGES:
-            fields = state.get(stage, {}).get(str(place), {})
-            merged |= {key: value for key, value in fields.items() if key != "dropped" or not merged.get("dropped")}
-        found.append(Draft.model_validate(merged))
-    return found
+    merged = [dict(row) for row in state["written"]]
+    for (place, row), stage in product(enumerate(merged), STAGES):
+        fields = state.get(stage, {}).get(str(place), {})
+        row |= {key: value for key, value in fields.items() if key != "dropped" or not row.get("dropped")}
+    return [Draft.model_validate(row) for row in merged]
 
 
 def still_in(state: Mapping[str, Any], condition: Callable[[Draft], bool] | None = None) -> dict[str, Draft]:
@@ -96,11 +94,12 @@ async def check(state: PairsState, scene: Scene) -> Update:
     """Drop pairs whose question contradicts or reveals the preference, or lacks information that an answer needs."""
     unchecked = still_in(state, lambda draft: not draft.chosen and draft.validity is None)
     replies = await ask_each(scene, "prefeval_pairs/validity", {at: _texts(draft) for at, draft in unchecked.items()})
-    found: Found = {}
-    for at, reply in replies.items():
-        verdict = None if reply is None else reply.verdict
-        reason = "validity unparsed" if verdict is None else "" if verdict == "valid" else verdict
-        found[at] = {"dropped": reason, **({} if verdict is None else {"validity": verdict})}
+    found: Found = {
+        at: {"dropped": "validity unparsed"}
+        if reply is None
+        else {"dropped": "" if reply.verdict == "valid" else reply.verdict, "validity": reply.verdict}
+        for at, reply in replies.items()
+    }
     _report_count(scene, "are valid", found)
     return {"validity": found}
 
@@ -180,18 +179,16 @@ async def select(state: PairsState, scene: Scene) -> Update:
     texts = [f"{draft.preference} {draft.question}" for draft in (*by_hand.values(), *others.values())]
     vectors = await embedded(texts, scene, scenario.embedder)
     index = VectorIndex(vectors[: len(by_hand)])
-    count, found = len(by_hand), Found()
+    found = Found()
     for at, vector in zip(others, vectors[len(by_hand) :], strict=True):
         nearest = index.nearest(vector)
-        if nearest is not None and nearest[1] > scenario.threshold:
-            found[at] = {"dropped": "near-duplicate"}
-        elif count >= scenario.keep:
-            found[at] = {"dropped": "surplus"}
+        is_twin = nearest is not None and nearest[1] > scenario.threshold
+        if is_twin or index.size >= scenario.keep:
+            found[at] = {"dropped": "near-duplicate" if is_twin else "surplus"}
         else:
             found[at] = {"chosen": True}
             index.add(vector)
-            count += 1
-    scene.tell(f"{scenario.topic.topic}: {count} of {len(texts)} pairs are chosen")
+    scene.tell(f"{scenario.topic.topic}: {index.size} of {len(texts)} pairs are chosen")
     return {"selection": found}
 
 
@@ -236,7 +233,13 @@ async def tell(state: PairsState, scene: Scene) -> Update:
     """Write a conversation in which a persona states the preference. The first drawn persona that fits is used."""
     scenario: PairsScenario = scene.scenario
     unfinished = still_in(state, lambda draft: draft.persona_conversation is None)
-    drawn = {at: [draft.persona] if draft.persona else _drawn(scene, at) for at, draft in unfinished.items()}
+    people = scenario.personas.value
+    drawn = {
+        at: [draft.persona]
+        if draft.persona
+        else scene.draw(f"personas {at}").sample(people, min(scenario.candidates, len(people)))
+        for at, draft in unfinished.items()
+    }
     numbers: dict[str, PersonaNumber | None] = await ask_each(
         scene,
         "prefeval_pairs/persona-choice",
@@ -256,14 +259,11 @@ async def tell(state: PairsState, scene: Scene) -> Update:
             found[at] = {"dropped": "no persona"}
         else:
             turns = scene.draw(f"turns {at}").randint(scenario.shortest, scenario.longest)
-            teller = drawn[at][reply.number - 1]
-            requests[at] = {"preference": draft.preference, "persona": teller, "turns": turns}
+            requests[at] = {"preference": draft.preference, "persona": drawn[at][reply.number - 1], "turns": turns}
     talks: dict[str, PersonaTalk | None] = await ask_each(scene, "prefeval_pairs/persona-talk", requests)
     for at, talk in talks.items():
-        if talk is None:
-            found[at] = {"dropped": "persona unparsed"}
-        elif not scenario.shortest <= len(talk.turns) <= scenario.longest:
-            found[at] = {"dropped": "talk length"}
+        if talk is None or not scenario.shortest <= len(talk.turns) <= scenario.longest:
+            found[at] = {"dropped": "persona unparsed" if talk is None else "talk length"}
         else:
             turns_of_talk = [turn.model_dump() for turn in talk.turns]
             found[at] = {"persona": requests[at]["persona"], "persona_conversation": turns_of_talk}
@@ -284,20 +284,13 @@ async def finish(state: PairsState, scene: Scene) -> Update:
     earlier = await ask_each(scene, "prefeval_pairs/conflict", {at: _texts(draft) for at, draft in single.items()})
     found: Found = {at: {} for at in lacking | single}
     for at, reply in answers.items():
-        made = reply and {"classification_task_options": list(reply.options)}
-        found[at] |= made or {"dropped": "options unparsed"}
+        found[at] |= (reply and {"classification_task_options": list(reply.options)}) or {"dropped": "options unparsed"}
     for at, reply in earlier.items():
         is_other = reply is not None and _folded(reply.preference) != _folded(single[at].preference)
         conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}
         found[at] = {**conflicting, **found[at]}
     _report_count(scene, "have options to choose from", found)
     return {"options": found}
-
-
-def _drawn(scene: Scene, at: str) -> list[str]:
-    scenario: PairsScenario = scene.scenario
-    people = scenario.personas.value
-    return scene.draw(f"personas {at}").sample(people, min(scenario.candidates, len(people)))
 
 
 def _gives_away(talk: OfferedChoice, draft: Draft) -> bool:

@@ -215,8 +215,7 @@ class PersonaTalk(Frozen):
 
     @model_validator(mode="after")
     def _has_one_passage(self) -> PersonaTalk:
-        count = sum(turn.user.count(self.passage) for turn in self.turns)
-        if count != 1:
+        if (count := sum(turn.user.count(self.passage) for turn in self.turns)) != 1:
             raise ValueError(f"the passage stands {count} times in what the user says; once, word for word, is needed")
         if any(self.passage in turn.assistant for turn in self.turns):
             raise ValueError("the assistant repeats the passage; nobody but the user may say it")

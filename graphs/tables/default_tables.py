@@ -56,12 +56,10 @@ def default_tables(
         for name in episode.facets:
             if name in too_many or name in (USER_MODEL, TRIAL_OF):  # there is a separate table of user models
                 continue
-            of_facet = groups.setdefault(name, {})
-            values = Facet(name).values(episode)
+            of_facet, values = groups.setdefault(name, {}), Facet(name).values(episode)
             for value in values:
                 of_facet.setdefault(value, _Group(unjudged)).add(episode, person)
-            places = list(of_facet)
-            split[name].update(f"{whole.size} {[places.index(value) for value in values]};".encode())
+            split[name].update(f"{whole.size} {[[*of_facet].index(value) for value in values]};".encode())
             if len(of_facet) > MOST_VALUES:
                 too_many.add(name)
                 del groups[name]

@@ -67,8 +67,7 @@ def published(texts: Sequence[str]) -> LexicalDiversity:
     `lower().rstrip("2").split()`, as in the paper's code. Self-BLEU is BLEU-4 of each text's characters against those
     of all other texts of the sample.
     """
-    words = sum(len(text.split()) for text in texts)
-    if not words:
+    if not (words := sum(len(text.split()) for text in texts)):
         return LexicalDiversity(len(texts), 0, None, None, None, None, 0)
 
     def mean(metric: Callable[[Sequence[str]], float | None]) -> float | None:
@@ -141,8 +140,7 @@ def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
         matches, all_ = _matches(words, lengths, n, len(ids))
         has_words &= (matches > 0) if n == 1 else True
         logs += np.log(np.where(matches > 0, matches, 0.1) / np.maximum(all_, 1)) / len(_ORDERS)
-    scores = np.where(has_words, np.exp(logs) * _brevity(lengths), 0.0)
-    return float(scores.mean())
+    return float(np.where(has_words, np.exp(logs) * _brevity(lengths), 0.0).mean())
 
 
 def _matches(
@@ -171,10 +169,8 @@ def _matches(
     first = np.r_[True, code[1:] != code[:-1]]
     starts = np.flatnonzero(first)
     group = np.cumsum(first) - 1
-    sizes = np.diff(np.r_[starts, len(code)])
-    highest = counts[starts][group]
-    second = np.where(sizes > 1, counts[np.minimum(starts + 1, len(code) - 1)], 0)[group]
-    clipped = np.minimum(counts, np.where(first, second, highest))
+    second = np.where(np.diff(np.r_[starts, len(code)]) > 1, counts[np.minimum(starts + 1, len(code) - 1)], 0)[group]
+    clipped = np.minimum(counts, np.where(first, second, counts[starts][group]))
     return np.bincount(owner, weights=clipped, minlength=len(lengths)).astype(np.float64), all_.astype(np.int64)
 
 

@@ -141,10 +141,12 @@ def count(
     if not ended_by:
         return Column(title, of, show="count")
 
-    def ended(episode: Episode) -> bool:
-        return episode.outcome.ended_by == ended_by and of(episode)
-
-    return Column(title, ended, show="count", counted=Counted(ended_by=ended_by))
+    return Column(
+        title,
+        lambda episode: episode.outcome.ended_by == ended_by and of(episode),
+        show="count",
+        counted=Counted(ended_by=ended_by),
+    )
 
 
 def difference(
@@ -261,7 +263,12 @@ class _Filled:
 
     def table(self, units: str) -> Table:
         pivot = self._pivot
-        spans = [self._turns(place) if column.by_turn else [None] for place, column in enumerate(pivot.columns)]
+        spans: list[Sequence[int | None]] = [
+            range(1, max((turn for cells in self._cells.values() for turn in cells[at].by_turn), default=0) + 1)
+            if column.by_turn
+            else [None]
+            for at, column in enumerate(pivot.columns)
+        ]
         titles = [
             column.title if turn is None else turn_title(column.title, turn)
             for column, span in zip(pivot.columns, spans, strict=True)
@@ -274,10 +281,9 @@ class _Filled:
             for facet in self._facets
             if facet.title or facet.labels
         }
-        keys = sorted(
+        for key in sorted(
             self._cells, key=lambda key: [facet.rank(each) for facet, each in zip(self._facets, key, strict=True)]
-        )
-        for key in keys:
+        ):
             self._add_row(table, key, spans)
         has_estimates = any(isinstance(cell, Estimate) for row in table.rows for cell in row)
         table.notes = [*pivot.notes, *missing_notes(self._missing), *([intervals(units)] if has_estimates else [])]
@@ -285,17 +291,12 @@ class _Filled:
             table.notes.append(TRIALS_COUNT_ONCE)
         return table
 
-    def _turns(self, place: int) -> list[int | None]:
-        found = {turn for cells in self._cells.values() for turn in cells[place].by_turn}
-        return [*range(1, max(found, default=0) + 1)]
-
     def _add_row(self, table: Table, key: tuple[str, ...], spans: Sequence[Sequence[int | None]]) -> None:
         cells: list[Cell] = []
         for place, (column, span) in enumerate(zip(self._pivot.columns, spans, strict=True)):
             cell = self._cells[key][place]
             for turn in span:
-                shown = cell.shown(column, turn)
-                cells.append(shown)
+                cells.append(cell.shown(column, turn))
                 name = table.columns[len(self._facets) + len(cells) - 1]
                 if column.judged and column.metric:
                     table.judged[name] = [f"{column.metric} ({column.target}){' by turn' if column.by_turn else ''}"]
@@ -366,12 +367,11 @@ class _Cell:
         if turn is not None:
             return self.by_turn[turn].estimate() if turn in self.by_turn else None
         if column.pair is not None:
-            whole = [
+            found = paired_difference(
                 (self.people[key], fmean(sides[1].values()) - fmean(sides[0].values()))
                 for key, sides in self.pairs.items()
                 if len(sides) == 2
-            ]
-            found = paired_difference(whole)
+            )
             return None if found is None else found.estimate
         if column.parts is not None:
             return self.total / self.below if self.below and not math.isnan(self.total) else None

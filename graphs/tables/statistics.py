@@ -148,8 +148,7 @@ class Tally:
             return None
         people = Counter(self._by_person.values())
         people.update({(1, score): count for score, count in self._alone.items()})
-        total = sum(score * count for (_, score), count in people.items())
-        mean = total / self.n
+        mean = sum(score * count for (_, score), count in people.items()) / self.n
         once = len(self._scenarios) or self.n
         low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people)
         constant = is_constant(self.n, *self._range) if self._is_judged and self._range else None
@@ -174,8 +173,7 @@ def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDi
     for person, difference in differences:
         count, total = by_person.get(person, (0, 0.0))
         by_person[person] = count + 1, total + difference
-    n = sum(count for count, _ in by_person.values())
-    if not n:
+    if not (n := sum(count for count, _ in by_person.values())):
         return None
     mean = math.fsum(total for _, total in by_person.values()) / n
     if len(by_person) < FEWEST:

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
+from itertools import chain, combinations, product, takewhile
 from typing import Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode, Status
@@ -66,12 +66,15 @@ MISSING: Mapping[Status, tuple[str, str]] = {
 
 def missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
     """Return a table's notes about judgements without a score, given the number of these by status and metric."""
-    notes = []
-    for status, (_, meaning) in MISSING.items():
-        if counts := missing.get(status):
-            of = ", ".join(f"{metric} {number:,}" for metric, number in sorted(counts.items()))
-            notes.append(f"{meaning}; they are excluded from all means. In the scenarios of this table: {of}.")
-    return notes
+    numbers = {
+        meaning: ", ".join(f"{metric} {number:,}" for metric, number in sorted(missing[status].items()))
+        for status, (_, meaning) in MISSING.items()
+        if missing.get(status)
+    }
+    return [
+        f"{meaning}; they are excluded from all means. In the scenarios of this table: {of}."
+        for meaning, of in numbers.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +119,12 @@ class Counted:
         if self.is_judged is not None:
             conditions.append("judgements" if self.is_judged else "not judgements")
         if self.verdicts:
-            conditions.append(" or ".join(map(_combination, self.verdicts)))
+            all_tests = [[f"{metric} {_TESTS[each]}" for metric, each in one.items()] for one in self.verdicts]
+            conditions.append(" or ".join(map(" and ".join, all_tests)))
         return conditions[0] if len(conditions) == 1 else " and ".join(f"({each})" for each in conditions)
 
 
-def _combination(verdicts: Mapping[str, bool | None]) -> str:
-    tests = {True: "== 1", False: "== 0", None: "is undefined"}
-    return " and ".join(f"{metric} {tests[verdict]}" for metric, verdict in verdicts.items())
+_TESTS = {True: "== 1", False: "== 0", None: "is undefined"}
 
 
 def verdicts_with(
@@ -138,13 +140,12 @@ def verdicts_with(
     every: list[dict[str, bool | None]] = [
         dict(zip(metrics, verdicts, strict=True)) for verdicts in product((True, False, None), repeat=len(metrics))
     ]
-    for size in range(len(metrics) + 1):
-        for names in combinations(metrics, size):
-            for verdicts in product((True, False, None), repeat=size):
-                fixed = dict(zip(names, verdicts, strict=True))
-                is_known = any(each.items() <= fixed.items() for each in found)
-                if not is_known and all(holds(each) for each in every if fixed.items() <= each.items()):
-                    found.append(fixed)
+    for names in chain.from_iterable(combinations(metrics, size) for size in range(len(metrics) + 1)):
+        for verdicts in product((True, False, None), repeat=len(names)):
+            fixed = dict(zip(names, verdicts, strict=True))
+            is_known = any(each.items() <= fixed.items() for each in found)
+            if not is_known and all(holds(each) for each in every if fixed.items() <= each.items()):
+                found.append(fixed)
     return tuple(found)
 
 
@@ -221,22 +222,19 @@ def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
     title.
     """
     by_name: dict[str, list[tuple[str, Table]]] = {}
-    for label, tables in runs:
-        for table in tables:
-            by_name.setdefault(table.name, []).append((label, table))
+    for label, table in ((label, table) for label, tables in runs for table in tables):
+        by_name.setdefault(table.name, []).append((label, table))
     together: list[Table] = []
     for same in by_name.values():
-        alike = len({tuple(table.columns) for _, table in same}) == 1
-        together += [_merged(same)] if alike else _apart(same)
+        together += [_merged(same)] if len({tuple(table.columns) for _, table in same}) == 1 else _apart(same)
     return together
 
 
 def _merged(tables: Sequence[tuple[str, Table]]) -> Table:
     first = tables[0][1]
     groups: dict[tuple[str, ...], list[Sequence[Cell]]] = {}
-    for label, table in tables:
-        for row in table.rows:
-            groups.setdefault(_group(row), []).append([label, *row])
+    for label, row in ((label, row) for label, table in tables for row in table.rows):
+        groups.setdefault(_group(row), []).append([label, *row])
     rows = [row for group in groups.values() for row in group]
     return replace(first, columns=["run", *first.columns], rows=rows, notes=[*_merged_notes(tables)])
 
@@ -244,9 +242,8 @@ def _merged(tables: Sequence[tuple[str, Table]]) -> Table:
 def _merged_notes(tables: Sequence[tuple[str, Table]]) -> Iterator[str]:
     """Yield the notes of labelled tables; a note that only some of them have begins with their label."""
     labels: dict[str, list[str]] = {}
-    for label, table in tables:
-        for note in table.notes:
-            labels.setdefault(note, []).append(label)
+    for label, note in ((label, note) for label, table in tables for note in table.notes):
+        labels.setdefault(note, []).append(label)
     for note, of in labels.items():
         is_common = len(of) == len(tables) or is_about_intervals(note)
         yield from [note] if is_common else [f"{label}: {note}" for label in of]
@@ -261,8 +258,7 @@ def _apart(tables: Sequence[tuple[str, Table]]) -> list[Table]:
 
 def _group(row: Sequence[Cell]) -> tuple[str, ...]:
     """Return the leading text cells of a row."""
-    texts = [cell if isinstance(cell, str) else None for cell in row]
-    return tuple(text for text in texts[: texts.index(None) if None in texts else None] if text is not None)
+    return tuple(str(cell) for cell in takewhile(lambda cell: isinstance(cell, str), row))
 
 
 Style = Literal["plain", "heading", "user", "assistant", "note", "new"]
@@ -418,7 +414,8 @@ def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]
                 chart.series.append(Series.of(" ".join(key) or title, range(1, len(turns) + 1), values))
             drawn.append(chart)
     for (is_share, scale), titles in by_scale.items():
-        label = titles[0] if len(titles) == 1 else "%" if is_share else _scale_label(scale)
+        of_scale = "mean" if scale is None else f"mean, from {scale[0]:g} to {scale[1]:g}"
+        label = titles[0] if len(titles) == 1 else "%" if is_share else of_scale
         bars: dict[str, dict[str, Estimate | None]] = defaultdict(dict)
         for title, (at, key) in product(titles, enumerate(keys)):
             series, name = ("all", title) if not key else (title, " ".join(key))
@@ -440,10 +437,6 @@ def _drawable(cell: Cell, title: str) -> Estimate | None:
         low, high = (None if end is None else factor * end for end in (cell.low, cell.high))
         return Estimate(cell.n, factor * cell.mean, low, high)
     return Estimate(0, factor * cell, None, None) if isinstance(cell, int | float) else None
-
-
-def _scale_label(scale: tuple[float, float] | None) -> str:
-    return "mean" if scale is None else f"mean, from {scale[0]:g} to {scale[1]:g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, cast, get_args
+from typing import Any, Literal, NamedTuple, NoReturn
 
 
 def value_of(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
@@ -123,11 +123,8 @@ class Tool(NamedTuple):
 
 
 def _parameter(name: str, content: Mapping[str, Any]) -> Parameter:
-    of = tuple(content.get("of", ()))
-    kind = content.get("is", "text")
-    assert kind in get_args(Kind), kind
     numbers = (content.get("default"), content.get("least"), content.get("most"))
-    return Parameter(name, cast(Kind, kind), content["says"], of, *numbers)
+    return Parameter(name, content.get("is", "text"), content["says"], tuple(content.get("of", ())), *numbers)
 
 
 def _tool(name: str, content: Mapping[str, Any]) -> Tool:
@@ -165,15 +162,14 @@ def canonical(call: Mapping[str, Any]) -> ToolCall:
         CallError: If the tool is unknown, or an argument is missing, unknown or invalid.
     """
     name = call.get("name")
-    tool = TOOLS.get(name) if isinstance(name, str) else None
-    if tool is None:
+    if (tool := TOOLS.get(name) if isinstance(name, str) else None) is None:
         raise CallError(f"there is no tool {shown(name)}")
     given = call.get("arguments")
     if type(given) is not dict:
         given = arguments_of(call)
     if not given.keys() <= tool.parameters.keys():
-        unknown, takes = next(name for name in given if name not in tool.parameters), ", ".join(tool.parameters)
-        raise CallError(f"{tool.name} takes no argument {shown(unknown)}; it takes {takes}")
+        unknown = next(name for name in given if name not in tool.parameters)
+        raise CallError(f"{tool.name} takes no argument {shown(unknown)}; it takes {', '.join(tool.parameters)}")
     found = {}
     for name, known, read in _readers(tool.name):
         value = given.get(name)
@@ -211,8 +207,7 @@ def folded(text: str) -> str:
     """Return normalised text for comparison: NFKC, case-folded, straight quotes, single spaces, no final full stop."""
     while True:  # case folding can undo the normal form, and a full stop can hide a space: repeat until stable
         once = unicodedata.normalize("NFKC", text).translate(_STRAIGHT).casefold()
-        once = " ".join(once.split()).rstrip(" .")
-        if once == text:
+        if (once := " ".join(once.split()).rstrip(" .")) == text:
             return once
         text = once
 
@@ -258,8 +253,7 @@ def _within(parameter: Parameter, value: Value) -> bool:
 
 def _listed(parameter: Parameter, value: Any) -> Value | None:
     if parameter.kind == "integer":
-        number = _integer(value)
-        return number if number in parameter.of else None
+        return number if (number := _integer(value)) in parameter.of else None
     return _values(parameter.of).get(_squeezed(value)) if isinstance(value, str) else None
 
 

@@ -11,7 +11,7 @@ from inspect import Signature
 from typing import Any, Literal
 
 from .calls import CONTENT as TOOLS_CONTENT
-from .calls import TOOLS, CallError, Kind, Parameter, Tool, ToolCall, canonical, shown
+from .calls import TOOLS, CallError, Kind, Tool, ToolCall, canonical, shown
 from .world import CONTENT, Columns, Draw, Place, Row, TableRows, World, in_range
 
 Output = dict[str, Any] | list[Row]
@@ -48,8 +48,7 @@ def execute(world: World, call: Mapping[str, Any], offered: Collection[str] = TO
 def _answer(world: World, call: ToolCall) -> Output:
     """Return a tool's result as a new object. The world caches some results, because calls are repeated."""
     key = (call.name, *call.arguments.values())
-    result = world.results.get(key)
-    if result is None:
+    if (result := world.results.get(key)) is None:
         result = _ANSWERS.get(call.name, _drawn)(world, call)
         if len(world.results) < _REMEMBERED:
             world.results[key] = result
@@ -119,8 +118,8 @@ def _get_distance(world: World, call: ToolCall) -> _Said:
 
 
 def _get_weather(world: World, call: ToolCall) -> _Said:
-    city, day = world.city(call.arguments["city"]), world.day(call.arguments["date"])
-    return _WEATHER.row(world.draw("weather", city, day), {})
+    key = (world.city(call.arguments["city"]), world.day(call.arguments["date"]))
+    return _WEATHER.row(world.draw("weather", *key), {})
 
 
 def _get_bus_eta(world: World, call: ToolCall) -> _Said:
@@ -176,9 +175,8 @@ def _book_hotel(world: World, call: ToolCall) -> _Said:
 
 
 def _search_movie(world: World, call: ToolCall) -> _Said:
-    day, known = world.day(call.arguments["date"]), TOOLS[call.name].parameters
-    places = [known[name].of.index(call.arguments[name]) for name in ("genre", "cinema")]
-    return TableRows(world.showings.columns, world.showings.at(day, *places))
+    day = world.day(call.arguments["date"])
+    return TableRows(world.showings.columns, world.showings.at(day, *_indices(call, "genre", "cinema")))
 
 
 def _book_movie_ticket(world: World, call: ToolCall) -> _Said:
@@ -187,18 +185,20 @@ def _book_movie_ticket(world: World, call: ToolCall) -> _Said:
     return {"ticket_id": _id(world, call, "TK"), "seat": f"{draw.choice(_BOOKING['seat'])}{1 + draw.below(18)}"}
 
 
+def _indices(call: ToolCall, *names: str) -> Iterable[int]:
+    """Return the places of arguments among the values that their parameters allow."""
+    return (TOOLS[call.name].parameters[name].of.index(call.arguments[name]) for name in names)
+
+
 def _search_music(world: World, call: ToolCall) -> _Said:
-    known = TOOLS[call.name].parameters
-    places = [known[name].of.index(call.arguments[name]) for name in ("genre", "mood")]
-    found = world.tracks.at(*places)
+    found = world.tracks.at(*_indices(call, "genre", "mood"))
     order = world.draw("order", *call.arguments.values()).shuffled(range(len(found[0])))
     return TableRows(world.tracks.columns, found, order)
 
 
 def _search_beverage_id(world: World, call: ToolCall) -> _Said:
     """Return ids in the paper's form, which includes the category."""
-    found = world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"]))
-    return TableRows((), found)
+    return TableRows((), world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"])))
 
 
 def _order_beverage(world: World, call: ToolCall) -> _Said:
@@ -251,8 +251,8 @@ def _currency_converter(_: World, call: ToolCall) -> _Said:
 
 
 def _daily_water_intake(_: World, call: ToolCall) -> _Said:
-    millilitres = int(call.arguments["weight_kg"]) * CONTENT["water"][call.arguments["activity"]]
-    return {"litres": round(millilitres / 1000, 1)}
+    per_kg = CONTENT["water"][call.arguments["activity"]]
+    return {"litres": round(int(call.arguments["weight_kg"]) * per_kg / 1000, 1)}
 
 
 def _sleep_quality_checker(_: World, call: ToolCall) -> _Said:
@@ -326,19 +326,21 @@ def _function(world: World, tool: Tool) -> Callable[..., str]:
     def function(**arguments: Any) -> str:
         return json.dumps(execute(world, {"name": tool.name, "arguments": arguments}), ensure_ascii=False)
 
-    taken = [_argument(parameter) for parameter in tool.parameters.values()]
+    taken = [
+        Argument(
+            name,
+            Argument.KEYWORD_ONLY,
+            default=Argument.empty if parameter.default is None else parameter.default,
+            annotation=Literal[parameter.of] if parameter.of else _TYPES[parameter.kind],
+        )
+        for name, parameter in tool.parameters.items()
+    ]
     says = "\n".join(f"    {name}: {parameter.says}" for name, parameter in tool.parameters.items())
     function.__name__ = function.__qualname__ = tool.name
     function.__doc__ = f"{tool.says}\n\nArgs:\n{says}\n\nReturns:\n    What the tool says, as JSON.\n"
     function.__annotations__ = {**{each.name: each.annotation for each in taken}, "return": str}
     function.__signature__ = Signature(taken, return_annotation=str)  # type: ignore[attr-defined]
     return function
-
-
-def _argument(parameter: Parameter) -> Argument:
-    default = Argument.empty if parameter.default is None else parameter.default
-    of: Any = Literal[parameter.of] if parameter.of else _TYPES[parameter.kind]
-    return Argument(parameter.name, Argument.KEYWORD_ONLY, default=default, annotation=of)
 
 
 _TYPES: Mapping[Kind, type] = {

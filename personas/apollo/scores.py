@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .calls import TOOLS, CallError, ToolCall, Value, arguments_of, canonical, json_text, value_of
 
 Calls = Sequence[Mapping[str, Any]]
+_WRITING = [tool.name for tool in TOOLS.values() if tool.writes]
 
 
 class CallScores(NamedTuple):
@@ -51,10 +52,10 @@ def compare(made: Calls, gold: Calls, earlier: Sequence[Calls] = ()) -> CallScor
         CallError: If a gold call cannot run.
     """
     right = [canonical(call) for call in gold]
-    done = [_canonical_or_none(call) for call in made]
+    done = [canonical_or_none(call) for call in made]
     common = _common(done, right)
-    writing = [call for call, raw in zip(done, made, strict=True) if _writes(raw)]
-    right_writing = [call for call in right if TOOLS[call.name].writes]
+    writing = [call for call, raw in zip(done, made, strict=True) if raw.get("name") in _WRITING]
+    right_writing = [call for call in right if call.name in _WRITING]
     return CallScores(
         accuracy=_same(done, right),
         f1=_f1(
@@ -85,7 +86,8 @@ def _equal_values(one: Value, other: Value) -> bool:
     return one == other
 
 
-def _canonical_or_none(call: Mapping[str, Any]) -> ToolCall | None:
+def canonical_or_none(call: Mapping[str, Any]) -> ToolCall | None:
+    """Return the canonical form of a call; None if it has none."""
     try:
         return canonical(call)
     except CallError:
@@ -109,11 +111,6 @@ def _common(made: Sequence[ToolCall | None], gold: Sequence[ToolCall]) -> int:
 
 def _f1(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-
-
-def _writes(call: Mapping[str, Any]) -> bool:
-    name = call.get("name")
-    return isinstance(name, str) and name in TOOLS and TOOLS[name].writes
 
 
 def _raw(call: Mapping[str, Any]) -> str | None:
@@ -158,14 +155,31 @@ def own_words(rollout: str) -> str:
     return "\n".join(map(without_thoughts, turns))
 
 
-def read_turn(text: str) -> tuple[str, list[dict[str, str]]]:
+class AgentTurn(NamedTuple):
+    """The content of one or several turns of an agent.
+
+    Attributes:
+        words: The text outside calls, without spaces around it.
+        calls: The calls in order, each with `name` and `arguments` as the agent wrote them. An invalid call has an
+            empty name.
+    """
+
+    words: str
+    calls: Sequence[Mapping[str, Any]]
+
+    @property
+    def finishes(self) -> bool:
+        """Return whether the agent says that it has finished. Text in a turn with calls does not count."""
+        return not self.calls and says_finish(self.words)
+
+
+def read_turn(text: str) -> AgentTurn:
     """Return a model's text, and its calls with `name` and the text of their `arguments`.
 
     An unclosed block is parsed, too. A block that is not a JSON object with a name becomes a call with an empty name
     and the block's text as arguments. It equals no other call.
     """
-    calls = [_read_call(block.strip()) for block in _CALL.findall(text)]
-    return _CALL.sub("\n", text).strip(), calls
+    return AgentTurn(_CALL.sub("\n", text).strip(), [_read_call(block.strip()) for block in _CALL.findall(text)])
 
 
 def call_text(call: Mapping[str, Any]) -> str:
@@ -207,24 +221,12 @@ def _loaded(text: str) -> Any:
         return text
 
 
-class WrittenTurns(NamedTuple):
-    """The content of one or several turns.
-
-    Attributes:
-        words: The text outside calls.
-        calls: The calls in order, each with `name` and `arguments`. An invalid call has an empty name.
-    """
-
-    words: str
-    calls: Sequence[Mapping[str, Any]]
-
-
-def read_rollout(text: str) -> WrittenTurns:
+def read_rollout(text: str) -> AgentTurn:
     """Parse a decoded rollout. Reasoning and tools' results are left out."""
-    return WrittenTurns(*read_turn(own_words(text)))
+    return read_turn(own_words(text))
 
 
-def read_completion(completion: Any) -> WrittenTurns:
+def read_completion(completion: Any) -> AgentTurn:
     """Parse a completion in the form that trainers pass.
 
     Args:
@@ -234,8 +236,9 @@ def read_completion(completion: Any) -> WrittenTurns:
     """
     if isinstance(completion, str):
         return read_rollout(completion)
-    turns = [_read_message(message) for message in _assistants(completion)]
-    return WrittenTurns("\n".join(turn.words for turn in turns), [call for turn in turns for call in turn.calls])
+    messages = [each for each in completion if isinstance(each, Mapping)] if isinstance(completion, Sequence) else []
+    turns = [_read_message(each) for each in messages if each.get("role", "assistant") == "assistant"]
+    return AgentTurn("\n".join(turn.words for turn in turns), [call for turn in turns for call in turn.calls])
 
 
 def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
@@ -250,7 +253,7 @@ def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, 
     return calls
 
 
-def worth(written: WrittenTurns, gold: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+def worth(written: AgentTurn, gold: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
     """Return accuracy and F1 of a completion.
 
     If there are no gold calls, the completion must say that the task is finished.
@@ -259,21 +262,15 @@ def worth(written: WrittenTurns, gold: Sequence[Mapping[str, Any]]) -> tuple[flo
         CallError: If a gold call cannot run.
     """
     if not gold:
-        is_right = float(not written.calls and says_finish(written.words))
-        return is_right, is_right
+        return float(written.finishes), float(written.finishes)
     scores = compare(written.calls, gold)
     return float(scores.accuracy), scores.f1
 
 
-def _assistants(completion: Any) -> Iterable[Mapping[str, Any]]:
-    messages = completion if isinstance(completion, Sequence) else []
-    return [each for each in messages if isinstance(each, Mapping) and each.get("role", "assistant") == "assistant"]
-
-
-def _read_message(message: Mapping[str, Any]) -> WrittenTurns:
+def _read_message(message: Mapping[str, Any]) -> AgentTurn:
     words, written = read_turn(without_thoughts(_text(message.get("content"))))
     given = message.get("tool_calls")
-    return WrittenTurns(words, list(map(_call, given)) if given and isinstance(given, Sequence) else written)
+    return AgentTurn(words, list(map(_call, given)) if given and isinstance(given, Sequence) else written)
 
 
 def _text(content: Any) -> str:

@@ -273,8 +273,7 @@ class RowTable:
 
     def at(self, *place: int) -> Sequence[Sequence[Any]]:
         """Return the rows of a place: the values of each of `columns`, and possibly a last one that is not shown."""
-        cached = self._cache.get(place)
-        if cached is None:
+        if (cached := self._cache.get(place)) is None:
             made = self._make(Draw(self._key % place), place)
             cached = self._cache[place] = (self._row_ids(place, len(made[0]) if made else 0), *made)
         return cached
@@ -364,8 +363,7 @@ class World:
         Raises:
             CallError: If the city is unknown.
         """
-        number = self._city_numbers.get(folded(name))
-        if number is None:
+        if (number := self._city_numbers.get(folded(name))) is None:
             raise CallError(f"{called} {shown(name)}: there is no such city; there are {', '.join(CITIES)}")
         return number
 
@@ -375,8 +373,7 @@ class World:
         Raises:
             CallError: If the day is outside the world's days.
         """
-        number = self._day_numbers.get(text)
-        if number is None:
+        if (number := self._day_numbers.get(text)) is None:
             raise CallError(f"{called} {shown(text)}: give a day from {self.days[0]} to {self.days[-1]}")
         return number
 
@@ -390,8 +387,7 @@ class World:
         Raises:
             CallError: If the place is unknown.
         """
-        place = self._places[city].get(folded(name))
-        if place is None:
+        if (place := self._places[city].get(folded(name))) is None:
             known = ", ".join(place.name for place in self.places(city))
             raise CallError(f"{called} {shown(name)}: no such place in {CITIES[city]}; there are {known}")
         return place

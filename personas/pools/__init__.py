@@ -8,6 +8,7 @@ import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -103,21 +104,17 @@ def _lines_of_sixteen(path: Path) -> Iterator[tuple[int, bytes]]:
         text = read_bytes(path).decode("utf-16")
     except UnicodeError as error:
         raise DataError(path, f"begins as UTF-16 but is not UTF-16 throughout: {error}") from error
-    lines = text.removesuffix("\n").split("\n")
-    yield from enumerate((line.removesuffix("\r").encode() for line in lines), start=1)
+    yield from enumerate((line.removesuffix("\r").encode() for line in text.removesuffix("\n").split("\n")), start=1)
 
 
 def _decoded(line: bytes, path: Path, number: int, repairs: Repairs) -> str:
-    try:
+    with suppress(UnicodeDecodeError):
         return line.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
+    repairs[FOREIGN] += 1
     try:
-        text = line.decode("cp1252")
+        return line.decode("cp1252")
     except UnicodeDecodeError as error:
         raise DataError(path, f"byte {line[error.start]:#04x} is neither UTF-8 nor Windows-1252", number) from error
-    repairs[FOREIGN] += 1
-    return text
 
 
 def _values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[Any]:
@@ -127,8 +124,7 @@ def _values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[An
         whole = well_formed_value(value)
         repairs[HALVES] += whole != value
         yield whole
-        gap = _GAP.match(text, place)
-        place = gap.end() if gap else place
+        place += len(_GAP.match(text, place)[0])  # type: ignore[index]
 
 
 def check_id(id_: str, lines: dict[str, int], path: Path, number: int) -> None:
@@ -162,8 +158,7 @@ def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
             values = {"text": value} if isinstance(value, str) else value
             if not isinstance(values, dict) or not isinstance(values.get("text"), str):
                 raise DataError(path, f"{_shown(value)}; a line must be a string or an object with a 'text'", number)
-            text = " ".join(values["text"].split())
-            if not text:
+            if not (text := " ".join(values["text"].split())):
                 repairs[EMPTY_TEXT] += 1
                 continue
             repairs[SPACED] += text != values["text"]
@@ -182,18 +177,16 @@ def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
     """
     counts = Repairs() if repairs is None else repairs
     lines: dict[str, int] = {}
-    texts: set[str] = set()
-    entries: list[PoolEntry] = []
+    entries: dict[str, PoolEntry] = {}
     for number, entry in entries_of(path, counts):
-        if entry.text in texts:
+        if entry.text in entries:
             counts[TWICE] += 1
-            continue
-        check_id(entry.id, lines, path, number)
-        texts.add(entry.text)
-        entries.append(entry)
+        else:
+            check_id(entry.id, lines, path, number)
+            entries[entry.text] = entry
     if not entries:
         raise DataError(path, "the pool contains no texts")
-    return entries
+    return list(entries.values())
 
 
 def write_pool(path: Path, entries: Iterable[PoolEntry], inputs: Iterable[Path] = ()) -> int:
@@ -292,8 +285,7 @@ def combined(
             f"{count:,} personas cannot be made: {len(profiles):,} profiles and {len(personalities):,} personalities "
             f"give {pairs:,} pairs; give a number from 1 to {pairs:,}"
         )
-    draw = random.Random(f"personas {seed}")
-    for chosen in draw.sample(range(pairs), count):
+    for chosen in random.Random(f"personas {seed}").sample(range(pairs), count):
         first, second = divmod(chosen, len(personalities))
         yield Persona.of(profiles[first].text, personalities[second].text)
 

@@ -63,21 +63,19 @@ class PreferencePair(Frozen):
 CHOICE_TALK = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
 """The keys of the messages in the talk of a choice. The user and the assistant speak in turn; the user begins."""
 
-_LINES_PER_TURN = 2
-
 
 def row_of(pair: PreferencePair) -> dict[str, Any]:
     """Return the pair as a row of the release's file for its form."""
     contents = [line.content for line in pair.talk]
+    row = texts_of(pair)
     if pair.form == "choice":
-        conversation: dict[str, Any] = dict(zip(CHOICE_TALK, contents, strict=True))
         options = {"options": list(pair.choices), "aligned_op": pair.choices[0]} if pair.choices else {}
-        return {**texts_of(pair), "implicit_query": contents[0], **options, "conversation": conversation}
-    if pair.form == "persona":
-        turns = zip(contents[::_LINES_PER_TURN], contents[1::_LINES_PER_TURN], strict=True)
-        conversation = {str(number): {"user": user, "assistant": reply} for number, (user, reply) in enumerate(turns)}
-        return {**texts_of(pair), **({"persona": pair.persona} if pair.persona else {}), "conversation": conversation}
-    return texts_of(pair)
+        row |= {"implicit_query": contents[0], **options, "conversation": dict(zip(CHOICE_TALK, contents, strict=True))}
+    elif pair.form == "persona":
+        turns = [dict(zip(_SPEAKERS, turn, strict=True)) for turn in zip(contents[::2], contents[1::2], strict=True)]
+        persona = {"persona": pair.persona} if pair.persona else {}
+        row |= {**persona, "conversation": {str(number): turn for number, turn in enumerate(turns)}}
+    return row
 
 
 def texts_of(pair: PreferencePair) -> dict[str, Any]:
@@ -92,11 +90,9 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         DataError: If the file cannot be read or has other contents.
     """
     text = read_text(path)
-    if text.lstrip().startswith("["):
-        rows = parse_json(text, path)
-    else:
-        lines = enumerate(text.splitlines(), start=1)
-        rows = [parse_json(line, path, number) for number, line in lines if line.strip()]
+    lines = enumerate(text.splitlines(), start=1)
+    is_list = text.lstrip().startswith("[")
+    rows = parse_json(text, path) if is_list else [parse_json(each, path, at) for at, each in lines if each.strip()]
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
             raise DataError(path, f"row {number} is {row!r:.60}; each row must be an object")
@@ -183,8 +179,7 @@ class PreferencePairs:
         if self._own is not None:
             return sorted(self._own)
         folder = self.path / FOLDERS["explicit"]
-        topics = sorted(path.stem for path in folder.glob("*.json"))
-        if not topics:
+        if not (topics := sorted(path.stem for path in folder.glob("*.json"))):
             raise DataError(folder, "contains no topics; each topic needs a file <topic>.json")
         return topics
 
@@ -201,9 +196,10 @@ class PreferencePairs:
         """
         path, rows = self._rows(topic, FOLDERS[form])
         options = self._options(topic, len(rows)) if with_options else [()] * len(rows)
-        conflicts = self._conflicts(topic, len(rows))
+        first, explicit = self._rows_of(topic, FOLDERS["explicit"], len(rows))
+        conflicts = [text_of(first, f"row {at}", row, "conflicting_preference", "") for at, row in enumerate(explicit)]
         for index, row in enumerate(rows):
-            place = f"row {index}"
+            place, listed = f"row {index}", row.get("options") if form == "choice" else None
             yield PreferencePair(
                 topic=topic,
                 index=index,
@@ -212,7 +208,7 @@ class PreferencePairs:
                 question=text_of(path, place, row, "question"),
                 explanation=text_of(path, place, row, "explanation", ""),
                 talk=_talk(path, place, row, form),
-                choices=_choices(row) if form == "choice" else (),
+                choices=tuple(listed) if isinstance(listed, list) and all(map(_is_text, listed)) else (),
                 persona=text_of(path, place, row, "persona", "") if form == "persona" else "",
                 options=options[index],
                 conflicting=conflicts[index],
@@ -224,9 +220,16 @@ class PreferencePairs:
         path = self.path / folder / f"{topic}.json"
         return path, read_rows(path)
 
+    def _rows_of(self, topic: str, folder: str, count: int) -> tuple[Path, list[dict[str, Any]]]:
+        """Return the path and the rows of another file of a topic, which must have `count` rows."""
+        path, rows = self._rows(topic, folder)
+        if len(rows) != count:
+            message = f"has {len(rows)} rows where the topic's other file has {count}; row i of each file must belong"
+            raise DataError(path, f"{message} to the same pair")
+        return path, rows
+
     def _options(self, topic: str, count: int) -> list[tuple[str, ...]]:
-        path, rows = self._rows(topic, OPTIONS_FOLDER)
-        _same_length(path, rows, count)
+        path, rows = self._rows_of(topic, OPTIONS_FOLDER, count)
         found = []
         for index, row in enumerate(rows):
             options = row.get("classification_task_options")
@@ -235,11 +238,6 @@ class PreferencePairs:
                 raise DataError(path, f"row {index}: 'classification_task_options' are {what}; they must be four texts")
             found.append(tuple(option.strip() for option in options))
         return found
-
-    def _conflicts(self, topic: str, count: int) -> list[str]:
-        path, rows = self._rows(topic, FOLDERS["explicit"])
-        _same_length(path, rows, count)
-        return [text_of(path, f"row {index}", row, "conflicting_preference", "") for index, row in enumerate(rows)]
 
 
 def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[ChatLine, ...]:
@@ -261,12 +259,6 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
     return tuple(ChatLine.model_validate({"speaker": speaker, "content": content}) for speaker, content in lines)
 
 
-def _choices(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return the options of the talk of a choice, if the row lists them."""
-    options = row.get("options")
-    return tuple(options) if isinstance(options, list) and all(map(_is_text, options)) else ()
-
-
 @lru_cache(maxsize=2)
 def _by_topic(path: Path) -> dict[str, list[dict[str, Any]]]:
     by_topic: dict[str, list[dict[str, Any]]] = {}
@@ -275,15 +267,6 @@ def _by_topic(path: Path) -> dict[str, list[dict[str, Any]]]:
     if not by_topic:
         raise DataError(path, "contains no pairs")
     return by_topic
-
-
-def _same_length(path: Path, rows: list[dict[str, Any]], count: int) -> None:
-    if len(rows) != count:
-        raise DataError(
-            path,
-            f"has {len(rows)} rows where the topic's other file has {count}; row i of each file must belong to "
-            "the same pair",
-        )
 
 
 def _is_text(value: object) -> bool:

@@ -318,9 +318,13 @@ class Rows:
 
         if self.exporter is None:
             return lambda episode, scenario: [dialogue(episode, scenario, self.recipe, models(episode), hashes)]
-        items, prompts = self.exporter.items, self.run.prompts
+        exporter, prompts = self.exporter, self.run.prompts
         keywords = {} if self.options is None else {"options": self.options}
-        return lambda episode, scenario: items(episode, scenario, prompts, models(episode), **keywords)
+        return lambda episode, scenario: (
+            exporter.items(episode, scenario, prompts, models(episode), **keywords)
+            if episode.state == "done" or not exporter.only_done
+            else ()
+        )
 
 
 def dialogue(

@@ -189,8 +189,7 @@ class Flow:
 
     def unknowing(self, preference: Preference) -> Preference:
         """Return the preference that an agent assumes if it knows none: the first value of every facet."""
-        values = {name: self.facet(name).values[0] for name in preference.values}
-        return Preference(self.name, values, preference.order)
+        return Preference(self.name, {name: self.facet(name).values[0] for name in preference.values}, preference.order)
 
     def problems(self, values: Mapping[str, Value], order: Sequence[str]) -> Iterator[str]:
         """Yield the problems of a preference: its values, and the order of its lookups."""

@@ -66,9 +66,8 @@ def find_sets(
         FlowError: If each of 50 draws gives preferences with too few pairs.
     """
     for attempt in range(1, DRAWS + 1):
-        preferences = _preferences(flow, draw, sets)
         try:
-            return find_pairs(world, preferences, resident, draw, count, also)
+            return find_pairs(world, _preferences(flow, draw, sets), resident, draw, count, also)
         except FlowError:
             if attempt == DRAWS:
                 raise
@@ -112,8 +111,7 @@ def _preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference
 def apart(flow: Flow, one: Preference, other: Preference) -> bool:
     """Return whether two preferences differ in every facet with at least three values, except numbers."""
     for name, value in one.values.items():
-        many = len(flow.facet(name).values) > 2 and isinstance(value, str)
-        if many and other.values.get(name) == value:
+        if len(flow.facet(name).values) > 2 and isinstance(value, str) and other.values.get(name) == value:
             return False
     return True
 
@@ -204,8 +202,7 @@ def _not_played(request: FlowRequest, gold: Gold) -> str | None:
     """Refuse requests whose calls fail, or have other results than in the flow, if only their own tools are offered."""
     tools = {call.name for call in gold.calls}
     for call, output in zip(gold.plain(), gold.outputs, strict=True):
-        again = execute(request.world, call, tools)
-        if again != output or "error" in again:
+        if (again := execute(request.world, call, tools)) != output or "error" in again:
             return f"not played: {call['name']} returns {again} if only the flow's tools are offered"
     return None
 

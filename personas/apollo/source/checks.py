@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import combinations
+from itertools import combinations, product, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,6 +126,7 @@ def leaking_place(flow: str, slots: Mapping[str, Value]) -> str | None:
 
 
 def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
+    """Return a message about a word of a text that reveals a facet; None if there is none."""
     words, folded = {stem(word): word for word in words_of(text)}, text.casefold()
     for name in names:
         facet = phrases()[flow][name]
@@ -140,11 +141,11 @@ def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
 def blind_values(pair: ApolloPair, user: ApolloUser) -> dict[str, Value]:
     """Return the best guess of each facet without the history: the value that the words suggest, else the first one."""
     words = stems("\n".join([pair.query, *user.information(pair.today)]))
-    guessed: dict[str, Value] = {}
-    for name in pair.values:
-        values, known = FLOWS[pair.flow].facet(name).values, phrases()[pair.flow][name].words
-        guessed[name] = next((value for value in values if words & known[value]), values[0])
-    return guessed
+    known = {name: (FLOWS[pair.flow].facet(name).values, phrases()[pair.flow][name].words) for name in pair.values}
+    return {
+        name: next((value for value in values if words & of_value[value]), values[0])
+        for name, (values, of_value) in known.items()
+    }
 
 
 def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: ApolloSession) -> str | None:
@@ -161,8 +162,7 @@ def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: Apol
 
 def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
     """Return the problem of an unrelated session that states a preference or has a wrong call; None if it does not."""
-    stated = read_preference(speeches(session))
-    if stated is not None:
+    if (stated := read_preference(speeches(session))) is not None:
         values = ", ".join(f"{name} {value}" for name, value in stated.values.items())
         return f"told twice: it tells a preference for {stated.flow} too ({values})"
     return untrue_call(world, session)
@@ -170,33 +170,26 @@ def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
 
 def untrue_call(world: World, session: ApolloSession) -> str | None:
     """Return a message about a session's first call with a wrong recorded result; None if all are right."""
-    for turn in session.turns:
-        if isinstance(turn, PastCall):
-            result = execute(world, turn.call())
-            if result != turn.output or "error" in result:
-                return f"wrong past call: {turn.name} answers {result}"
+    for turn in [each for each in session.turns if isinstance(each, PastCall)]:
+        if (result := execute(world, turn.call())) != turn.output or "error" in result:
+            return f"wrong past call: {turn.name} answers {result}"
     return None
 
 
 def query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | None:
     """Return the first failed check of a pair's query and gold calls, with the reason; None if they pass."""
-    missing = missing_slot(pair)
-    if missing is not None:
+    if (missing := missing_slot(pair)) is not None:
         return f"missing: {missing}"
-    leaked = leak(pair, user)
-    if leaked is not None:
+    if (leaked := leak(pair, user)) is not None:
         return f"leak: {leaked}"
     request = pair.request(world, user)
     gold = request.gold()
     if [call.call() for call in gold.calls] != pair.calls():
         return f"wrong gold: the flow makes the calls {gold.plain()}"
-    refused = refusal(request, gold)
-    if refused is not None:
+    if (refused := refusal(request, gold)) is not None:
         return refused
     guessed = request.gold(replace(pair.preference, values=blind_values(pair, user)), blind=True)
-    if compare(guessed.plain(), gold.plain()).accuracy:
-        return "guessed: who has not read the history makes the same calls"
-    return None
+    return "guessed: who has not read the history makes the same calls" if guessed.same_calls(gold) else None
 
 
 def session_refusal(
@@ -208,18 +201,15 @@ def session_refusal(
     if stated is not None and (stated.flow, stated.form, dict(stated.values)) != expected:
         values = ", ".join(f"{name} {value}" for name, value in stated.values.items())
         return f"told otherwise: the session tells {stated.flow} as {stated.form}: {values}"
-    untrue = untrue_call(world, session)
-    if untrue is not None:
+    if (untrue := untrue_call(world, session)) is not None:
         return untrue
-    made = [turn.call() for turn in session.turns if isinstance(turn, PastCall)]
-    request = FlowRequest(world, preference, user.resident, slots_of(FLOWS[preference.flow], session, user))
     try:
-        right = request.gold().plain()
+        slots = slots_of(FLOWS[preference.flow], session, user)
+        right = FlowRequest(world, preference, user.resident, slots).gold().plain()
     except KeyError as error:
         return f"wrong past call: the session never says {error}, so {preference.flow} cannot be done"
-    if not compare(made, right).accuracy:
-        return f"wrong past call: by the preference the session's calls would be {right}"
-    return None
+    is_right = compare([turn.call() for turn in session.turns if isinstance(turn, PastCall)], right).accuracy
+    return None if is_right else f"wrong past call: by the preference the session's calls would be {right}"
 
 
 _LONGEST_SESSION, _LONGEST_QUERY = 1_000, 400
@@ -230,26 +220,22 @@ have room for further sessions.
 
 def profile_refusal(draft: UserDraft) -> str | None:
     """Return the problem of a profile, or None. Agents see profiles, so profiles must not reveal a preference."""
-    telltale = telltale_words()
-    for word in words_of(f"{draft.name} {draft.gender} {draft.persona}"):
-        if stem(word) in telltale:
-            return f"leak: {word!r} may say something about what the user prefers"
-    return None
+    words = words_of(f"{draft.name} {draft.gender} {draft.persona}")
+    found = next((word for word in words if stem(word) in telltale_words()), None)
+    return None if found is None else f"leak: {found!r} may say something about what the user prefers"
 
 
 def preferences_refusal(draft: PreferencesDraft, count: int) -> str | None:
     """Return the problem of preferences, or None. Their number, values and differences are checked."""
-    flow = FLOWS.get(draft.flow)
-    if flow is None or len(draft.sets) != count:
+    if (flow := FLOWS.get(draft.flow)) is None or len(draft.sets) != count:
         return f"sets: {len(draft.sets)} preferences for {draft.flow!r}; give {count} for one of {', '.join(FLOWS)}"
     for number, each in enumerate(draft.sets, start=1):
         if problem := next(flow.problems(each.values, each.order), None):
             return f"values: preference {number}: {problem.removeprefix('values: ')}"
         if not flow.consistent(each.values):
             return f"values: preference {number} is inconsistent: {', '.join((*flow.rising, *flow.apart))}"
-    if not all(apart(flow, one, other) for one, other in combinations(draft.preferences(), 2)):
-        return "apart: two of the preferences agree in something that has three values or more"
-    return None
+    are_apart = all(apart(flow, one, other) for one, other in combinations(draft.preferences(), 2))
+    return None if are_apart else "apart: two of the preferences agree in something that has three values or more"
 
 
 def wording_refusal(
@@ -267,9 +253,8 @@ def wording_refusal(
 
 def errand_refusal(session: ApolloSession, tool: str) -> str | None:
     """Return the problem of a session that should be about an unrelated tool, or None."""
-    used = set(session.tools)
-    if used != {tool}:
-        return f"calls: it calls {', '.join(sorted(used)) or 'nothing'}, where it should call {tool}"
+    if {*session.tools} != {tool}:
+        return f"calls: it calls {', '.join(sorted(session.tools)) or 'nothing'}, where it should call {tool}"
     return _shapeless(session) or _too_long(session, SIZE)
 
 
@@ -277,8 +262,7 @@ def query_wording_refusal(query: str, kind: QueryKind, user: ApolloUser) -> str 
     """Return the problem of a query's wording, or None."""
     if len(query) > _LONGEST_QUERY:
         return f"length: {len(query)} characters; {_LONGEST_QUERY} are the most"
-    is_named = says(query.casefold(), user.name)
-    if is_named != (kind == "proactive"):
+    if says(query.casefold(), user.name) != (kind == "proactive"):
         named = "does not name" if kind == "proactive" else "names"
         return f"kind: it {named} {user.name}, and so it is not {kind}"
     return None
@@ -293,44 +277,36 @@ def _shapeless(session: ApolloSession) -> str | None:
 
 def _too_long(session: ApolloSession, size: range) -> str | None:
     tokens = -(-len("\n".join(session.lines)) // 4)
-    if tokens in size:
-        return None
-    return f"length: with its calls it comes to {tokens} tokens; {size[0]} to {size[-1]} will do"
+    message = f"length: with its calls it comes to {tokens} tokens; {size[0]} to {size[-1]} will do"
+    return None if tokens in size else message
 
 
 def _unstated(session: ApolloSession, slots: Mapping[str, Value]) -> str | None:
     """Return a message about a slot that the user has not stated before the first call; None if all are stated."""
-    texts: list[str] = []
-    for turn in session.turns:
-        if isinstance(turn, PastCall):
-            break
-        texts += [turn.text] if turn.speaker == "user" else []
+    before = takewhile(lambda turn: isinstance(turn, Speech), session.turns)
+    texts = [turn.text for turn in before if isinstance(turn, Speech) and turn.speaker == "user"]
     untold = untold_slot(" ".join(texts), slots)
     return f"untold: {untold} before the first call" if untold else None
 
 
 def _voiced(preference: Preference, session: ApolloSession) -> str | None:
     """Refuse sessions in which the assistant mentions a single value of a facet. It may only list all values."""
-    for turn in session.turns:
-        if isinstance(turn, Speech) and turn.speaker == "assistant":
-            text = turn.text.casefold()
-            for name, facet in phrases()[preference.flow].items():
-                value = preference.values.get(name)
-                if value is None or facet.plain:
-                    continue
-                is_listed = all(_is_mentioned(text, called) for called in facet.labels.values())
-                if _is_mentioned(text, facet.names[value]) and not is_listed:
-                    return f"voiced: the assistant says {turn.text!r}, which gives {name} away: {value}"
+    facets = [(name, facet) for name, facet in phrases()[preference.flow].items() if not facet.plain]
+    texts = [text for speaker, text in speeches(session) if speaker == "assistant"]
+    for text, (name, facet) in product(texts, facets):
+        said, value = text.casefold(), preference.values.get(name)
+        is_listed = all(_is_mentioned(said, called) for called in facet.labels.values())
+        if value is not None and _is_mentioned(said, facet.names[value]) and not is_listed:
+            return f"voiced: the assistant says {text!r}, which gives {name} away: {value}"
     return None
 
 
 def _named(preference: Preference, session: ApolloSession) -> str | None:
     """Refuse sessions in which the user states a value that should follow from facts, unless it is a proper name."""
-    text = "\n".join(turn.text for turn in session.turns if isinstance(turn, Speech) and turn.speaker == "user")
+    text = "\n".join(text for speaker, text in speeches(session) if speaker == "user").casefold()
     for name, value in preference.values.items():
-        facet = phrases()[preference.flow][name]
-        is_proper = str(value)[0].isupper() and value not in (True, False)
-        if not facet.plain and not is_proper and _is_mentioned(text.casefold(), facet.names[value]):
+        facet, is_proper = phrases()[preference.flow][name], str(value)[0].isupper() and value not in (True, False)
+        if not facet.plain and not is_proper and _is_mentioned(text, facet.names[value]):
             return f"named: the user says what {name} is ({value}); it should follow from facts alone"
     return None
 
@@ -361,11 +337,10 @@ class TopicDiversity(NamedTuple):
 def topic_diversity(topics: Iterable[str]) -> TopicDiversity:
     """Return the diversity of sessions, given each session's topic."""
     counts = Counter(topics)
-    total = counts.total()
-    shares = [count / total for count in counts.values()]
+    shares = [count / counts.total() for count in counts.values()]
     spread = -sum(share * math.log(share) for share in shares)
     return TopicDiversity(
-        total,
+        counts.total(),
         len(counts),
         spread / math.log(len(counts)) if len(counts) > 1 else 0.0,
         sum(share > _FREQUENT for share in shares),
@@ -415,8 +390,7 @@ def _wrong_session(source: ApolloSource, session: ApolloSession) -> str | None:
         return f"there is no user {session.user!r} in {USERS}"
     if not session.turns:
         return "it has no turns"
-    calls = (_wrong_call(turn.call()) for turn in session.turns if isinstance(turn, PastCall))
-    return next(filter(None, calls), None)
+    return next(filter(None, (_wrong_call(turn.call()) for turn in session.turns if isinstance(turn, PastCall))), None)
 
 
 def _wrong_pair(source: ApolloSource, pair: ApolloPair) -> str | None:

@@ -225,10 +225,9 @@ def _tools(source: ApolloSource, pair: ApolloPair, counter: TokenCounter) -> tup
     tools of the user's other sessions.
     """
     user, stating, order = source.users[pair.user], [source.sessions[pair.session]], _unrelated(source, [pair])
-    shown = _filled(user, pair, stating, order, SHORTEST, counter)
     draw = _draw(pair, "tools")
     missing = TOOLS_OFFERED - len(pair.tools)
-    seen = _others(pair, [*stating, *shown])
+    seen = _others(pair, [*stating, *_filled(user, pair, stating, order, SHORTEST, counter)])
     drawn = draw.sample(seen, min(missing, len(seen)))
     borrowed = [tool for tool in _others(pair, order) if tool not in drawn][: missing - len(drawn)]
     tools = [*pair.tools, *drawn, *borrowed]

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,7 @@ class Filling(dict[str, Any]):
     """The values for the braces of a template: `{name}` is inserted unchanged, `{Name}` capitalised."""
 
     def __missing__(self, key: str) -> str:
-        small = key[0].lower() + key[1:]
-        if small == key or small not in self:
+        if (small := key[0].lower() + key[1:]) == key or small not in self:
             raise KeyError(key)
         return capital(str(self[small]))
 
@@ -98,20 +98,21 @@ class FacetPhrases:
         ask, form = draw.choice(self.asks), self.form(form)
         words = self._values[value]
         if form == "facts":
-            return ask, self._unused("facts", value, draw, used)
+            return ask, _one_unused(words["facts"], draw, used)
         if form not in _LISTING:
-            frame = self._frame(form, draw, used)
+            frame = _one_unused(self._frames(form), draw, used)
             return ask, frame.format_map(Filling(name=draw.choice(words["names"]), rest=self._rest(value)))
         options = draw.sample(list(self._values), len(self._values))
         ask = f"{ask} {capital(listed([self._label(option) for option in options]))}?"
         if form == "choice":
-            return ask, self._frame(form, draw, used).format_map(Filling(ordinal=_ORDINALS[options.index(value)]))
-        return ask, _sentences([self._unused("grumbles", option, draw, used) for option in options if option != value])
+            frame = _one_unused(self._frames(form), draw, used)
+            return ask, frame.format_map(Filling(ordinal=_ORDINALS[options.index(value)]))
+        others = [option for option in options if option != value]
+        return ask, _sentences([_one_unused(self._values[other]["grumbles"], draw, used) for other in others])
 
     def read(self, question: str, reply: str) -> tuple[PreferenceForm, Value] | None:
         """Return the form and the value that an answer states; None if it answers no question about this facet."""
-        ask = next((ask for ask in self.asks if ask in question), None)
-        if ask is None:
+        if (ask := next((ask for ask in self.asks if ask in question), None)) is None:
             return None
         if reply in self.replies:
             return self.replies[reply]
@@ -119,23 +120,20 @@ class FacetPhrases:
         places = {value: offered.find(self._label(value).casefold()) for value in self._values}
         if min(places.values()) < 0:
             return None
-        options = sorted(places, key=lambda value: places[value])
-        for frame in _FRAMES["choice"]:
-            for number, value in enumerate(options):
-                if reply == frame.format_map(Filling(ordinal=_ORDINALS[number])):
-                    return "choice", value
+        for frame, (number, value) in product(_FRAMES["choice"], enumerate(sorted(places, key=places.__getitem__))):
+            if reply == frame.format_map(Filling(ordinal=_ORDINALS[number])):
+                return "choice", value
         return self._left_over(reply.casefold())
 
     @cached_property
     def replies(self) -> Mapping[str, tuple[PreferenceForm, Value]]:
         """Every answer that can be understood without its question, with the form and the value that it states."""
         made: dict[str, tuple[PreferenceForm, Value]] = {}
+        forms: tuple[PreferenceForm, ...] = ("explicit",) if self.plain else ("explicit", "comparison", "tone")
         for value, words in self._values.items():
-            forms: tuple[PreferenceForm, ...] = ("explicit",) if self.plain else ("explicit", "comparison", "tone")
-            for form in forms:
-                for frame in self._frames(form):
-                    for name in words["names"]:
-                        made[frame.format_map(Filling(name=name, rest=self._rest(value)))] = form, value
+            for form, frame in [(each, frame) for each in forms for frame in self._frames(each)]:
+                filled_in = (frame.format_map(Filling(name=name, rest=self._rest(value))) for name in words["names"])
+                made |= dict.fromkeys(filled_in, (form, value))
             made |= dict.fromkeys(words.get("facts", ()), ("facts", value))
         return made
 
@@ -158,18 +156,11 @@ class FacetPhrases:
         frames: Sequence[str] = self._phrasing.get(form, _FRAMES[form])
         return frames
 
-    def _frame(self, form: PreferenceForm, draw: random.Random, used: set[str]) -> str:
-        return _one_unused(self._frames(form), draw, used)
-
-    def _unused(self, kind: str, value: Value, draw: random.Random, used: set[str]) -> str:
-        return _one_unused(self._values[value][kind], draw, used)
-
     def _rest(self, value: Value) -> str:
         return listed([str(other["names"][0]) for one, other in self._values.items() if one != value])
 
     def _label(self, value: Value) -> str:
-        words = self._values[value]
-        return str(words.get("label", words["names"][0]))
+        return str(self._values[value].get("label", self._values[value]["names"][0]))
 
     def _left_over(self, reply: str) -> tuple[PreferenceForm, Value] | None:
         """Return the form and the only value that the complaints in a reply do not exclude; None if several remain."""

@@ -86,8 +86,7 @@ def user_part(world: World, user: ApolloUser, pairs_of_set: int, errands: int, s
         part.pairs.extend(pair for pair, _ in made)
         part.sessions.extend(session for _, session in made)
     for session in unrelated_sessions(world, user, errands, seed):
-        refused = unrelated_refusal(world, session)
-        if refused is not None:
+        if (refused := unrelated_refusal(world, session)) is not None:
             raise PairError(f"session {session.id}: {refused}")
         part.sessions.append(session)
     return part
@@ -140,13 +139,12 @@ def _worded_pair(
     request, told_gold, asked, gold = found
     refused = None
     for _ in range(_TRIES):
-        turns = preference_turns(request, told_gold, form, draw)
         session = ApolloSession(
             id=f"s-{name}",
             user=user.id,
             kind="preference",
             topic=f"{request.flow.domain}/{told_gold.calls[0].name}",
-            turns=tuple(turns),
+            turns=tuple(preference_turns(request, told_gold, form, draw)),
         )
         pair = ApolloPair(
             id=name,
@@ -165,8 +163,7 @@ def _worded_pair(
             tools=flow_tools(asked.flow),
             session=session.id,
         )
-        refused = pair_refusal(world, user, pair, session)
-        if refused is None:
+        if (refused := pair_refusal(world, user, pair, session)) is None:
             return pair, session
     raise PairError(f"pair {name}: none of {_TRIES} wordings passes the checks; the last one was rejected: {refused}")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from dialoom.personas.apollo.calls import PREFERENCE_DOMAINS, TOOLS, Parameter, Tool, Value
@@ -47,13 +47,12 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
             scripts = _SCRIPTS[name]
             for _ in range(_TRIES):
                 script, answer = scripts[round_ % len(scripts)], partial(execute, world)
-                turns = [*errand_turns(TOOLS[name], script, user.interests, draw, answer)]
                 session = ApolloSession(
                     id=f"{user.id}-{name}-{round_ + 1}",
                     user=user.id,
                     kind="unrelated",
                     topic=f"{TOOLS[name].domain}/{name}",
-                    turns=tuple(turns),
+                    turns=tuple(errand_turns(TOOLS[name], script, user.interests, draw, answer)),
                 )
                 size = -(-len("\n".join(session.lines)) // 4)
                 if size in SIZE and used.isdisjoint(session.asked) and not _has_repeated_results(session):
@@ -107,10 +106,9 @@ def errand_turns(
         draw: The random stream for arguments and words.
         answer: Returns the tool's result for a call.
     """
-    arguments: dict[str, Value] = {}
+    arguments, drawn, words = dict[str, Value](), list[dict[str, Value]](), dict[str, Any]()
     for parameter in tool.parameters.values():
         arguments[parameter.name] = _value(parameter, tool, interests, draw, arguments)
-    drawn, words = list[dict[str, Value]](), dict[str, Any]()
     for line in (line for line in script if line.startswith("call")):
         for name in line.split()[1:]:
             arguments = {**arguments, name: _value(tool.parameters[name], tool, interests, draw, arguments)}
@@ -124,13 +122,9 @@ def errand_turns(
             words |= _words(arguments, output, number)
             yield PastCall(name=tool.name, arguments=arguments, output=output)
         else:
-            yield _speech(line, words, draw)
-
-
-def _speech(line: str, words: Mapping[str, Any], draw: random.Random) -> Speech:
-    mark, _, text = line.partition(" ")
-    spoken_text = _ONE_OF_MANY.sub(r"1 \1", filled(text, words, draw))
-    return Speech(speaker="user" if mark == "U" else "assistant", text=capital(spoken_text))
+            mark, _, text = line.partition(" ")
+            text = _ONE_OF_MANY.sub(r"1 \1", filled(text, words, draw))
+            yield Speech(speaker="user" if mark == "U" else "assistant", text=capital(text))
 
 
 def _value(
@@ -147,10 +141,8 @@ def _value(
 def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[str, Any]:
     """Return the values of a call's placeholders: the call's arguments, and the columns of the rows in its output."""
     call = str(number) if number > 1 else ""
-    words: dict[str, Any] = dict(arguments)
-    words["homework"] = arguments.get("text", "")
-    rows = output if isinstance(output, list) else [output]
-    for row, found in zip(("", "_b", "_c"), rows, strict=False):
+    words: dict[str, Any] = {**arguments, "homework": arguments.get("text", "")}
+    for row, found in zip(("", "_b", "_c"), output if isinstance(output, list) else [output], strict=False):
         for column, value in found.items():
             words[f"{column}_out{row}" if column in arguments else f"{column}{row}"] = value
     for name, forms in _CONTENT["words"].items():
@@ -189,20 +181,22 @@ def preference_turns(
 
     The assistant makes no call before the user has stated the whole preference, and does not repeat any of it.
     """
-    turns: list[PastCall | Speech] = [*opening_turns(request.preference, request.slots, form, draw)]
-    for call, output in zip(gold.calls, gold.outputs, strict=True):
-        turns.append(PastCall(name=call.name, arguments=dict(call.arguments), output=output))
-    return [*turns, *closing_turns(call.name, output, draw)]
+    opening = opening_turns(request.preference, request.slots, form, draw)
+    calls = [
+        PastCall(name=call.name, arguments=dict(call.arguments), output=output)
+        for call, output in zip(gold.calls, gold.outputs, strict=True)
+    ]
+    return [*opening, *calls, *closing_turns(calls[-1].name, calls[-1].output, draw)]
 
 
 def opening_turns(
     preference: Preference, slots: Mapping[str, Value], form: PreferenceForm, draw: random.Random
 ) -> list[Speech]:
     """Return the turns before the first call: the request, then the preference facet by facet."""
-    phrasing, flow = REQUESTS["flows"][preference.flow], preference.flow
-    turns = [_user(filled(draw.choice(phrasing["openings"]), _slots(slots), draw))]
+    words = {**place_words(slots), "day": f"on {day_of_month(str(slots.get('date', slots['today'])))}"}
+    turns = [_user(filled(draw.choice(REQUESTS["flows"][preference.flow]["openings"]), words, draw))]
     used: set[str] = set()
-    for number, (name, facet) in enumerate(phrases()[flow].items()):
+    for number, (name, facet) in enumerate(phrases()[preference.flow].items()):
         if name in preference.values:
             ask, reply = facet.exchange(preference.values[name], form, draw, used)
             lead = draw.choice(REQUESTS["leads" if number else "greetings"])
@@ -224,8 +218,7 @@ def read_preference(turns: Iterable[tuple[str, str]]) -> StatedPreference | None
     Args:
         turns: The speaker (`user` or `assistant`) and text of each turn, in order, without calls.
     """
-    lines = list(turns)
-    answers = [(question, text) for (asker, question), (_, text) in pairwise(lines) if asker == "assistant"]
+    answers = [(question, text) for (asker, question), (_, text) in pairwise(turns) if asker == "assistant"]
     for flow, facets in phrases().items():
         found = {
             name: read
@@ -249,16 +242,14 @@ def speeches(session: ApolloSession) -> list[tuple[str, str]]:
 def slots_of(flow: Flow, session: ApolloSession, user: ApolloUser) -> dict[str, Value]:
     """Return the slots of a session's request, derived from its calls."""
     slots: dict[str, Value] = {}
-    for turn in session.turns:
-        for step in _steps(flow):
-            if isinstance(turn, PastCall) and turn.name == step.tool:
-                slots |= _request_slots(step, turn.arguments, user)
+    for turn, step in product(session.turns, _steps(flow)):
+        if isinstance(turn, PastCall) and turn.name == step.tool:
+            slots |= _request_slots(step, turn.arguments, user)
     return slots
 
 
 def _steps(flow: Flow) -> list[FlowStep]:
-    last = [flow.last.then, flow.last.otherwise] if isinstance(flow.last, If) else [flow.last]
-    return [*flow.lookups, *last]
+    return [*flow.lookups, *([flow.last.then, flow.last.otherwise] if isinstance(flow.last, If) else [flow.last])]
 
 
 def flow_tools(flow: Flow) -> tuple[str, ...]:
@@ -274,11 +265,6 @@ def _request_slots(step: FlowStep, arguments: Mapping[str, Value], user: ApolloU
         elif expression == User("start"):
             slots["start"] = "home" if arguments.get(name) == user.home else "work"
     return slots
-
-
-def _slots(slots: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the values of a session's placeholders. Days are written as dates."""
-    return {**place_words(slots), "day": f"on {day_of_month(str(slots.get('date', slots['today'])))}"}
 
 
 def place_words(slots: Mapping[str, Value]) -> dict[str, Any]:
@@ -338,11 +324,10 @@ def preference_piece(
         outputs: The tools' results so far; None at the beginning.
         draw: The random stream for words.
     """
-    turns = opening_turns(stated, slots, form, draw) if outputs is None else []
     try:
         made = follow(preference, resident, slots, replayed(outputs or ()))
     except NextCallError as next_:
-        return SessionPiece(turns, next_.call)
+        return SessionPiece(opening_turns(stated, slots, form, draw) if outputs is None else [], next_.call)
     return SessionPiece(closing_turns(made.calls[-1].name, made.outputs[-1], draw), None)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dialoom import Episode
-from dialoom.graphs.apollo.loop import AgentTurn, calls_of, ending, flags_of
-from dialoom.personas.apollo.scores import call_text
+from dialoom.graphs.apollo.loop import calls_of, ending, flags_of
+from dialoom.personas.apollo.scores import AgentTurn, call_text
 from dialoom.personas.apollo.source import ApolloSource, first_message, history
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import FINISH, Agent, Messages, episodes, gold_lines, played, scores
