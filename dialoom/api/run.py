@@ -131,13 +131,16 @@ class RunReader:
         """The sets of judgements, oldest first."""
         return self._read(RunFile.judgement_sets)
 
-    def metrics(self, judging: str | None = None) -> list[str]:
-        """Return the metrics of a set of judgements (by default the oldest), in the recipe's order if it is trusted."""
+    def metrics(self, judging: str | None = None) -> dict[str, list[str]]:
+        """Return the targets of each metric of a set of judgements (by default the oldest).
+
+        The metrics are in the recipe's order if the recipe is trusted.
+        """
         with self._opened() as file:
             chosen, recipe = file.judgement_set(judging), None
             with suppress(TrustError):
                 recipe = file.recipe
-            return [] if chosen is None else file.metrics_of(chosen.name, recipe)
+            return {} if chosen is None else file.metrics_of(chosen.name, recipe)
 
     def models(self, judging: str | None = None) -> dict[str, str]:
         """Return the models by role; for judging roles, those of a set of judgements (by default the oldest)."""

@@ -203,7 +203,12 @@ def list_scenarios(
     Each line has a scenario's number, state, scores and id.
     """
     with RunReader(path, trust=trust(is_trusted)) as run:
-        metrics = run.metrics(judging) + (["faults"] if run.is_gated else [])
+        targets = run.metrics(judging)
+        several = {metric for metric, judged in targets.items() if len(judged) > 1}
+        metrics = [
+            f"{metric}.{each}" if metric in several else metric for metric in targets for each in targets[metric]
+        ]
+        metrics += ["faults"] if run.is_gated else []
         texts = None if search is None else run.search(search, _progress())
         is_wanted = _labelled(run, *annotators)
         found = run.figures(judging, where=where, sort=sort, is_descending=is_reversed)
@@ -212,14 +217,18 @@ def list_scenarios(
         for place, (position, episode) in enumerate(chosen):
             if place == 0 and metrics and not as_json:
                 say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
-            scores, faults = dict(scores_of(episode)), episode.outcome.faults
+            faults = episode.outcome.faults
+            scores = {
+                f"{metric}.{target}" if metric in several else metric: value
+                for metric, score in scores_of(episode).items()
+                for target, value in vars(score).items()
+            }
             words = None if texts is None else texts[position]
             ending = episode.outcome.ended_by
             if as_json:
                 known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
-                scored = {"scores": {name: float(score) for name, score in scores.items()}}
-                fault_data = {"faults": None if faults is None else dialogue_faults(faults)}
-                say_json({**known, **scored, **fault_data, **({} if words is None else {"match": words})})
+                known |= {"scores": scores, "faults": None if faults is None else dialogue_faults(faults)}
+                say_json({**known, **({} if words is None else {"match": words})})
                 continue
             known = {**scores, **({} if faults is None or not ending else {"faults": dialogue_faults(faults)})}
             cells = [f"{known[name]:.3g}" if name in known else "-" for name in metrics]

@@ -346,8 +346,8 @@ def _as_written(scale: Scale, label: str) -> str:
     return ("yes" if value else "no") if scale.is_verdict else str(value)
 
 
-def metrics_of(view: View) -> Sequence[str] | None:
-    """Return the metrics of the judgements that the address selects; `None` if there are no such judgements.
+def metrics_of(view: View) -> Mapping[str, Sequence[str]] | None:
+    """Return the metrics that the address selects, with their targets; `None` if there are no such judgements.
 
     A panel counts as one of the sets, although no single judge made it.
     """

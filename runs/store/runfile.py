@@ -224,14 +224,20 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")
         return [(row["id"], PromotedBranch.model_validate_json(row["branch"])) for row in rows]
 
-    def metrics_of(self, judging: str, recipe: Recipe | None) -> list[str]:
-        """Return the metrics of a set's first judgements, in the recipe's order; for a panel, of its first judge."""
+    def metrics_of(self, judging: str, recipe: Recipe | None) -> dict[str, list[str]]:
+        """Return the metrics of a set's first judgements with their targets; for a panel, of its first judge.
+
+        Metrics are in the recipe's order, targets in alphabetical order.
+        """
         chosen = self.judgement_set(judging)
         names = (judging,) if chosen is None else chosen.members or (chosen.name,)
-        query = "SELECT DISTINCT metric FROM (SELECT metric FROM judgements WHERE judging = ? LIMIT 5000)"
-        found = [str(metric) for (metric,) in self._reader.execute(query, names[:1])]
+        query = "SELECT metric, target FROM (SELECT metric, target FROM judgements WHERE judging = ? LIMIT 5000)"
+        found: dict[str, list[str]] = {}
+        for metric, target in self._reader.execute(f"{query} GROUP BY 1, 2 ORDER BY 2", names[:1]):
+            found.setdefault(metric, []).append(target)
         usual = () if recipe is None else WithJudging.of(recipe).metrics
-        return sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
+        order = sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
+        return {metric: found[metric] for metric in order}
 
     @property
     def is_gated(self) -> bool:

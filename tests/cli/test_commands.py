@@ -386,6 +386,13 @@ def test_list_of_scenarios_reads_no_words(dialoom: Command, players: list[str], 
     ways: list[list[object]] = [[], ["--json"], ["--sort", "turns", "--reverse"], ["--where", "coherence > 1"]]
     listed = [dialoom("show", "run.db", *way).stdout for way in ways]
     assert all(text.count("personalens") + text.count("SD-") for text in listed)
+    assert " naturalness.assistant naturalness.user " in listed[0].splitlines()[0]
+    exported = [json.loads(line) for line in dialoom("export", "run.db", "-o", "-").stdout.splitlines()]
+    for line, episode in zip(listed[1].splitlines(), exported, strict=True):
+        scores = json.loads(line)["scores"]
+        for each in episode["judgements"]:
+            if each["turn"] is None and each["metric"] in {"naturalness", "coherence"}:
+                assert scores[f"{each['metric']}.{each['target']}"] == each["score"]
     asked = ["show", "run.db", "--where", "lines > 2 and messages[0].role == 'user'"]
     assert dialoom(*asked).stdout == listed[0]
     with sqlite3.connect(tmp_path / "run.db") as connection:

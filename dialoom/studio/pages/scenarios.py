@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,7 +53,7 @@ async def build(view: View) -> None:
     results = element("div", "stack")
     metrics, labels = await asyncio.gather(asyncio.to_thread(metrics_of, view), asyncio.to_thread(labels_by, view))
     with filters:
-        filter_form = _Filters(view, metrics or [])
+        filter_form = _Filters(view, metrics or {})
         if lacks_its_judgements(view):
             return
     try:
@@ -66,7 +66,7 @@ async def build(view: View) -> None:
     else:
         results.clear()
         with results:
-            _results(view, found, page_number, metrics or [], differing, labels)
+            _results(view, found, page_number, metrics or {}, differing, labels)
     if view.run.known_choices is None:
         with filters:
             ui.timer(0.01, filter_form.count, once=True)
@@ -96,7 +96,7 @@ async def _found(view: View, offset: int, results: Any) -> ScenarioPage:
 class _Filters:
     """The form with the filters, whose values become the address of the page."""
 
-    def __init__(self, view: View, metrics: Sequence[str]) -> None:
+    def __init__(self, view: View, metrics: Iterable[str]) -> None:
         self._view = view
         with form(view.path(PAGE.path), "Filters"):
             for name in ("sort", "order", "as", "metrics"):
@@ -154,7 +154,7 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
             choice(FACET + name, name, values_of.get(name, {}), view.one(FACET + name))
 
 
-def _bounds(view: View, metrics: Sequence[str]) -> None:
+def _bounds(view: View, metrics: Iterable[str]) -> None:
     """Add fields for the minimum and maximum score of each metric, and the choice of judgements."""
     for metric in metrics:
         with element("div", "field"):
@@ -173,7 +173,7 @@ def _results(
     view: View,
     page: ScenarioPage,
     number: int,
-    metrics: Sequence[str],
+    metrics: Mapping[str, Sequence[str]],
     differing: Sequence[str],
     labels: Mapping[int, Labelled],
 ) -> None:
@@ -205,7 +205,7 @@ def _results(
         _pager(view, page, number)
 
 
-def _heads(view: View, facets: Sequence[str], metrics: Sequence[str], counts: Sequence[str]) -> None:
+def _heads(view: View, facets: Sequence[str], metrics: Mapping[str, Sequence[str]], counts: Sequence[str]) -> None:
     columns = [
         ("#", "number", True),
         ("scenario", "id", False),
@@ -213,7 +213,9 @@ def _heads(view: View, facets: Sequence[str], metrics: Sequence[str], counts: Se
         ("ended by", "ended_by", False),
     ]
     columns += [(name, f"facet:{name}", False) for name in facets]
-    columns += [(name.replace("_", " "), f"score:{name}", True) for name in metrics]
+    for name, targets in metrics.items():
+        mean_of = f" (mean of {' and '.join(targets)})" if len(targets) > 1 else ""
+        columns.append((f"{name.replace('_', ' ')}{mean_of}", f"score:{name}", True))
     columns += [(name.replace("_", " "), f"count:{name}", True) for name in counts]
     columns += [("faults", "faults", True), ("tokens used", "tokens", True), ("cost", "cost", True)]
     now, order = view.one("sort") or "number", view.one("order") or "asc"
@@ -228,7 +230,7 @@ def _row(
     view: View,
     row: ScenarioRow,
     facets: Sequence[str],
-    metrics: Sequence[str],
+    metrics: Iterable[str],
     counts: Sequence[str],
     match: str | None,
     labels: Labelled | None,
