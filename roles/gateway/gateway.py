@@ -373,9 +373,11 @@ class Gateway:
         latency = time.monotonic() - started
         if isinstance(outcome, Completion):
             outcome = self._settings.stated_prices.applied(outcome, request.model).with_ids(key)
-        if self._tracing is not None:
-            self._tracing.called(request, place, outcome, attempts.made, latency)
-        completion = await self._recorded(begun, outcome, attempts.made, latency)
+        try:
+            completion = await self._recorded(begun, outcome, attempts.made, latency)
+        finally:
+            if self._tracing is not None:
+                self._tracing.called(request, place, outcome, attempts.made, latency)
         if self._cache is not None and not request.is_stateful:
             await self._cache.keep(request, place, completion)
         return completion, self._taken(completion, request)
