@@ -23,7 +23,7 @@ from tests.conftest import ROOT
 from tests.graphs.support import played_by
 from tests.processes import Started
 from tests.programs import free_port
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 
 pytest.importorskip("mcp", reason="the package mcp is not installed: pip install 'dialoom[mcp]'")
 
@@ -242,7 +242,7 @@ def test_server_must_be_usable_though_the_assistant_takes_no_tools(folder: Path,
 
 
 def test_workers_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     with pytest.raises(DialoomError, match="workers: tools of MCP servers are called from one process only"):
         simulated(folder, unlucky, workers=2)
     assert not (folder / "simulated.db").exists()

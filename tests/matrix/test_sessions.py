@@ -23,7 +23,7 @@ from dialoom.roles.restoring import KINDS, USES, Refusal
 from docs.player_tables import kinds, refusals
 from tests.conftest import ROOT
 from tests.processes import Started
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 from tests.sessions.memories import OTHER_WORDS
 
 STUDY = """
@@ -215,7 +215,7 @@ async def resample(case: Case, is_same: bool) -> None:
 async def workers(case: Case, is_same: bool) -> None:
     """Two people's conversations, with two workers."""
     whole = await case.play("whole.db", "both.toml")
-    near_cluster(case.patch)
+    local_cluster(case.patch)
     spread = await case.play("spread.db", "both.toml", workers=2)
     assert is_same and (rows(spread), await states(spread)) == (rows(whole), await states(whole))
 
@@ -223,7 +223,7 @@ async def workers(case: Case, is_same: bool) -> None:
 async def elsewhere(case: Case, is_same: bool) -> None:
     """The same with workers of a cluster, which may be on other machines."""
     whole = await case.play("whole.db", "both.toml")
-    near_cluster(case.patch)
+    local_cluster(case.patch)
     spread = await case.play("spread.db", "both.toml", ray="auto")
     assert is_same and (rows(spread), await states(spread)) == (rows(whole), await states(whole))
 

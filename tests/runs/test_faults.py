@@ -1,4 +1,4 @@
-"""Runs that only fail are stopped; what is tried again."""
+"""Runs that only fail are stopped; retries."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.invented import write_release
 from tests.server import Answer, completion, error, serving
 
 
-def moody_players(folder: Path, players: list[str]) -> list[str]:
-    """A cast whose assistant fails until there is a file `calm`, never twice in the same words."""
+def failing_players(folder: Path, players: list[str]) -> list[str]:
+    """Return a cast whose assistant fails until a file `calm` exists, each time with another message."""
     (folder / "moody.py").write_text(
         "from pathlib import Path\n"
         "moods = []\n"
@@ -31,13 +31,13 @@ def moody_players(folder: Path, players: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("bound", "least", "most"), [("3", 3, 5), ("50%", 20, 22)], ids=["so many", "such a share of at least 20"]
+    ("bound", "least", "most"), [("3", 3, 5), ("50%", 20, 22)], ids=["number", "share of at least 20"]
 )
 def test_run_that_only_fails_is_stopped(
     dialoom: Command, players: list[str], tmp_path: Path, bound: str, least: int, most: int
 ) -> None:
     write_release(tmp_path / "release", users=20)
-    cast = moody_players(tmp_path, players)
+    cast = failing_players(tmp_path, players)
     plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 2, "-o", "run.db"]
     stopped = dialoom(*plan, "--fail-on-error", bound, code=1)
     assert f"--fail-on-error {bound}" in stopped.stdout
@@ -46,15 +46,15 @@ def test_run_that_only_fails_is_stopped(
         in stopped.stdout
     )
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
-    assert least <= scenarios["failed"] <= most, "no more than what was under way"
+    assert least <= scenarios["failed"] <= most, "at most the calls in progress fail, too"
     assert scenarios["pending"] == scenarios["total"] - scenarios["failed"]
     (tmp_path / "calm").touch()
     dialoom("resume", "run.db", "--retry-failed", "--fail-on-error", bound)
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["done"] == scenarios["total"]
 
 
-def test_accepted_share_of_failures_stops_nothing(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Every fourth dialogue fails, which is not more than 30 %."""
+def test_accepted_share_of_failures_does_not_stop_a_run(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Every fourth dialogue fails, which is below 30 %."""
     write_release(tmp_path / "release", users=12)
     (tmp_path / "some.py").write_text(
         "begun = 0\n"

@@ -1,4 +1,4 @@
-"""Exported folders: handed to a hub, and written with the run."""
+"""Exported folders: pushed to a hub, and written by a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-import dialoom as door
+import dialoom as api
 from dialoom import DialoomError
 from dialoom.personas.apollo.source import read_source
 from dialoom.runs.export.pushing import pushed
@@ -22,10 +22,10 @@ from tests.conftest import Command
 
 
 class Hub(ThreadingHTTPServer):
-    """Speaks as much of the hub's HTTP as an upload needs."""
+    """A server with the hub's endpoints that an upload needs."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Speaking)
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.files: dict[str, bytes] = {}
         self.asked: list[tuple[str, Any]] = []
         self.refuses = False
@@ -35,7 +35,7 @@ class Hub(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
 
-class _Speaking(BaseHTTPRequestHandler):
+class _Handler(BaseHTTPRequestHandler):
     server: Hub
 
     def do_POST(self) -> None:
@@ -73,7 +73,7 @@ class _Speaking(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A hub that listens."""
+    """Yield a running hub."""
     monkeypatch.setenv("HF_TOKEN", "hf_only_a_test")
     server = Hub()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -85,8 +85,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    """A folder with train, test and a card; and something that nobody meant to publish."""
-    run = door.play("personalens", path=tmp_path / "run.db", sample=4)
+    """Return an exported folder with train, test and a card, and a file that does not belong to the export."""
+    run = api.play("personalens", path=tmp_path / "run.db", sample=4)
     run.export("dialogues", tmp_path / "out", test_share=0.3)
     (tmp_path / "out" / "notes.txt").write_text("secret")
     return tmp_path / "out"
@@ -137,11 +137,13 @@ def test_export_with_figures_can_be_repeated(exported: Path, dialoom: Command) -
     assert (exported.parent / "again" / "README.md").read_bytes() == before
 
 
-def test_without_a_network_the_export_stays(exported: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_upload_leaves_the_export_unchanged(
+    exported: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_only_a_test")
-    with closing(socket.socket()) as unheard:
-        unheard.bind(("127.0.0.1", 0))  # and never listens
-        endpoint = f"http://127.0.0.1:{unheard.getsockname()[1]}"
+    with closing(socket.socket()) as unanswered:
+        unanswered.bind(("127.0.0.1", 0))  # and never listens
+        endpoint = f"http://127.0.0.1:{unanswered.getsockname()[1]}"
         before = {path: path.read_bytes() for path in exported.iterdir()}
         told = dialoom("push", exported, "me/talks", "--yes", "--endpoint", endpoint, code=2).stderr
     assert "me/talks: the upload failed: " in told and "is unchanged" in told
@@ -149,7 +151,7 @@ def test_without_a_network_the_export_stays(exported: Path, dialoom: Command, mo
     assert {path: path.read_bytes() for path in exported.iterdir()} == before
 
 
-def test_unsendable_folder_is_one_line(exported: Path, hub: Hub) -> None:
+def test_folder_that_cannot_be_pushed_is_refused(exported: Path, hub: Hub) -> None:
     with pytest.raises(DialoomError, match="OWNER/NAME"):
         pushed(exported, "talks")
     hub.refuses = True
@@ -171,7 +173,7 @@ def test_folder_equals_an_export(tmp_path: Path, dialoom: Command) -> None:
     flags = [text for name, value in BUILD.items() for text in (f"--{name}", str(value))]
     said = dialoom("run", "apollo-build", *flags, "-o", "run.db", "--folder", "made", code=0)
     assert said.stdout.splitlines()[-1] == "made is written"
-    door.open_run(tmp_path / "run.db").export("apollo-source", tmp_path / "exported")
+    api.open_run(tmp_path / "run.db").export("apollo-source", tmp_path / "exported")
     read_source(tmp_path / "made")
     for name in ("users", "sessions", "pairs", "meta"):
         assert (tmp_path / "made" / f"{name}.jsonl").read_bytes() == (
@@ -181,18 +183,18 @@ def test_folder_equals_an_export(tmp_path: Path, dialoom: Command) -> None:
 
 def test_run_that_ends_early_writes_drafts(tmp_path: Path) -> None:
     options = {"topics": "travel_hotel", "calls": 1, "per_call": 2, "until": "written"}
-    door.play("prefeval-pairs", path=tmp_path / "run.db", options=options, folder=tmp_path / "drafts")
+    api.play("prefeval-pairs", path=tmp_path / "run.db", options=options, folder=tmp_path / "drafts")
     assert len(json.loads((tmp_path / "drafts" / "travel_hotel.json").read_text())) == 2
     written = {"users": 1, "until": "users"}
-    door.play("apollo-write", path=tmp_path / "write.db", options=written, folder=tmp_path / "users")
+    api.play("apollo-write", path=tmp_path / "write.db", options=written, folder=tmp_path / "users")
     assert json.loads((tmp_path / "users" / "users.jsonl").read_text())["id"] == "u01"
 
 
 def test_folder_that_cannot_be_written_is_refused_before_playing(tmp_path: Path) -> None:
-    with pytest.raises(door.DialoomError, match="folder 'made': personalens generates no data for a folder"):
-        door.play("personalens", path=tmp_path / "run.db", folder="made")
-    with pytest.raises(door.DialoomError, match="exists and is not an empty folder"):
-        door.play("apollo-build", path=tmp_path / "run.db", options=BUILD, folder=tmp_path.parent)
+    with pytest.raises(api.DialoomError, match="folder 'made': personalens generates no data for a folder"):
+        api.play("personalens", path=tmp_path / "run.db", folder="made")
+    with pytest.raises(api.DialoomError, match="exists and is not an empty folder"):
+        api.play("apollo-build", path=tmp_path / "run.db", options=BUILD, folder=tmp_path.parent)
     assert not (tmp_path / "run.db").exists()
 
 

@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 import dialoom
 from dialoom.graphs import JsonEnvironment
 from dialoom.runs.stepping import case_of
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 
 RULES: dict[str, Any] = {"max_turns": 2, "in_sequence": True, "ends": [{"keyword": "goodbye"}]}
 TASKS = [{"goal": goal} for goal in ("a table", "a chair", "a lamp")]
@@ -104,7 +104,7 @@ def test_conversation_in_which_the_player_says_nothing_does_not_make_it_forget(
     async def leaving(messages: list[dict[str, Any]], session: dialoom.Session) -> str:
         return "I say goodbye." if session.number == 2 else await customer(messages, session)
 
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     people = [{"name": "Ann"}, {"name": "Bo"}]
     run = played(tmp_path / "run.db", user=leaving, people=people, workers=workers)
     assert [talk[-1] for talk in talks(run)] == [

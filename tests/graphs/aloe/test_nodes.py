@@ -30,21 +30,21 @@ ROLES = ("user", "induction", "preferred", "rejected")
 
 
 def grown(dialoom: Command, people: Path, *options: object, players: list[str] | None = None) -> list[dict[str, Any]]:
-    """The trees of a run with these options."""
+    """Return the trees of a run with these options."""
     dialoom("run", "aloe", "--personas", people, *(players or cast(*ROLES)), *options, "-o", "tree.db")
     dialoom("export", "tree.db", "--format", "tree", "-o", "tree.jsonl")
     return lines_of(people.parent / "tree.jsonl")
 
 
 def requests(folder: Path, role: str) -> list[list[str]]:
-    """The texts of a role's requests."""
+    """Return the texts of a role's requests."""
     with closing(sqlite3.connect(folder / "tree.db")) as connection:
         texts = dict(connection.execute("SELECT id, content FROM texts"))
         rows = connection.execute("SELECT messages FROM calls WHERE role = ? ORDER BY id", (role,)).fetchall()
     return [[texts[id_] for _, id_ in json.loads(messages)] for (messages,) in rows]
 
 
-def test_one_path_without_branching(dialoom: Command, people: Path) -> None:
+def test_run_without_branching_has_one_path(dialoom: Command, people: Path) -> None:
     trees = grown(dialoom, people)
     followed: Counter[str] = Counter()
     for tree in trees:
@@ -60,7 +60,7 @@ def test_one_path_without_branching(dialoom: Command, people: Path) -> None:
 
 
 def test_branches_share_their_prefix(dialoom: Command, people: Path) -> None:
-    """Two branching rounds of four: 1 + 2 + 4 + 4 rounds, each made once."""
+    """With two branching rounds of four there are 1 + 2 + 4 + 4 rounds, each made once."""
     trees = grown(dialoom, people, "--rounds", 4, "--branching", 2)
     for tree in trees:
         assert [done["path"] for done in tree["rounds"][:7]] == ["", "p", "r", "pp", "pr", "rp", "rr"]
@@ -146,7 +146,7 @@ def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path)
     again = lines_of(people.parent / "again.jsonl")
     found, wanted = ([done for tree in trees for done in tree["rounds"]] for trees in (again, second))
     for before, after, other in zip(hazy, found, wanted, strict=True):
-        assert after == other if before is None else after["verified"] is before, "the same judge, of the same pair"
+        assert after == other if before is None else after["verified"] is before, "the same judge on the same pair"
 
 
 def test_unparsed_judge_verifies_nothing(dialoom: Command, people: Path) -> None:
@@ -155,11 +155,11 @@ def test_unparsed_judge_verifies_nothing(dialoom: Command, people: Path) -> None
     assert "unparsed" in dialoom("show", "tree.db", "1").stdout
 
 
-def test_induction_without_an_object_keeps_what_was_known(dialoom: Command, people: Path) -> None:
+def test_unparseable_induction_keeps_what_was_known(dialoom: Command, people: Path) -> None:
     players = cast("user", "preferred", "rejected", induction="late")
     (tree,) = grown(dialoom, people, "--limit", "1", "--rounds", "4", players=players)
     known = [done["inferred_profile"] for done in tree["rounds"]]
-    assert known[0] != known[1] == known[2] == known[3], "the third and the fourth could not be read"
+    assert known[0] != known[1] == known[2] == known[3], "the third and the fourth were unparseable"
     asked = requests(people.parent, "induction")
     assert len(asked) == 6 and sum("could not be used" in texts[-1] for texts in asked) == 2
     assert "Inductions that could not be parsed: 2." in dialoom("report", "tree.db").stdout
@@ -243,7 +243,7 @@ def test_leaves_are_whole_conversations(content: dict[str, Any]) -> None:
     rounds = content["rounds"]
     found = leaves(rounds)
     assert len(set(found)) == len(found) > 0
-    assert found == sorted(found), "preferred stands before rejected"
+    assert found == sorted(found), "preferred comes before rejected"
     assert {leaf[:depth] for leaf in found for depth in range(len(leaf))} == {each["path"] for each in rounds}
     assert len(found) == 1 + sum(len(each["followed"]) - 1 for each in rounds)
 

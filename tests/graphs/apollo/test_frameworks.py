@@ -1,4 +1,4 @@
-"""How an agent is helped: what each framework adds to its request, and when a further attempt is made."""
+"""APOLLO's frameworks: what each adds to the agent's request, and when a further attempt is made."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GOLD = gold_lines(PAIR)
 
 
 def first_of(agent: Agent) -> tuple[str, str]:
-    """The system message and the first user message."""
+    """Return the system message and the first user message."""
     system, user = agent.sent[0][:2]
     return system["content"], user["content"]
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """What the baseline sends."""
+    """Return the first messages of the baseline."""
     agent = Agent({PAIR.query: GOLD})
     played(tmp_path_factory.mktemp("plain"), agent, source(["flight"]), limit=1)
     return first_of(agent)

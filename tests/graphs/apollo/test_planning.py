@@ -35,12 +35,12 @@ MADE = source(["music", "food"], sets=2)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source as a folder."""
+    """Write the source to a folder."""
     return write(tmp_path_factory.mktemp("apollo") / "source", MADE)
 
 
 def planned(folder: Path, **options: Any) -> list[ApolloScenario]:
-    """The samples of a run with these options."""
+    """Return the samples of a run with these options."""
     chosen = ApolloOptions(source=folder, **options)
     return list(RECIPE.scenarios(chosen, random.Random(0), lambda _line: None))
 
@@ -116,7 +116,7 @@ def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str,
         ({"framework": ()}, "give at least one value"),
     ],
 )
-def test_meaningless_options_are_refused_before_reading_a_source(options: dict[str, Any], told: str) -> None:
+def test_invalid_options_are_refused_before_reading_a_source(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         ApolloOptions(**options)
 
@@ -141,19 +141,19 @@ CALLS = PAIR.calls()
 
 
 def turn(messages: list[Any], tools: list[Any]) -> Mapping[str, Any]:
-    """The next of the right calls, if tools are offered; then the end."""
+    """Return the next gold call if tools are offered and one is left, else the end."""
     done = sum(bool(each.get("tool_calls")) for each in messages)
     left = CALLS[done:] if tools else []
     return {"content": "" if left else FINISH, "tool_calls": left[:1]}
 
 
 async def agent(messages: list[Any], tools: list[Any]) -> Mapping[str, Any]:
-    """A function that takes tools."""
+    """Play an agent that takes tools."""
     return turn(messages, tools)
 
 
 async def plain(messages: list[Any]) -> Mapping[str, Any]:
-    """The same without the parameter."""
+    """Play an agent that takes no tools."""
     return turn(messages, [])
 
 
@@ -161,7 +161,7 @@ class ToolModel(FakeListChatModel):
     """A chat model that takes tools."""
 
     def bind_tools(self, tools: Any, **_: Any) -> Runnable[Any, Any]:
-        """The model with tools."""
+        """Return the model with tools."""
 
         def reply(messages: list[Any]) -> AIMessage:
             made = turn(messages, tools)
@@ -172,7 +172,7 @@ class ToolModel(FakeListChatModel):
 
 
 def graph(name: str | None = None) -> Any:
-    """A compiled graph that finds the tools in its configuration."""
+    """Return a compiled graph that finds the tools in its configuration."""
 
     def work(_: MessagesState, config: RunnableConfig) -> dict[str, Any]:
         tools = {tool.name: tool for tool in config["configurable"].get("tools", ())}
@@ -186,7 +186,7 @@ def graph(name: str | None = None) -> Any:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """A suite of one sample, the pair's."""
+    """Return the path of a suite of one sample, that of `PAIR`."""
     made = type(OFFERED).of(OFFERED.users.values(), OFFERED.sessions.values(), [PAIR], OFFERED.meta)
     system = {
         "recipe": "apollo",
@@ -271,7 +271,7 @@ def with_rows(path: Path, edit: Edit) -> None:
 
 
 def refusal(dialoom: Command, folder: Path) -> str:
-    """What is said of a source, on one line; nothing is left of the run."""
+    """Return the error message for a source, which is one line; no run is created."""
     said = dialoom("run", "apollo", "--source", folder, "--length", "2k", "-o", "r.db", code=2).stderr
     assert said.count("\n") == 1
     assert not folder.with_name("r.db").exists()
@@ -329,7 +329,7 @@ def test_user_without_requests_is_named(dialoom: Command, tmp_path: Path) -> Non
 OPTIONS = {"limit": 2, "length": "2k", "framework": "memory"}
 
 
-def test_killed_near_the_end_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_run_killed_near_its_end_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
     whole = dialoom.play(
         "apollo", path=tmp_path / "whole.db", options={**OPTIONS, "length": ["2k"], "framework": ["memory"]}
     )

@@ -1,4 +1,4 @@
-"""`describe --like` tells how far simulated users are from real ones."""
+"""`describe --like` measures how far simulated users are from real ones."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ PLANTED: dict[str, tuple[str, Callable[[random.Random], str]]] = {
 
 
 def mixed(said: Callable[[random.Random], str]) -> Callable[[random.Random], str]:
-    """Return a speaker who says so once in four lines, so that real users have some of each."""
+    """Return a speaker who says it in one of four lines, so that real users have some of it."""
     return lambda draw: said(draw) if draw.random() < 0.25 else plain(draw)
 
 
 @pytest.mark.parametrize(("measure", "said"), PLANTED.values(), ids=PLANTED.keys())
-def test_what_simulated_users_do_otherwise_is_far(
+def test_planted_difference_of_simulated_users_is_far(
     measure: str, said: Callable[[random.Random], str], tmp_path: Path
 ) -> None:
     real = written(tmp_path / "real.jsonl", mixed(said), 1)
@@ -83,7 +83,7 @@ def test_intervals_contain_their_distances_and_chance_depends_on_the_number_of_d
     assert chances == sorted(chances, reverse=True) and chances[0] > 1.5 * chances[2]
 
 
-def test_openings_that_tell_all_and_dialogues_that_do_not_end_are_far(tmp_path: Path) -> None:
+def test_full_disclosure_in_the_opening_and_long_dialogues_are_far(tmp_path: Path) -> None:
     real = written(tmp_path / "real.jsonl", plain, 1)
     draw = random.Random(4)
     whole = " ".join(WORDS)

@@ -1,4 +1,4 @@
-"""What breaks off in the middle: a stepper stays where it was, can go on, and the run's file takes no harm."""
+"""Interruptions: a stepper keeps its position and can continue, and the run's file stays intact."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dialoom.runs.store import RunStore
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 from tests.processes import Started
-from tests.runs.stepping.played import UNBOUNDED, counted, dialogue, play, stepping, stood
+from tests.runs.stepping.played import UNBOUNDED, counted, dialogue, play, shown_stops, stepping
 from tests.server import Answer, Response, completion, error, serving, silence
 
 
 def stopped(dialoom: Command, folder: Path, calls: int) -> None:
-    """A run of one dialogue that was stopped after so many calls, and `whole.db`, which was not."""
+    """Make a run of one dialogue that was stopped after a number of calls, and `whole.db`, which was not."""
     write_release(folder / "release")
     plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *quick_players(folder)]
     dialoom(*plan, "--max-calls", calls, "-o", "run.db", code=3)
@@ -29,7 +29,7 @@ def stopped(dialoom: Command, folder: Path, calls: int) -> None:
 
 
 def exported(dialoom: Command, path: Path) -> bytes:
-    """The bytes of an export."""
+    """Return the bytes of an export."""
     dialoom("export", path.name, "-o", "out.jsonl")
     return (path.parent / "out.jsonl").read_bytes()
 
@@ -54,7 +54,7 @@ def test_stepped_scenario_ends_as_a_run_would(dialoom: Command, made_once: MadeO
             await branch.run()
         if way == "a branch, then steps":
             await stepper.run()
-            assert stood(await stepper.stops()) == stood(await branch.stops())
+            assert shown_stops(await stepper.stops()) == shown_stops(await branch.stops())
 
     stepping(path, act, budget=UNBOUNDED)
     made = counted(path).rows
@@ -73,37 +73,37 @@ def test_stepped_scenario_ends_as_a_run_would(dialoom: Command, made_once: MadeO
     assert tokens(path) == tokens(uninterrupted)
 
 
-def served(path_of_run: Path, dialoom: Command, players: list[str], url: str) -> Path:
-    """A run of one dialogue whose judges are fine, and whose assistant is served elsewhere from its next call on."""
-    write_release(path_of_run / "release")
+def served(run_folder: Path, dialoom: Command, players: list[str], url: str) -> Path:
+    """Return the path of a run of one dialogue, still without calls, whose assistant is at a server."""
+    write_release(run_folder / "release")
     cast = [*players[:2], *players[4:], "--model", "assistant=openai/m", "--api-base", f"assistant={url}"]
     plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *cast, "--max-calls", 0, "-o", "run.db"]
     dialoom(*plan, code=3)
-    return path_of_run / "run.db"
+    return run_folder / "run.db"
 
 
 def test_failed_step_leaves_the_stepper_where_it_was(
     dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    is_ill = True
+    is_failing = True
 
     def answer(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
-        return error(400, "no such thing", "bad") if is_ill else completion("fine")
+        return error(400, "no such thing", "bad") if is_failing else completion("fine")
 
     async def act(stepper: Stepper) -> None:
-        nonlocal is_ill
+        nonlocal is_failing
         await stepper.run([stepper.condition("assistant")])
         branch = await stepper.fork("mine")
         await branch.resample()
         for there in (stepper, branch):
-            is_ill = True
+            is_failing = True
             before = await there.here()
             for _ in range(2):
                 with pytest.raises(ProviderError, match="no such thing"):
                     await there.step()
                 assert await there.here() == before
-            is_ill = False
+            is_failing = False
             stop = await there.step()
             assert (stop.ran, stop.number > before.number) == (("assistant",), True)
             assert [call.reply for call in stop.calls] == ["fine"]
@@ -228,14 +228,14 @@ def test_branches_survive_compacting(dialoom: Command, made_once: MadeOnce, reci
         await stepper.run()
         await stepper.rewind(1)
         await (await stepper.fork("mine")).resample()
-        return stood(await stepper.stops())
+        return shown_stops(await stepper.stops())
 
     stops = stepping(path, branch_off)
     dialoom("compact", "run.db")
     rows = counted(path).rows
 
     async def look(stepper: Stepper) -> None:
-        assert stood(await stepper.stops()) == stops
+        assert shown_stops(await stepper.stops()) == stops
         await stepper.rewind(1)
         await stepper.run()
         main = await stepper.switch("main")

@@ -1,4 +1,4 @@
-"""The outcome that a scenario has: main's until a branch is promoted, then the branch's, and main's again if wished."""
+"""A scenario's outcome: main's until a branch is promoted, and then the branch's; main can be restored."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, pl
 
 
 def exported(dialoom: Command, path: Path, *options: object) -> bytes:
-    """The bytes of an export."""
+    """Return the bytes of an export."""
     dialoom("export", path.name, *options, "-o", "out.jsonl")
     return (path.parent / "out.jsonl").read_bytes()
 
 
 async def another_ending(stepper: Stepper) -> None:
-    """A branch with words of the user's, another model and an edit, played to its end."""
+    """Play a branch with a person's reply, another model and an edit to its end."""
     await stepper.goto(3)
     await stepper.say("user", "By the river, please.")
     await stepper.exchange("assistant", "python:others:brief")
@@ -34,7 +34,7 @@ async def another_ending(stepper: Stepper) -> None:
 
 
 def others(folder: Path) -> None:
-    """Further players, and a judge with another taste."""
+    """Write a module with another assistant and another judge."""
     (folder / "others.py").write_text(
         """
 from players import judge as fair
@@ -76,7 +76,7 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
     assert [each["score"] for each in line["judgements"]] == [each.score for each in outcome.judgements]
     rows = counted(path)
     dialoom("resume", "run.db")
-    assert counted(path) == rows, "there is nothing left to do"
+    assert counted(path) == rows, "nothing is left to play"
 
     async def back(stepper: Stepper) -> None:
         assert stepper.branch == "main"
@@ -88,7 +88,9 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_promotion_and_back_leave_no_trace(dialoom: Command, made_once: MadeOnce, recipe: str) -> None:
+def test_promoting_branches_and_then_main_restores_the_export(
+    dialoom: Command, made_once: MadeOnce, recipe: str
+) -> None:
     path = play(made_once, recipe)
     before = exported(dialoom, path)
 
@@ -130,9 +132,9 @@ def test_tokens_are_those_of_the_branchs_path(made_once: MadeOnce) -> None:
         return await tokens(stepper)
 
     assert reported() == stepping(path, tokens)
-    theirs = stepping(path, promote)
-    assert reported() == theirs
-    assert theirs != stepping(path, tokens)
+    of_branch = stepping(path, promote)
+    assert reported() == of_branch
+    assert of_branch != stepping(path, tokens)
 
 
 def test_other_judges_verdicts_are_dropped_and_requested_again(
@@ -153,7 +155,7 @@ def test_other_judges_verdicts_are_dropped_and_requested_again(
     tried = counted(path).rows
     assert tried > rows
     dialoom(*judge)
-    assert counted(path).rows == tried + 6, "the dialogue is another one"
+    assert counted(path).rows == tried + 6, "the changed dialogue is judged again"
     exported(dialoom, path, "--judging", "strict")
     [line] = lines_of(tmp_path / "out.jsonl")
     assert line["messages"][0]["content"] == "Good morning."
@@ -214,13 +216,13 @@ async def judge(messages):
         assert stepper.branch == "b1"
         stop = await stepper.here()
         assert len(stop.next) == 6
-        assert counted(path).rows == rows + 1, "only the one that had failed is asked again"
+        assert counted(path).rows == rows + 1, "only the failed call is repeated"
         await stepper.resample()
         await stepper.exchange("judge", "python:players:judge")
         end = await stepper.step()
         assert end.is_end
         assert {call.sample for call in end.calls} == {1}
-        assert len(end.calls) == 6, "those who had answered before are asked with the others"
+        assert len(end.calls) == 6, "judges that had answered are called again, too"
         assert len((await stepper.promote()).judgements) == 6
 
     stepping(path, go_on)
@@ -241,13 +243,13 @@ async def judge(messages):
 
 
 def dialogue_failing(dialoom: Command, folder: Path, cast: list[str]) -> Path:
-    """A run whose only dialogue fails."""
+    """Return the path of a run whose only dialogue fails."""
     write_release(folder / "release")
     dialoom("run", "personalens", "--profiles", "release", "--limit", 1, *cast, "-o", "run.db", code=1)
     return folder / "run.db"
 
 
-def test_replayed_scenario_has_no_earlier_branches(dialoom: Command, made_once: MadeOnce, tmp_path: Path) -> None:
+def test_retried_scenario_has_no_earlier_branches(dialoom: Command, made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     others(tmp_path)
 
@@ -334,10 +336,10 @@ async def assistant(messages):
         await stepper.promote()
         await (await stepper.switch("main")).promote()
 
-    tokens = _tokens(path)
+    tokens = _counted_calls(path)
     before = exported(dialoom, path)
     stepping(path, back)
-    assert (_tokens(path), exported(dialoom, path)) == (tokens, before)
+    assert (_counted_calls(path), exported(dialoom, path)) == (tokens, before)
 
 
 def _lines(dialoom: Command, path: Path) -> list[dict[str, Any]]:
@@ -345,8 +347,8 @@ def _lines(dialoom: Command, path: Path) -> list[dict[str, Any]]:
     return lines_of(path.parent / "out.jsonl")
 
 
-def _tokens(path: Path) -> list[Any]:
-    """Which calls the outcome's figures are counted from."""
+def _counted_calls(path: Path) -> list[Any]:
+    """Return the ids of the calls that count for the outcome's figures."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(
             "SELECT id FROM calls WHERE branch IS NULL AND reply IS NOT NULL ORDER BY id"

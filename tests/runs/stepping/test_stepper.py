@@ -1,4 +1,4 @@
-"""Sessions: rewinds cost nothing, changes cost what follows from them, and the outcome stays as it was."""
+"""Steppers: a rewind makes no calls, a change only those that depend on it, and the outcome stays unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from dialoom import DialoomError, Stepper
 from tests.conftest import Command, MadeOnce
-from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown, stepping, stood
+from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown, shown_stops, stepping
 
 
 @pytest.mark.parametrize("recipe", ["personalens", "aloe"])
@@ -30,7 +30,7 @@ def test_continuing_after_a_rewind_follows_recorded_steps(made_once: MadeOnce, r
     assert counted(path) == before
 
 
-def test_branch_plays_only_what_would_be_asked_otherwise(made_once: MadeOnce, tmp_path: Path) -> None:
+def test_branch_makes_only_calls_that_differ(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
@@ -62,21 +62,21 @@ def test_fork_replays_to_the_same_end_without_a_call(made_once: MadeOnce, recipe
 
     async def rewind(stepper: Stepper) -> int:
         main = await stepper.stops()
-        for number, stop in enumerate(main[: -1 : max(1, len(main) // 8)]):  # of a long run, a spread of them
+        for number, stop in enumerate(main[: -1 : max(1, len(main) // 8)]):  # a selection in a long run
             await stepper.goto(stop.number)
             there = await stepper.fork(f"f{number}")
             before = counted(path).replays
             await there.run()
-            assert stood(await there.stops()) == stood(main)
+            assert shown_stops(await there.stops()) == shown_stops(main)
             made = sum(len(each.calls) for each in main[main.index(stop) + 1 :])
             assert counted(path).replays == before + made, f"from {stop.number}, {stop.ran}"
-        assert stood(await (await stepper.switch("main")).stops()) == stood(main)
+        assert shown_stops(await (await stepper.switch("main")).stops()) == shown_stops(main)
         return len(main)
 
     async def again(stepper: Stepper) -> None:
         main = await stepper.stops()
         branch = await stepper.switch("f1")
-        assert stood(await branch.stops()) == stood(main)
+        assert shown_stops(await branch.stops()) == shown_stops(main)
         await branch.rewind(2)
 
     async def on(stepper: Stepper) -> None:
@@ -84,7 +84,7 @@ def test_fork_replays_to_the_same_end_without_a_call(made_once: MadeOnce, recipe
         main = await (await stepper.switch("main")).stops()
         assert shown(await stepper.here())["state"] == main[-3].state
         await stepper.run()
-        assert stood(await stepper.stops()) == stood(main)
+        assert shown_stops(await stepper.stops()) == shown_stops(main)
 
     length = stepping(path, rewind)
     stepping(path, again)
@@ -98,7 +98,7 @@ def _export(dialoom: Command, path: Path, name: str = "out.jsonl") -> bytes:
     return (path.parent / name).read_bytes()
 
 
-def test_edit_calls_only_what_depends_on_it(made_once: MadeOnce) -> None:
+def test_edit_repeats_only_calls_that_depend_on_it(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = counted(path)
 
@@ -141,7 +141,7 @@ def test_edit_in_the_middle_replays_unchanged_requests(made_once: MadeOnce) -> N
 
 
 @pytest.mark.parametrize("recipe", ["aloe", "a file"])
-def test_edit_without_a_change_costs_nothing(made_once: MadeOnce, recipe: str) -> None:
+def test_edit_without_a_change_makes_no_calls(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
     before = counted(path).rows
 
@@ -168,7 +168,7 @@ def test_edit_without_a_change_costs_nothing(made_once: MadeOnce, recipe: str) -
     assert counted(path).rows == before
 
 
-def test_said_words_hold_only_where_they_were_said(made_once: MadeOnce) -> None:
+def test_reply_of_a_person_holds_only_on_its_branch(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = counted(path)
 
@@ -190,7 +190,7 @@ def test_said_words_hold_only_where_they_were_said(made_once: MadeOnce) -> None:
     assert counted(path).replays == before.replays
 
 
-def test_line_that_a_role_cannot_say_is_refused(made_once: MadeOnce) -> None:
+def test_reply_that_a_role_cannot_give_is_refused(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = counted(path)
 
@@ -216,7 +216,7 @@ def test_line_that_a_role_cannot_say_is_refused(made_once: MadeOnce) -> None:
     assert counted(path) == (before.rows + 1, before.replays + 5)
 
 
-def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce, tmp_path: Path) -> None:
+def test_changed_request_model_or_sample_repeats_the_following_calls(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
     rows, replays = counted(path)
@@ -244,7 +244,7 @@ def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce
         await there.goto(2)
         await there.exchange("assistant", "python:players:assistant")
         await there.run()
-        assert counted(path).rows == rows, "its own model's replies are known"
+        assert counted(path).rows == rows, "the replies of the role's own model are recorded"
 
         there = await stepper.switch("main")
         await there.goto(2)
