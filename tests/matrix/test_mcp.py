@@ -90,7 +90,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def server(folder: Path) -> str:
-    """Return the command of a server that keeps its book in a folder."""
+    """Return the command of a server that records its refunds in a folder."""
     return f"{sys.executable} {SERVER} {folder / 'book.txt'}"
 
 
@@ -173,7 +173,7 @@ def test_completed_call_is_not_executed_again(folder: Path, assistant: str, mcp:
     assert refunds(folder) == ["A1"]
     finished(folder, "resume", "run.db")
     assert refunds(folder) == ["A1"]
-    assert (folder / "book.looked").read_text().splitlines() == ["A1", "A1"], "what only reads is called again"
+    assert (folder / "book.looked").read_text().splitlines() == ["A1", "A1"], "a read-only tool is called again"
     (episode,) = dialoom.open_run(folder / "run.db").episodes()
     assert [result for _, result in episode.outcome.tool_results] == ["refunded A1", "order A1: a kettle"]
 
@@ -186,7 +186,7 @@ def test_call_of_unknown_result_is_not_repeated(folder: Path, assistant: str, mc
     assert 'the tool call refund(order_id="A1") was started before an interruption, and its result is unknown' in told
     assert refunds(folder) == ["A1"]
     finished(folder, "retry", "run.db", "--scenario", 1)
-    assert refunds(folder) == ["A1", "A1"], "played anew, as the user wishes"
+    assert refunds(folder) == ["A1", "A1"], "a retry repeats the call"
 
 
 def simulated(folder: Path, assistant: Any, **changed: Any) -> Any:
@@ -227,7 +227,7 @@ def test_attempt_that_is_repeated_executes_no_call_again(folder: Path) -> None:
     assert "refunded A1 and refunded A1" in [line.content for line in episode.outcome.messages]
 
 
-def test_server_that_cannot_be_used_is_one_message(folder: Path) -> None:
+def test_server_that_cannot_be_used_is_reported_in_one_message(folder: Path) -> None:
     with pytest.raises(DialoomError, match="mcp: the server 'no-such-command' cannot be used"):
         simulated(folder, unlucky, mcp=["no-such-command"])
 
@@ -248,7 +248,7 @@ def test_workers_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not (folder / "simulated.db").exists()
 
 
-def test_server_of_a_strangers_file_is_not_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_of_an_untrusted_file_is_not_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finished(folder, *command("function", server(folder)), "--max-calls", 1, code=3)
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "another-user"))
     told = finished(folder, "resume", "run.db", "--max-calls", "none", code=2)
@@ -257,7 +257,7 @@ def test_server_of_a_strangers_file_is_not_started(folder: Path, monkeypatch: py
     assert refunds(folder) == ["A1"]
 
 
-def test_call_without_result_is_given_up(folder: Path) -> None:
+def test_call_without_a_result_times_out(folder: Path) -> None:
     async def waiting(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:  # noqa: ARG001
         return {"content": "", "tool_calls": [{"name": "wait", "arguments": {}}]}
 

@@ -1,4 +1,4 @@
-"""Histories of past sessions, as long as one wants; and source folders that somebody has spoilt."""
+"""Histories of past sessions of any length, and source folders with errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PAIRS = list(SOURCE.pairs.values())[::4]
 
 
 def unrelated(made: ApolloHistory) -> list[str]:
-    """The ids of the sessions that tell no preference, in order."""
+    """Return the ids of the sessions that tell no preference, in order."""
     return [session.id for session in made.sessions if session.kind == "unrelated"]
 
 
@@ -75,7 +75,7 @@ def test_no_unrelated_session_holds_a_word_of_the_preference() -> None:
         assert not [session.id for session in made.sessions if session.kind == "unrelated" and words & session.stems]
 
 
-def test_nothing_is_asked_twice_in_a_history() -> None:
+def test_nothing_is_requested_twice_in_a_history() -> None:
     pair = PAIRS[0]
     again = [
         session.model_copy(update={"id": f"{session.id}-again", "turns": (*session.turns[:-1], session.turns[0])})
@@ -144,8 +144,8 @@ def test_written_source_is_read_again(tmp_path: Path) -> None:
         write_source(tmp_path / "copy", replace(SOURCE))
 
 
-def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]], object]) -> Path:
-    """A copy of the sample in which a row is another."""
+def with_changed_row(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Copy the sample and change a row; return the copy."""
     shutil.copytree(FOLDER, folder)
     rows = (folder / file).read_text().splitlines()
     row = json.loads(rows[line - 1])
@@ -184,7 +184,7 @@ def test_malformed_source_is_reported_with_file_and_line(
 ) -> None:
     file, _, line = place.partition(":")
     with pytest.raises(DataError) as caught:
-        read_source(spoilt(tmp_path / "source", file, int(line), change))
+        read_source(with_changed_row(tmp_path / "source", file, int(line), change))
     assert str(caught.value).startswith(f"{tmp_path / 'source' / place}: ")
     assert said in str(caught.value)
 
@@ -199,14 +199,14 @@ def test_malformed_source_is_reported_with_file_and_line(
             "leak: 'Calm' says something about mood",
         ),
         ("sessions.jsonl:28", lambda row: row["turns"][-1].update(text="Bye."), ""),
-        ("sessions.jsonl:30", lambda row: _lie(row), "wrong past call: "),
+        ("sessions.jsonl:30", lambda row: _falsify(row), "wrong past call: "),
     ],
 )
 def test_edited_source_is_checked_again(
     tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], said: str
 ) -> None:
     file, _, line = place.partition(":")
-    folder = spoilt(tmp_path / "source", file, int(line), change)
+    folder = with_changed_row(tmp_path / "source", file, int(line), change)
     assert read_source(folder) != SOURCE
     if not said:
         assert read_source(folder, thorough=True) != SOURCE
@@ -217,7 +217,7 @@ def test_edited_source_is_checked_again(
     assert said in str(caught.value)
 
 
-def _lie(row: dict[str, Any]) -> None:
+def _falsify(row: dict[str, Any]) -> None:
     next(turn for turn in row["turns"] if "output" in turn)["output"] = {"status": "perfect"}
 
 

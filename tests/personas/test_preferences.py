@@ -1,4 +1,4 @@
-"""The readers of PrefEval's files: the release's layout, files of one's own, and what a broken one is told."""
+"""The readers of PrefEval's files: the release's layout, users' own files, and errors in them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_layout_is_read_in_every_form(tmp_path: Path) -> None:
     assert [line.speaker for line in choice[0].talk] == ["user", "assistant"] * 2
 
 
-def test_each_form_words_the_preference_as_its_own_file(tmp_path: Path) -> None:
+def test_each_form_has_the_wording_of_its_own_file(tmp_path: Path) -> None:
     pairs = write_pairs(tmp_path)
     path = pairs / FOLDERS["choice"] / "hats.json"
     changed = rows("hats", "choice")
@@ -144,8 +144,8 @@ def test_chat_out_of_turn_is_named(tmp_path: Path, messages: list[tuple[str, str
     assert [len(chat) for chat in read_chats(write_pool(tmp_path / "pool.json"))] == [10, 10, 4]
 
 
-def test_samples_are_what_their_description_says() -> None:
-    """Sixty pairs in six topics, in all forms, with four options and a conflicting preference; a pool of 120 turns."""
+def test_samples_match_their_description() -> None:
+    """Sixty pairs in six topics have all forms, four options and a conflicting preference; the pool has 129 turns."""
     source = sample_pairs()
     pairs = [
         pair for topic in source.topics() for form in FORMS for pair in source.pairs(topic, form, with_options=True)

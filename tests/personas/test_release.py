@@ -30,7 +30,7 @@ json_values = st.recursive(
 
 
 def read(root: Path) -> tuple[PersonaLensRelease, list[str]]:
-    """Everything in a release: the reader and the ids of the tasks."""
+    """Read a whole release; return the reader and the ids of the tasks."""
     release = PersonaLensRelease(root)
     found = [task.id for user in release.user_ids() for task in release.tasks(release.profile(user), user)]
     return release, found
@@ -47,7 +47,7 @@ def test_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
 
 
 def test_masked_domain_removes_its_tasks(tmp_path: Path) -> None:
-    """Section 2.2 of the paper: a task is given only if every domain of it is of interest."""
+    """A task is included only if all its domains are of interest (section 2.2 of the paper)."""
     changed = profile()
     changed["interests"]["Restaurants"] = 0
     release, tasks = read(write_release(tmp_path, changed))
@@ -144,7 +144,7 @@ def test_any_json_in_a_task_is_read_or_refused(tmp_path_factory: pytest.TempPath
 
 
 def test_samples_are_complete() -> None:
-    """At least 12 people with all 20 domains and summaries, 30 single-domain and 8 multi-domain tasks."""
+    """There are at least 12 people with all 20 domains and summaries, 30 single-domain and 8 multi-domain tasks."""
     release = samples()
     people = [release.profile(user) for user in release.user_ids()]
     tasks = {task.id: task for person in people for task in release.tasks(person)}
@@ -159,7 +159,7 @@ def test_samples_are_complete() -> None:
 
 @needs_real_data
 def test_real_release_is_read_whole_and_its_defects_are_counted() -> None:
-    """Four users, 304 tasks, and among the traps user874's malformed key."""
+    """It has four users, 304 tasks, and defects such as user874's malformed key."""
     release, tasks = read(REAL)
     assert release.user_ids() == ["user2", "user42", "user874", "user1041"]
     assert len(tasks) == 304
@@ -175,19 +175,19 @@ def test_malformed_domain_is_named_by_its_place(tmp_path: Path) -> None:
 
 
 ORACLES = REAL.parent.parent / "protocols" / "personalens-statistics.md"
-"""Has a row for each preference: domain, name, x, possible, printed, n, N, E."""
+"""A table with a row for each preference: domain, name, x, possible, printed, n, N, E."""
 _ROW = re.compile(r"\| ([A-Z][^|]+) \| ([^|]+) \| x? ?\| ([-\d]+) \| [^|]+ \| (\d+) \| (\d+) \| ([-\d.]+) \|")
 
 
 @pytest.fixture(scope="module")
 def four() -> Census:
-    """The real people, counted."""
+    """Return the census of the real people."""
     return Census.of(PersonaLensRelease(REAL))
 
 
 @needs_real_data
 def test_demographics_and_dialogues_of_the_four_users(four: Census) -> None:
-    """Tables 1, 6 and 7."""
+    """The figures are those of tables 1, 6 and 7."""
     assert four.people == 4
     assert four.demographics["age"] == {"55-64 years old": 2, "18-24 years old": 1, "45-54 years old": 1}
     assert four.demographics["religion"] == {"Christian": 2, "Folk religion": 1, "Non-religious": 1}
@@ -200,12 +200,12 @@ def test_demographics_and_dialogues_of_the_four_users(four: Census) -> None:
 
 @needs_real_data
 def test_evenness_of_all_ninety_preferences(four: Census) -> None:
-    """Tables 8 and 9, row by row."""
+    """The rows are those of tables 8 and 9."""
     wanted = {
         (row[1], row[2]): tuple(row.groups()[2:]) for row in map(_ROW.match, ORACLES.read_text().splitlines()) if row
     }
     if not wanted:
-        pytest.skip("the table of oracles is not here")
+        pytest.skip("the table of expected values is missing")
     found = {}
     for domain, name, values in four.rows():
         possible = "-" if values.possible is None else str(values.possible)
@@ -233,12 +233,12 @@ def test_census_counts_withheld_values_and_masked_domains(tmp_path: Path) -> Non
 
 
 def drawn(path: Path | None, count: int, seed: int = 1) -> list[dict[str, str]]:
-    """So many people."""
+    """Return a number of people."""
     return list(islice(read_demographics(path).people(random.Random(seed)), count))
 
 
 def tables(folder: Path, *more: str, leave_out: Sequence[str] = ()) -> Path:
-    """A file with one value for each key, after some tables of one's own."""
+    """Write a file of tables with one value for each key, after the given tables."""
     path = folder / "people.toml"
     plain = [f'[[draw]]\nkey = "{key}"\nweights = {{ "x" = 1 }}' for key in KEYS if key not in leave_out]
     path.write_text("\n".join([*more, *plain]))
@@ -246,14 +246,14 @@ def tables(folder: Path, *more: str, leave_out: Sequence[str] = ()) -> Path:
 
 
 def rows(folder: Path, *people: str, header: str = ",".join(KEYS)) -> Path:
-    """A file of people."""
+    """Write a file of people."""
     path = folder / "people.csv"
     path.write_text("\n".join([header, *people]) + "\n")
     return path
 
 
 def test_shipped_tables_give_every_key_and_nothing_impossible() -> None:
-    """No student of 70 with a degree to come; more people begin with the same ones."""
+    """People of 65 or more are retired or work, and nobody else is retired; a larger sample extends a smaller one."""
     people = drawn(None, 2_000)
     assert all(set(person) == set(KEYS) and all(person.values()) for person in people)
     assert {p["employment_status"] for p in people if p["age"] == "65+ years old"} == {
@@ -275,7 +275,7 @@ def test_weights_are_those_of_the_first_table_that_fits(tmp_path: Path) -> None:
     assert counts["old", "rests"] / counts["old", "works"] == pytest.approx(3, rel=0.15)
 
 
-def test_people_of_a_survey_come_once_before_any_repeats(tmp_path: Path) -> None:
+def test_people_of_a_survey_are_drawn_once_before_any_repeats(tmp_path: Path) -> None:
     people = [",".join([name] * len(KEYS)) for name in "abc"]
     path = rows(tmp_path, *people)
     found = [person["age"] for person in drawn(path, 6)]

@@ -334,7 +334,7 @@ async def assistant(messages):
     return f"Answer {len(messages)}."
 
 async def judge(messages):
-    vague = "Answer 3." in str(messages) and not Path('mended').exists()
+    vague = "Answer 3." in str(messages) and not Path('fixed').exists()
     return 'it depends' if vague else await clear(messages)
 """
     )
@@ -342,7 +342,7 @@ async def judge(messages):
     dialoom("run", "aloe-eval", "--personas", people, "--rounds", 3, *players, "-o", "run.db")
     before, calls = exported(dialoom, folder), calls_of(dialoom)
     assert [[each["status"] for each in line["judgements"]] for line in before] == [["ok", "unparsed", "ok"]] * 3
-    (folder / "mended").touch()
+    (folder / "fixed").touch()
     dialoom("retry", "run.db", "--unparsed")
     assert calls_of(dialoom) == calls + 3
     for old, new in zip(before, exported(dialoom, folder), strict=True):

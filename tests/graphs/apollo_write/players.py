@@ -35,14 +35,14 @@ class Players:
 
     def __init__(self, **instead: Say) -> None:
         self.asked: Counter[str] = Counter()
-        self.heard: list[tuple[str, str]] = []
+        self.received: list[tuple[str, str]] = []
         self._instead = instead
 
     async def __call__(self, messages: list[Any]) -> str:
         text = "\n".join(message["content"] for message in messages)
         kind = _kind(text)
         self.asked[kind] += 1
-        self.heard.append((kind, text))
+        self.received.append((kind, text))
         say = self._instead.get(kind)
         said = say(text) if say else None
         said = self.said(text) if said is None else said
@@ -51,14 +51,14 @@ class Players:
     @staticmethod
     def said(text: str) -> str:
         """Return the reply of an understudy that makes no deliberate fault."""
-        mended = [{"role": "user", "content": _faultless(text)}]
+        marked = [{"role": "user", "content": _faultless(text)}]
         role = {"check": "checker", "read": "checker", "solve": "solver"}.get(_kind(text), "writer")
         flow = next((name for name in FLOWS if about_flow(name) == part(text, "task")), "")
-        return offline.play("attentive", mended, f"apollo_write/{role}", role, inputs={"flow": flow}).words
+        return offline.play("attentive", marked, f"apollo_write/{role}", role, inputs={"flow": flow}).words
 
     def told(self, kind: str) -> list[str]:
         """Return the errors stated in each request to correct a text."""
-        return [part(text, "wrong") for asked, text in self.heard if asked == kind and "<wrong>" in text]
+        return [part(text, "wrong") for asked, text in self.received if asked == kind and "<wrong>" in text]
 
 
 def _kind(text: str) -> str:

@@ -29,9 +29,9 @@ def drafts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "drafts"
 
 
-def mended(drafts: Path, folder: Path, kind: str, change: Callable[[Rows], object]) -> Path:
+def with_edits(drafts: Path, folder: Path, kind: str, change: Callable[[Rows], object]) -> Path:
     """Copy the drafts and change the rows of a kind; return the copy."""
-    made = folder / "mended"
+    made = folder / "with_edits"
     made.mkdir()
     for path in drafts.glob("*.json*"):
         rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -71,7 +71,7 @@ def test_unchanged_drafts_ask_nothing_and_give_the_same_source(drafts: Path, tmp
 
 def test_edited_query_is_checked_again(drafts: Path, tmp_path: Path) -> None:
     run, players = continued(
-        mended(drafts, tmp_path, "queries", lambda rows: without_problem(rows).update(_more(rows))), tmp_path
+        with_edits(drafts, tmp_path, "queries", lambda rows: without_problem(rows).update(_more(rows))), tmp_path
     )
     assert players.asked == {"check": 1}
     assert any("As soon as may be." in pair.query for pair in source(run, tmp_path / "source").pairs.values())
@@ -82,7 +82,7 @@ def _more(rows: Rows) -> dict[str, str]:
 
 
 def test_badly_edited_query_is_rejected_and_kept(drafts: Path, tmp_path: Path) -> None:
-    changed = mended(
+    changed = with_edits(
         drafts,
         tmp_path,
         "queries",
@@ -97,7 +97,7 @@ def test_badly_edited_query_is_rejected_and_kept(drafts: Path, tmp_path: Path) -
 
 def test_query_refused_by_a_checker_can_be_accepted(drafts: Path, tmp_path: Path) -> None:
     run, players = continued(
-        mended(drafts, tmp_path, "queries", lambda rows: with_problem(rows).update(accepted=True)), tmp_path
+        with_edits(drafts, tmp_path, "queries", lambda rows: with_problem(rows).update(accepted=True)), tmp_path
     )
     assert not players.asked
     before = sum(not row["problem"] for row in map(json.loads, (drafts / "queries.jsonl").read_text().splitlines()))
@@ -107,7 +107,7 @@ def test_query_refused_by_a_checker_can_be_accepted(drafts: Path, tmp_path: Path
 def test_accepted_query_that_leaks_is_rejected(drafts: Path, tmp_path: Path) -> None:
     change = {"accepted": True, "query": "Korean food, please."}
     run, players = continued(
-        mended(drafts, tmp_path, "queries", lambda rows: without_problem(rows).update(change)), tmp_path
+        with_edits(drafts, tmp_path, "queries", lambda rows: without_problem(rows).update(change)), tmp_path
     )
     assert not players.asked
     assert [row["problem"][:4] for row in details(run)["drafts"]["queries"].values() if row["accepted"]] in (
@@ -119,7 +119,7 @@ def test_accepted_query_that_leaks_is_rejected(drafts: Path, tmp_path: Path) -> 
 
 def test_deleted_row_is_rewritten(drafts: Path, tmp_path: Path) -> None:
     name = "s-u01-food-1-1"
-    changed = mended(
+    changed = with_edits(
         drafts, tmp_path, "sessions", lambda rows: rows.remove(next(row for row in rows if row["id"] == name))
     )
     run, players = continued(changed, tmp_path)
@@ -132,7 +132,7 @@ def test_changing_a_preference_rewrites_its_texts(drafts: Path, tmp_path: Path) 
         for each, spice in zip(rows[0]["sets"], ("none", "mild", "hot"), strict=True):
             each["values"]["spice_level"] = spice
 
-    run, players = continued(mended(drafts, tmp_path, "preferences", change), tmp_path)
+    run, players = continued(with_edits(drafts, tmp_path, "preferences", change), tmp_path)
     assert players.asked == {"check": 1 + 3, "turns": 6, "read": 3, "query": 3}
     pairs = source(run, tmp_path / "source").pairs.values()
     assert [pair.values["spice_level"] for pair in pairs] == ["none", "mild", "hot"]
@@ -150,7 +150,7 @@ def test_impossible_preferences_are_rejected_with_the_reason(drafts: Path, tmp_p
                 each["values"]["spice_level"] = spice
 
         (folder := tmp_path / str(number)).mkdir()
-        run, players = continued(mended(drafts, folder, "preferences", change), folder)
+        run, players = continued(with_edits(drafts, folder, "preferences", change), folder)
         (row,) = details(run)["drafts"]["preferences"].values()
         assert row["problem"].startswith(why), row["problem"]
         assert not players.asked
@@ -158,7 +158,9 @@ def test_impossible_preferences_are_rejected_with_the_reason(drafts: Path, tmp_p
 
 
 def test_unknown_home_is_reported(drafts: Path, tmp_path: Path) -> None:
-    run, players = continued(mended(drafts, tmp_path, "users", lambda rows: rows[0].update(home="1 Nowhere")), tmp_path)
+    run, players = continued(
+        with_edits(drafts, tmp_path, "users", lambda rows: rows[0].update(home="1 Nowhere")), tmp_path
+    )
     assert details(run)["drafts"]["users"]["u01"]["problem"].startswith('place: home "1 Nowhere"')
     assert not details(run)["pairs"]
     assert not players.asked
@@ -181,13 +183,13 @@ def test_run_stops_after_a_stage_and_continues_from_it(tmp_path: Path) -> None:
 
 
 def test_drafts_that_do_not_fit_are_refused_by_name(drafts: Path, tmp_path: Path) -> None:
-    with pytest.raises(api.DialoomError, match="pairs 2: the drafts were made with 1; leave the option with_problem"):
+    with pytest.raises(api.DialoomError, match="pairs 2: the drafts were made with 1; leave the option out"):
         api.play("apollo-write", path=tmp_path / "run.db", options={"drafts": drafts, "pairs": 2})
     (folder := tmp_path / "a").mkdir()
-    changed = mended(drafts, folder, "queries", lambda rows: rows[0].update(user="u09"))
+    changed = with_edits(drafts, folder, "queries", lambda rows: rows[0].update(user="u09"))
     with pytest.raises(DataError, match="there is no user 'u09'"):
         api.play("apollo-write", path=tmp_path / "run.db", options={"drafts": changed})
     (folder := tmp_path / "b").mkdir()
-    changed = mended(drafts, folder, "sessions", lambda rows: rows[1].update(turns=[{"speaker": "nobody"}]))
+    changed = with_edits(drafts, folder, "sessions", lambda rows: rows[1].update(turns=[{"speaker": "nobody"}]))
     with pytest.raises(DataError, match=r"sessions.jsonl:2: 'turns"):
         api.play("apollo-write", path=tmp_path / "run.db", options={"drafts": changed})

@@ -159,7 +159,7 @@ def leaking(text: str) -> Any:
 
 def _is_first(text: str, players: Players) -> bool:
     """Return whether a request is for the same query as the first one."""
-    first = next(said for kind, said in players.requests if kind == "query")
+    first = next(said for kind, said in players.received if kind == "query")
     return part(first, "occasion") == part(text, "occasion")
 
 

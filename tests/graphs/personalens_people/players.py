@@ -51,14 +51,14 @@ class Players:
 
     def __init__(self, **instead: Any) -> None:
         self.asked: Counter[str] = Counter()
-        self.heard: list[tuple[str, str]] = []
+        self.received: list[tuple[str, str]] = []
         self._instead = instead
 
     async def __call__(self, messages: list[Any]) -> str:
         text = "\n".join(message["content"] for message in messages)
         kind = _kind(text)
         self.asked[kind] += 1
-        self.heard.append((kind, text))
+        self.received.append((kind, text))
         said = self._instead.get(kind, _USUAL[kind])
         said = said(text) if callable(said) else said
         return said if isinstance(said, str) else json.dumps(said)

@@ -1,4 +1,4 @@
-"""The pool's graph, whatever a writer writes: what is kept, what is left out, and when it ends."""
+"""The pool's graph, with arbitrary written texts: which are kept, which are left out, and when it ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ batches = st.lists(st.lists(texts, min_size=1, max_size=6), max_size=12)
 
 
 class Writer:
-    """Plays every role of the recipe: writes one batch a round, and nothing new once they are used up."""
+    """A player of every role that writes one batch a round, and nothing new after the last."""
 
     def __init__(self, batches: list[list[str]]) -> None:
         self.batches = list(batches)
@@ -38,7 +38,7 @@ class Writer:
 
 
 def built(seeds: list[str], writer: Writer, **options: Any) -> tuple[dict[str, Any], list[str]]:
-    """The final state, and what was told on the way."""
+    """Run the graph and return the final state and the messages."""
     chosen = PoolOptions(**options)
     scenario = PoolScenario.of(chosen, seeds)
     told: list[str] = []
@@ -48,8 +48,8 @@ def built(seeds: list[str], writer: Writer, **options: Any) -> tuple[dict[str, A
     return state, told
 
 
-class Mumbler(Writer):
-    """A writer of whom nothing can be read in some rounds."""
+class UnparseableWriter(Writer):
+    """A writer some of whose replies are unparseable."""
 
     def __init__(self, batches: list[list[str]], unread: set[int]) -> None:
         super().__init__(batches)
@@ -61,13 +61,13 @@ class Mumbler(Writer):
             self.asked += 1
             if self.asked in self.unread:
                 raise UnparsedReplyError(prompt_id, "Here they are", "the answer holds no JSON object")
-            return PoolTexts.model_validate(await super(Mumbler, self).__getitem__(prompt_id)(inputs, at))
+            return PoolTexts.model_validate(await super(UnparseableWriter, self).__getitem__(prompt_id)(inputs, at))
 
         return role
 
 
-def test_unreadable_reply_costs_one_round() -> None:
-    writer = Mumbler([["a red boat"], ["two green kites"]], {2, 3, 5, 6})
+def test_unparseable_reply_costs_one_round() -> None:
+    writer = UnparseableWriter([["a red boat"], ["two green kites"]], {2, 3, 5, 6})
     state, told = built(["one seed"], writer, target=9, stop_after=3)
     assert [entry["text"] for entry in state["entries"]] == ["one seed", "a red boat", "two green kites"]
     assert state["unread"] == [2, 3, 5, 6] and state["ended_by"] == "bottleneck"
@@ -75,12 +75,12 @@ def test_unreadable_reply_costs_one_round() -> None:
     outcome = RECIPE.outcome(PoolScenario.of(PoolOptions(), ["one seed"]), state)
     assert outcome.counts["unread_rounds"] == 4
     with pytest.raises(UnparsedReplyError):
-        built(["one seed"], Mumbler([["a red boat"]], {2, 3, 4}), target=9, stop_after=3)
+        built(["one seed"], UnparseableWriter([["a red boat"]], {2, 3, 4}), target=9, stop_after=3)
 
 
 @settings(max_examples=60)
 @given(st.lists(texts.filter(bool), min_size=1, max_size=6), batches, st.floats(0, 1), st.integers(1, 12))
-def test_kept_texts_are_apart_by_the_threshold_and_others_are_not(
+def test_kept_texts_are_within_the_threshold_and_others_above_it(
     seeds: list[str], written: list[list[str]], threshold: float, target: int
 ) -> None:
     state, _ = built(seeds, Writer(written), threshold=threshold, target=target)
@@ -137,13 +137,13 @@ def test_writer_is_shown_texts_of_the_pool() -> None:
 
 
 def planned(**options: Any) -> list[str]:
-    """What planning says."""
+    """Return the notes of planning."""
     notes: list[str] = []
     list(RECIPE.scenarios(PoolOptions(**options), None, notes.append))  # type: ignore[arg-type]
     return notes
 
 
-def test_planning_tells_the_thresholds_meaning_and_corrections(tmp_path: Path) -> None:
+def test_planning_states_the_thresholds_meaning_and_corrections(tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.jsonl"
     seeds.write_text('"She rows."\n\n"He fences."  \n')
     notes = planned(seeds=seeds)
