@@ -182,8 +182,8 @@ def test_completed_call_is_not_executed_again(folder: Path, assistant: str, mcp:
 def test_call_of_unknown_result_is_not_repeated(folder: Path, assistant: str, mcp: str) -> None:
     (folder / "book.refund").touch()
     killed(folder, *command(assistant, mcp))
-    told = finished(folder, "resume", "run.db", code=1)
-    assert 'the tool call refund(order_id="A1") was started before an interruption, and its result is unknown' in told
+    output = finished(folder, "resume", "run.db", code=1)
+    assert 'the tool call refund(order_id="A1") was started before an interruption, and its result is unknown' in output
     assert refunds(folder) == ["A1"]
     finished(folder, "retry", "run.db", "--scenario", 1)
     assert refunds(folder) == ["A1", "A1"], "a retry repeats the call"
@@ -234,8 +234,8 @@ def test_server_that_cannot_be_used_is_reported_in_one_message(folder: Path) -> 
 
 @pytest.mark.parametrize("bad", ["no-such-command", "false"])
 def test_server_must_be_usable_though_the_assistant_takes_no_tools(folder: Path, bad: str) -> None:
-    said = finished(folder, "run", "shop.toml", "--mcp", bad, "-o", "run.db", code=2)
-    assert f"--mcp: the server '{bad}' cannot be used: " in said and "start it by hand to see why" in said
+    output = finished(folder, "run", "shop.toml", "--mcp", bad, "-o", "run.db", code=2)
+    assert f"--mcp: the server '{bad}' cannot be used: " in output and "start it by hand to see why" in output
     assert dialoom.open_run(folder / "run.db").status().pending == 1
     assert "1 done" in finished(folder, "run", "shop.toml", "--mcp", server(folder), "-o", "usable.db")
     assert dialoom.open_run(folder / "usable.db").report().tables[0].warnings
@@ -251,8 +251,8 @@ def test_workers_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_server_of_an_untrusted_file_is_not_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finished(folder, *command("function", server(folder)), "--max-calls", 1, code=3)
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "another-user"))
-    told = finished(folder, "resume", "run.db", "--max-calls", "none", code=2)
-    assert "names" in told and "not used" in told and not refunds(folder)
+    output = finished(folder, "resume", "run.db", "--max-calls", "none", code=2)
+    assert "names" in output and "not used" in output and not refunds(folder)
     finished(folder, "resume", "run.db", "--max-calls", "none", "--trust")
     assert refunds(folder) == ["A1"]
 
@@ -292,8 +292,8 @@ def test_recipe_names_servers(folder: Path, mcp: str) -> None:
     (folder / "support.py").write_text(RECIPE.replace("SERVER", repr(mcp)))
     (folder / "book.refund").touch()
     killed(folder, "run", "support.py:RECIPE", *players("graph"), "-o", "run.db")
-    told = finished(folder, "resume", "run.db", code=1)
-    assert 'the tool call refund(order_id="A1") was started before an interruption' in told
+    output = finished(folder, "resume", "run.db", code=1)
+    assert 'the tool call refund(order_id="A1") was started before an interruption' in output
     assert refunds(folder) == ["A1"]
     finished(folder, "retry", "run.db", "--scenario", 1)
     (episode,) = dialoom.open_run(folder / "run.db").episodes()

@@ -118,7 +118,7 @@ def test_any_token_counter_can_be_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "message"),
     [
         ({"length": 90_000}, r"length 90,000: the history of pair u01-.* comes to 1\d,\d{3} tokens with \d\d of \d\d "),
         ({"length": 300}, r"length 300: the history of pair u01-.* comes to \d{3,} tokens with 0 of "),
@@ -128,8 +128,8 @@ def test_any_token_counter_can_be_used() -> None:
         ({}, r"either a length or a number of sessions"),
     ],
 )
-def test_history_that_cannot_be_filled_is_refused(wanted: dict[str, Any], said: str) -> None:
-    with pytest.raises(HistoryError, match=said):
+def test_history_that_cannot_be_filled_is_refused(wanted: dict[str, Any], message: str) -> None:
+    with pytest.raises(HistoryError, match=message):
         history(SOURCE, PAIRS[0], **wanted)
 
 
@@ -156,7 +156,7 @@ def with_changed_row(folder: Path, file: str, line: int, change: Callable[[dict[
 
 
 @pytest.mark.parametrize(
-    ("place", "change", "said"),
+    ("place", "change", "message"),
     [
         ("sessions.jsonl:3", lambda row: row.update(turns=[]), "session s-u01-commute-rule-3-1: it has no turns"),
         ("sessions.jsonl:2", lambda row: row.update(user="u77"), "there is no user 'u77' in users.jsonl"),
@@ -180,17 +180,17 @@ def with_changed_row(folder: Path, file: str, line: int, change: Callable[[dict[
     ],
 )
 def test_malformed_source_is_reported_with_file_and_line(
-    tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], said: str
+    tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     file, _, line = place.partition(":")
     with pytest.raises(DataError) as caught:
         read_source(with_changed_row(tmp_path / "source", file, int(line), change))
     assert str(caught.value).startswith(f"{tmp_path / 'source' / place}: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("place", "change", "said"),
+    ("place", "change", "message"),
     [
         ("pairs.jsonl:25", lambda row: row.update(query="I am hungry."), "missing: start 'work' "),
         (
@@ -203,18 +203,18 @@ def test_malformed_source_is_reported_with_file_and_line(
     ],
 )
 def test_edited_source_is_checked_again(
-    tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], said: str
+    tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     file, _, line = place.partition(":")
     folder = with_changed_row(tmp_path / "source", file, int(line), change)
     assert read_source(folder) != SOURCE
-    if not said:
+    if not message:
         assert read_source(folder, thorough=True) != SOURCE
         return
     with pytest.raises(DataError) as caught:
         read_source(folder, thorough=True)
     assert str(caught.value).startswith(f"{folder / place}: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def _falsify(row: dict[str, Any]) -> None:

@@ -316,7 +316,7 @@ def edited(folder: Path, file: str, edit: Callable[[dict[str, Any]], object]) ->
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    ("edit", "message"),
     [
         (lambda pair: pair.update(tools=[*pair["tools"], "juggle"]), 'tools: there is no tool "juggle"'),
         (lambda pair: pair.update(tools=[]), "is missing, but a gold call uses it"),
@@ -330,11 +330,11 @@ def edited(folder: Path, file: str, edit: Callable[[dict[str, Any]], object]) ->
     ],
 )
 def test_unplayable_pair_is_refused_when_read(
-    tmp_path: Path, edit: Callable[[dict[str, Any]], object], told: str
+    tmp_path: Path, edit: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     with pytest.raises(DataError, match=r"pairs\.jsonl:2: pair u01-") as raised:
         read_source(edited(tmp_path / "source", "pairs.jsonl", edit))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_preference_session_of_the_kind_unrelated_is_refused(tmp_path: Path) -> None:

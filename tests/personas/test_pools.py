@@ -65,7 +65,7 @@ def test_pool_of_the_release_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"\xef\xbb\xbf" + '"Zoë bakes."\n'.encode(), "1 byte order mark left out"),
         ('"Zoë bakes."\n'.encode("utf-16"), "1 file read as UTF-16"),
@@ -74,14 +74,16 @@ def test_pool_of_the_release_is_read(tmp_path: Path) -> None:
         ('"Zoë bakes."\n"Zoë  bakes."\n""\n'.encode(), "1 empty text left out; 1 repeated text left out"),
     ],
 )
-def test_other_encodings_and_untidy_texts_are_repaired_and_counted(tmp_path: Path, content: bytes, told: str) -> None:
+def test_other_encodings_and_untidy_texts_are_repaired_and_counted(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
     found, report = read(tmp_path, content)
     assert found == ["Zoë bakes."]
-    assert told in report
+    assert message in report
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "the pool contains no texts"),
         ("\n \n", "the pool contains no texts"),
@@ -99,10 +101,10 @@ def test_other_encodings_and_untidy_texts_are_repaired_and_counted(tmp_path: Pat
         ("[" * 100_000, "pool.jsonl:1: nested more than 100 deep"),
     ],
 )
-def test_unrepairable_line_is_refused_with_its_place(tmp_path: Path, content: bytes | str, told: str) -> None:
+def test_unrepairable_line_is_refused_with_its_place(tmp_path: Path, content: bytes | str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         read(tmp_path, content)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_missing_file_is_refused(tmp_path: Path) -> None:
@@ -140,7 +142,7 @@ def test_personas_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "contains no persona"),
         ('"a text"', ":1: holds str; each line must be an object with profile and personality"),
@@ -149,10 +151,10 @@ def test_personas_are_read_as_they_were_written(tmp_path: Path) -> None:
         ('{"profile": "x", "personality": "y"}\n' * 2, ":2: the id "),
     ],
 )
-def test_broken_personas_are_refused_with_their_place(tmp_path: Path, content: str, told: str) -> None:
+def test_broken_personas_are_refused_with_their_place(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         read_personas(written(tmp_path, content))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @settings(max_examples=50)

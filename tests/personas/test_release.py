@@ -100,7 +100,7 @@ def test_domain_names_are_repaired_only_when_the_rest_is_a_domain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "message"),
     [
         ("profile.json", "{not json", "not JSON"),
         ("profile.json", "[]", "it must be an object"),
@@ -111,14 +111,14 @@ def test_domain_names_are_repaired_only_when_the_rest_is_a_domain() -> None:
         ("tasks.json", json.dumps({"T": {**ALARM, "Relevant Domains": ["Chess"]}}), "the domain 'Chess'"),
     ],
 )
-def test_broken_file_is_named_with_the_place(tmp_path: Path, file: str, content: str, said: str) -> None:
+def test_broken_file_is_named_with_the_place(tmp_path: Path, file: str, content: str, message: str) -> None:
     write_release(tmp_path)
     path = tmp_path / "data" / "profile" / "user7" / file
     path.write_text(content)
     with pytest.raises(DataError) as caught:
         read(tmp_path)
     assert str(path) in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @settings(max_examples=150)

@@ -367,8 +367,8 @@ def test_labels_count_for_the_conversation_they_were_given_to(made_once: MadeOnc
     stepping(path, _promote_a_fork)
     assert run.labels("anna") == {}
     assert [(each.item, each.label, each.is_earlier) for each in run.given_labels("anna", 1)] == [(item, "yes", True)]
-    told = dialoom("agree", path, "--labels", labels_beside(path)).stdout
-    assert "given to an earlier conversation, left out: 1, of 1 scenario" in told and "judge, anna" not in told
+    output = dialoom("agree", path, "--labels", labels_beside(path)).stdout
+    assert "given to an earlier conversation, left out: 1, of 1 scenario" in output and "judge, anna" not in output
     run.label(1, item, "anna", "no")
     assert run.labels("anna") == {item: "no"}
     found = run.agreement()

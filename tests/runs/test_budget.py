@@ -269,9 +269,9 @@ def test_unknown_tokens_and_cost_stay_unknown(dialoom: Command, players: list[st
 
 def test_cost_is_printed_and_written_as_csv(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "-o", "r.db")
-    said = dialoom("report", "r.db", "--cost").stdout
-    assert "Usage and cost of calls" in said
-    assert "scripted stand-ins" in said
+    output = dialoom("report", "r.db", "--cost").stdout
+    assert "Usage and cost of calls" in output
+    assert "scripted stand-ins" in output
     dialoom("report", "r.db", "--cost", "-o", "out")
     with (tmp_path / "out" / "cost.csv").open() as file:
         roles = [row["role"] for row in csv.DictReader(file)]

@@ -246,8 +246,8 @@ def test_lenient_judge_is_corrected_in_reports_and_frames(tmp_path: Path, dialoo
         in dialoom("report", "run.db", "--trust", "--calibrated", "--labels", "own.csv", "--table", "calibrated").stdout
     )
     assert "--calibrated" in dialoom("report", "run.db", "--labels", "own.csv", code=2).stderr
-    told = dialoom("report", "run.db", "--trust", "--calibrated", code=2).stderr
-    assert "--labels must be the path of a file of people's labels, as there is no run.labels.csv" in told
+    output = dialoom("report", "run.db", "--trust", "--calibrated", code=2).stderr
+    assert "--labels must be the path of a file of people's labels, as there is no run.labels.csv" in output
 
 
 def test_judge_has_the_interval_of_other_tables_which_counts_trials_once(tmp_path: Path) -> None:

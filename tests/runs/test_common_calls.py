@@ -167,9 +167,9 @@ def test_common_calls_survive_a_kill(part: str, count: int, tmp_path: Path) -> N
 
 
 def test_cache_gives_common_calls_to_other_runs(tmp_path: Path) -> None:
-    told: Any = {"models": {"assistant": "offline/attentive"}, "cache": tmp_path / "cache.db"}
+    settings: Any = {"models": {"assistant": "offline/attentive"}, "cache": tmp_path / "cache.db"}
     for name in ("one", "two"):
-        run = api.play(RECIPE, path=tmp_path / f"{name}.db", options=SMALL, **told)
+        run = api.play(RECIPE, path=tmp_path / f"{name}.db", options=SMALL, **settings)
     assert [row["attempts"] for row in common(run)] == [0] * 3
 
 

@@ -144,10 +144,10 @@ def test_empty_sample_is_refused(tmp_path: Path) -> None:
 def test_realised_test_share_is_printed(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     run = ["run", "personalens", "--sample", 24, *players[:4], "--no-judge", "-o", "run.db"]
     assert "sample: 24 of 526 scenarios" in dialoom(*run).stdout
-    said = dialoom("export", "run.db", "--format", "sft", "--test-share", 0.2, "-o", "out").stdout
+    output = dialoom("export", "run.db", "--format", "sft", "--test-share", 0.2, "-o", "out").stdout
     test = len((tmp_path / "out" / "test.jsonl").read_text().splitlines())
     train = len((tmp_path / "out" / "train.jsonl").read_text().splitlines())
-    assert f"test share {test / (test + train):.1%} of the rows (20.0% was requested" in said
+    assert f"test share {test / (test + train):.1%} of the rows (20.0% was requested" in output
     assert f"has {test / (test + train):.1%} of the rows (20.0% were requested)" in " ".join(
         (tmp_path / "out" / "README.md").read_text().split()
     )
@@ -216,7 +216,7 @@ def test_unjudged_scenarios_match_no_comparison(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "message"),
     [
         ("personalisation >= 3", "there is no 'personalisation'; did you mean personalization? There are number, id, "),
         ("setting ==", "is not a valid expression"),
@@ -225,16 +225,16 @@ def test_unjudged_scenarios_match_no_comparison(tmp_path: Path) -> None:
         ("setting.__class__.__mro__", "cannot be evaluated for"),
     ],
 )
-def test_wrong_expression_is_refused(run: dialoom.Run, where: str, said: str) -> None:
+def test_wrong_expression_is_refused(run: dialoom.Run, where: str, message: str) -> None:
     with pytest.raises(DialoomError, match="where") as caught:
         list(run.episodes(where=where))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.setting == "where"
 
 
 def test_report_takes_an_expression(dialoom: Command, run: dialoom.Run) -> None:
-    said = dialoom("report", run.path, "--table", "dialogues", "--where", "setting == 'I' and not changed").stdout
-    assert "Only scenarios that match:" in said
+    output = dialoom("report", run.path, "--table", "dialogues", "--where", "setting == 'I' and not changed").stdout
+    assert "Only scenarios that match:" in output
     assert "--where: there is no 'nothing'" in dialoom("report", run.path, "--where", "nothing > 1", code=2).stderr
 
 

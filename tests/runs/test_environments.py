@@ -509,8 +509,8 @@ def test_wrong_state_checks_are_refused_with_their_line(
     text = (tmp_path / "shop.toml").read_text()
     assert old in text
     (tmp_path / "shop.toml").write_text(text.replace(old, new))
-    told = dialoom("run", "shop.toml", "-o", "run.db", code=2).stderr
-    assert message in told and "Traceback" not in told
+    output = dialoom("run", "shop.toml", "-o", "run.db", code=2).stderr
+    assert message in output and "Traceback" not in output
     assert not (tmp_path / "run.db").exists()
 
 

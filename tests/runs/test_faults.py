@@ -123,9 +123,9 @@ def test_resume_and_retry_name_each_other(dialoom: Command, players: list[str], 
     (tmp_path / "sad.py").write_text("async def assistant(messages):\n    raise ValueError('no')\n")
     cast = [*players[:2], *players[4:], "--model", "assistant=python:sad:assistant", "--limit", 3]
     dialoom("run", "personalens", *cast, "--fail-on-error", 1, "--concurrency", 1, "-o", "run.db", code=1)
-    said = dialoom("retry", "run.db", "--scenario", 1, code=1).stdout
-    assert "2 scenarios still pending; play the rest with: dialoom resume run.db" in said
+    output = dialoom("retry", "run.db", "--scenario", 1, code=1).stdout
+    assert "2 scenarios still pending; play the rest with: dialoom resume run.db" in output
     dialoom("resume", "run.db", code=1)
-    said = dialoom("resume", "run.db", code=1).stdout
-    assert "0 done, 0 failed" in said
-    assert "3 scenarios failed earlier; retry with: dialoom retry run.db" in said
+    output = dialoom("resume", "run.db", code=1).stdout
+    assert "0 done, 0 failed" in output
+    assert "3 scenarios failed earlier; retry with: dialoom retry run.db" in output

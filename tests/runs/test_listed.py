@@ -138,10 +138,10 @@ def test_expression_is_evaluated_once_for_all_pages(run: dialoom.Run, monkeypatc
 
 
 def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
     def interrupt(what: str, _done: int, of: int) -> None:
-        told.append(what)
+        messages.append(what)
         assert of > 0
         raise InterruptedError
 
@@ -150,7 +150,7 @@ def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> 
             run.scenarios(on_progress=interrupt, **more)  # type: ignore[arg-type]
         assert run.scenarios(**more).total == 6  # type: ignore[arg-type]
         assert run.scenarios(on_progress=interrupt, **more).total == 6  # type: ignore[arg-type]
-    assert told == ["reading scenarios", "reading conversations"]
+    assert messages == ["reading scenarios", "reading conversations"]
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ def test_impossible_query_is_explained(
 
 
 def test_command_line_searches_messages(run: dialoom.Run, dialoom: Command) -> None:
-    told = dialoom("show", run.path, "--search", '"line 1 of mine"', "--where", "coherence == 4").stdout.splitlines()
-    assert len(told) == 3  # header, scenario, matching text
-    assert "ine 1 of mine" in told[2]
+    output = dialoom("show", run.path, "--search", '"line 1 of mine"', "--where", "coherence == 4").stdout.splitlines()
+    assert len(output) == 3  # header, scenario, matching text
+    assert "ine 1 of mine" in output[2]
     (line,) = dialoom("show", run.path, "--search", "reply", "--where", "coherence == 4", "--json").stdout.splitlines()
     assert "eply" in json.loads(line)["match"]
     assert dialoom("show", run.path, 1, "--search", "reply", code=2).stderr

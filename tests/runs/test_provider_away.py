@@ -124,8 +124,8 @@ def replies(path: Path) -> int:
 
 
 def test_run_continues_when_its_provider_is_back(provider: Provider, pause: Skip, tmp_path: Path) -> None:
-    told = settings(provider, tmp_path)
-    undisturbed = dialoom.play("personalens", path=tmp_path / "undisturbed.db", **told)
+    common = settings(provider, tmp_path)
+    undisturbed = dialoom.play("personalens", path=tmp_path / "undisturbed.db", **common)
     wanted, completed = len(provider.servers[0].requests), provider.servers[0].completed
     events: list[dialoom.Event] = []
     is_back: list[float] = []
@@ -136,7 +136,7 @@ def test_run_continues_when_its_provider_is_back(provider: Provider, pause: Skip
             provider.start()
 
     pause(come_back)
-    run = dialoom.play("personalens", path=tmp_path / "run.db", on_event=stopping(provider, events, 2), **told)
+    run = dialoom.play("personalens", path=tmp_path / "run.db", on_event=stopping(provider, events, 2), **common)
     status = run.status()
     assert (status.done, status.failed) == (2 * USERS, 0)
     away, back = [each for each in events if isinstance(each, dialoom.ProviderUnreachable | dialoom.ProviderReachable)]

@@ -102,8 +102,8 @@ def test_card_and_its_files_alone_are_sent(exported: Path, hub: Hub) -> None:
 
 
 def test_nothing_is_sent_without_confirmation(exported: Path, hub: Hub, dialoom: Command) -> None:
-    said = dialoom("push", exported, "me/talks", "--endpoint", hub.url).stdout
-    assert "nothing was sent" in said and "train.jsonl" in said and "licence unknown" in said
+    output = dialoom("push", exported, "me/talks", "--endpoint", hub.url).stdout
+    assert "nothing was sent" in output and "train.jsonl" in output and "licence unknown" in output
     assert not hub.asked and not hub.files
 
 
@@ -145,9 +145,9 @@ def test_failed_upload_leaves_the_export_unchanged(
         unanswered.bind(("127.0.0.1", 0))  # and never listens
         endpoint = f"http://127.0.0.1:{unanswered.getsockname()[1]}"
         before = {path: path.read_bytes() for path in exported.iterdir()}
-        told = dialoom("push", exported, "me/talks", "--yes", "--endpoint", endpoint, code=2).stderr
-    assert "me/talks: the upload failed: " in told and "is unchanged" in told
-    assert len(told.splitlines()) == 1
+        output = dialoom("push", exported, "me/talks", "--yes", "--endpoint", endpoint, code=2).stderr
+    assert "me/talks: the upload failed: " in output and "is unchanged" in output
+    assert len(output.splitlines()) == 1
     assert {path: path.read_bytes() for path in exported.iterdir()} == before
 
 
@@ -171,8 +171,8 @@ BUILD: dict[str, Any] = {"users": 1, "pairs": 1, "errands": 1}
 
 def test_folder_equals_an_export(tmp_path: Path, dialoom: Command) -> None:
     flags = [text for name, value in BUILD.items() for text in (f"--{name}", str(value))]
-    said = dialoom("run", "apollo-build", *flags, "-o", "run.db", "--folder", "made", code=0)
-    assert said.stdout.splitlines()[-1] == "made is written"
+    output = dialoom("run", "apollo-build", *flags, "-o", "run.db", "--folder", "made", code=0)
+    assert output.stdout.splitlines()[-1] == "made is written"
     api.open_run(tmp_path / "run.db").export("apollo-source", tmp_path / "exported")
     read_source(tmp_path / "made")
     for name in ("users", "sessions", "pairs", "meta"):
@@ -200,8 +200,8 @@ def test_folder_that_cannot_be_written_is_refused_before_playing(tmp_path: Path)
 
 def test_stopped_run_writes_no_folder(tmp_path: Path, dialoom: Command) -> None:
     flags = ("--users", "1", "--until", "users", "-o", "run.db", "--folder", "made")
-    said = dialoom("run", "apollo-write", *flags, "--max-calls", "1", code=3).stdout
+    output = dialoom("run", "apollo-write", *flags, "--max-calls", "1", code=3).stdout
     assert (
-        "made is not written; when all scenarios are done, run: dialoom export run.db --format drafts -o made" in said
+        "made is not written; when all scenarios are done, run: dialoom export run.db --format drafts -o made" in output
     )
     assert not (tmp_path / "made").exists()

@@ -141,8 +141,8 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_recipe_mistake_is_one_message_and_creates_no_run(dialoom: Command, tmp_path: Path, mistake: str) -> None:
     (tmp_path / "support.py").write_text(RECIPE.replace("MISTAKE", mistake))
-    told = dialoom("run", "support.py:RECIPE", "-o", "run.db", code=2).stderr
-    assert told == f"dialoom: {MISTAKES[mistake]}\n"
+    output = dialoom("run", "support.py:RECIPE", "-o", "run.db", code=2).stderr
+    assert output == f"dialoom: {MISTAKES[mistake]}\n"
     assert not (tmp_path / "run.db").exists()
 
 
@@ -201,14 +201,14 @@ def test_placeholder_gives_valid_instances_of_any_reply_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bank", "told"),
+    ("bank", "message"),
     [
         ('anser = "Yes."', "speaker.toml: there is no bank answer at its top level; there are anser"),
         ('answer = ["Yes, {nmae}."]', "speaker.toml: answer needs {nmae}; the slots that are filled: name"),
         ('[answer]\nlong = "Yes."', "speaker.toml: there is no bank answer at its top level; there are none"),
     ],
 )
-def test_understudy_without_words_names_its_file(tmp_path: Path, bank: str, told: str) -> None:
+def test_understudy_without_words_names_its_file(tmp_path: Path, bank: str, message: str) -> None:
     (tmp_path / "speaker.toml").write_text(bank + "\n")
     words = Words(tmp_path / "speaker.toml")
 
@@ -218,7 +218,7 @@ def test_understudy_without_words_names_its_file(tmp_path: Path, bank: str, told
 
     with pytest.raises(SilentUnderstudyError) as error:
         play("attentive", [{"role": "user", "content": "Hello"}], "silence/speech", "mute")
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 JUDGING = f"{ROOT / 'docs/examples/twenty_questions/recipe.py'}:RECIPE"

@@ -160,8 +160,8 @@ def test_other_machines_need_an_explicit_option(host: str) -> None:
 
 
 def test_terminal_explains_the_option_for_other_machines(dialoom: Command, tmp_path: Path) -> None:
-    told = dialoom("studio", tmp_path / "run.db", "--host", "0.0.0.0", code=2).stderr
-    assert "not encrypted" in told and "--allow-remote" in told and "token" not in told
+    output = dialoom("studio", tmp_path / "run.db", "--host", "0.0.0.0", code=2).stderr
+    assert "not encrypted" in output and "--allow-remote" in output and "token" not in output
     help_ = " ".join(dialoom("studio", "--help").stdout.split())
     assert "--allow-remote" in help_ and "not encrypted" in help_
 

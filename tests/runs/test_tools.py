@@ -96,13 +96,13 @@ def test_malformed_calls_are_recorded_replayed_and_cached(tmp_path: Path, monkey
     whole, cut, shared = (tmp_path / f"{name}.db" for name in ("whole", "cut", "shared"))
     cache = tmp_path / "cache.db"
     with serving(faulty_answer) as server:
-        told: dict[str, Any] = {"seed": 3, "model": dialoom.Model("openai/gpt-4o-mini", api_base=server.url)}
-        episodes = list(dialoom.play(LARDER, path=whole, **told, cache=cache).episodes())
+        settings: dict[str, Any] = {"seed": 3, "model": dialoom.Model("openai/gpt-4o-mini", api_base=server.url)}
+        episodes = list(dialoom.play(LARDER, path=whole, **settings, cache=cache).episodes())
         asked = len(server.requests)
-        dialoom.play(LARDER, path=cut, **told, budget=dialoom.Budget(max_calls=5))
+        dialoom.play(LARDER, path=cut, **settings, budget=dialoom.Budget(max_calls=5))
         run = dialoom.resume(cut, budget=dialoom.Budget(max_calls=None))
         assert len(server.requests) == 2 * asked == 16
-        dialoom.play(LARDER, path=shared, **told, cache=cache)
+        dialoom.play(LARDER, path=shared, **settings, cache=cache)
         assert len(server.requests) == 2 * asked
     assert run.status().done == 2 and exported(whole) == exported(cut) == exported(shared)
     for episode in episodes:
@@ -225,14 +225,14 @@ def silent(tools: list[Any]) -> Any:
 
 
 def test_user_defined_players_call_tools(tmp_path: Path) -> None:
-    told: dict[str, Any] = {"options": {"larders": 1}, "seed": 3}
+    settings: dict[str, Any] = {"options": {"larders": 1}, "seed": 3}
     for player, called, last in (
         (agent, ["count_jars", "count_jars", "sing", "order_jars"], "Done."),
         (silent, ["order_jars"], '{"ordered": 5}'),
         (function, ["order_jars"], 'It said {"ordered": 4}'),
     ):
         path = tmp_path / f"{player.__name__}.db"
-        (episode,) = dialoom.play(LARDER, path=path, models={"clerk": player}, **told).episodes()
+        (episode,) = dialoom.play(LARDER, path=path, models={"clerk": player}, **settings).episodes()
         assert (episode.error, names(episode)) == (None, called)
         assert episode.outcome.messages[-1].content == last
         outputs = [line.content for line in episode.outcome.messages if line.role == "tool"]

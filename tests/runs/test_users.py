@@ -250,8 +250,8 @@ def test_runs_with_different_users_are_not_compared(tmp_path: Path, dialoom: Com
     assert {row[0] for row in three["differences"].rows} == {three.labels[1]}, "the comparable run is compared"
 
     worse = ["require", str(tmp_path / "other.db"), "--not-worse-than", str(tmp_path / "first.db")]
-    told = dialoom(*worse, code=2).stderr
-    assert "their simulated users differ (user model)" in told and "add --allow-different-users" in told
+    output = dialoom(*worse, code=2).stderr
+    assert "their simulated users differ (user model)" in output and "add --allow-different-users" in output
     passed = dialoom(*worse, "--allow-different-users", code=1).stdout
     assert "no significant loss of " in passed and "(with different users: user model): " in passed
 

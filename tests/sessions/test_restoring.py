@@ -151,10 +151,11 @@ def test_player_that_may_have_forgotten_a_person_is_named_by_resume_and_in_repor
     folder: Path, player: str, forgets: bool
 ) -> None:
     play(folder, player, die_at=CALLS - 1, status=-9)
-    resumed, told = command(folder, "resume", "run.db", "--trust"), "may have lost what it knew of the person's earlier"
-    assert (f"conversations, a stateful player without snapshots {told} conversations" in resumed) == forgets
+    reason = "may have lost what it knew of the person's earlier"
+    resumed = command(folder, "resume", "run.db", "--trust")
+    assert (f"conversations, a stateful player without snapshots {reason} conversations" in resumed) == forgets
     report = " ".join(command(folder, "report", "run.db", "--trust").split())
-    said = f"The run stopped before these conversations, so a stateful player without snapshots {told} ones: "
+    said = f"The run stopped before these conversations, so a stateful player without snapshots {reason} ones: "
     assert (said in report) == forgets
     assert "4 done" in command(folder, "status", "run.db")
 
@@ -249,10 +250,10 @@ def test_ids_of_sessions_are_in_no_key_and_no_export(tmp_path: Path) -> None:
     with serving(lambda body, _number: completion(f"I was sent {len(body['messages'])} messages.")) as server:
         for name, form, cache in runs:
             sent = len(server.requests)
-            told: dict[str, Any] = {} if cache is None else {"cache": tmp_path / cache}
+            settings: dict[str, Any] = {} if cache is None else {"cache": tmp_path / cache}
             model = dialoom.Model("openai/agent", api_base=server.url, session=form)
             run = dialoom.simulate(
-                [{"name": "Ann"}], assistant=model, path=tmp_path / f"{name}.db", max_turns=2, ends=[], **told
+                [{"name": "Ann"}], assistant=model, path=tmp_path / f"{name}.db", max_turns=2, ends=[], **settings
             )
             new = [body["metadata"] for body in server.requests[sent:] if "metadata" in body]
             ids |= {each[kind] for each in new for kind in ("conversation", "person")}
@@ -286,8 +287,8 @@ def test_damaged_state_of_a_player_is_reported_in_one_message(folder: Path, dama
     play(folder, "python:memories:Snapshots")
     with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
         connection.execute("UPDATE player_states SET state = ?", (damaged,))
-    said = command(folder, "step", "run.db", "1", "--trust", text="state players\nquit\n", status=None)
-    assert "run.db" in said and "Traceback" not in said, said
+    output = command(folder, "step", "run.db", "1", "--trust", text="state players\nquit\n", status=None)
+    assert "run.db" in output and "Traceback" not in output, output
 
 
 def test_roles_with_one_player_have_separate_states(tmp_path: Path) -> None:
@@ -535,7 +536,7 @@ async def learning(messages: list[dict[str, Any]], session: dialoom.Session) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"assistant": graph_of(no_memory)}, "mine is declared stateful, but is compiled with neither a checkpointer"),
         (
@@ -554,9 +555,9 @@ async def learning(messages: list[dict[str, Any]], session: dialoom.Session) -> 
     ids=["graph without state", "offline model", "judge"],
 )
 def test_player_that_cannot_be_stateful_is_refused_before_anything_is_played(
-    given: dict[str, Any], said: str, tmp_path: Path
+    given: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(dialoom.DialoomError, match=re.escape(said)):
+    with pytest.raises(dialoom.DialoomError, match=re.escape(message)):
         dialoom.simulate([{"name": "Ann"}], path=tmp_path / "run.db", **given)
     assert not (tmp_path / "run.db").exists()
 
@@ -575,14 +576,14 @@ def test_replay_of_a_later_conversation_with_a_player_that_keeps_state_is_refuse
     play(folder, "graph:memories.py:in_memory")
     command(folder, "step", "run.db", "2", "--trust", text="save case.json\nquit\n")
     assert (folder / "case.json").exists()
-    said = command(folder, "replay", "case.json", "--live", "assistant", status=2)
-    assert "'assistant' keeps state, this is the person's conversation 2, and the case does not" in said
+    output = command(folder, "replay", "case.json", "--live", "assistant", status=2)
+    assert "'assistant' keeps state, this is the person's conversation 2, and the case does not" in output
 
 
 def test_debugger_does_not_continue_what_a_lost_player_began(folder: Path) -> None:
     play(folder, ALONE, die_at=3, status=-9)
-    said = command(folder, "step", "run.db", "1", "--trust", text="continue\nquit\n", status=None)
-    assert "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message is" in said
+    output = command(folder, "step", "run.db", "1", "--trust", text="continue\nquit\n", status=None)
+    assert "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message is" in output
 
 
 def test_store_with_items_of_no_person_is_refused_before_anything_is_played(tmp_path: Path) -> None:

@@ -282,8 +282,8 @@ def test_people_are_drawn_by_seed_and_exclude_the_training_set(dialoom: Command,
         dialoom("run", "aloe-eval", *options, "--sample", "2", "--seed", "4", "-o", f"{name}.db")
         drawn.append(dialoom("show", f"{name}.db").stdout)
     assert drawn[0] == drawn[1]
-    told = dialoom("run", "aloe-eval", *options, "--unlike", trained, "-o", "other.db").stdout
-    assert "1 personas left out" in told and "planned 2 scenarios" in told
+    output = dialoom("run", "aloe-eval", *options, "--unlike", trained, "-o", "other.db").stdout
+    assert "1 personas left out" in output and "planned 2 scenarios" in output
     dialoom("run", "aloe-eval", *options, "--unlike", trained, "--limit", "1", "-o", "first.db")
     assert dialoom("show", "first.db").stdout.splitlines()[1:] == dialoom("show", "other.db").stdout.splitlines()[1:2]
 

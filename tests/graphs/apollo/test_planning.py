@@ -88,7 +88,7 @@ def test_places_and_changed_preferences_are_axes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"users": "nobody"}, "users: there is no 'nobody'; the names are u1"),
         ({"history_sessions": (400,)}, "history_sessions: "),
@@ -96,15 +96,15 @@ def test_places_and_changed_preferences_are_axes(folder: Path) -> None:
         ({"length": ("900k",)}, "length: "),
     ],
 )
-def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str, Any], told: str) -> None:
+def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(RecipeError) as error:
         planned(folder, **options)
-    assert str(error.value).startswith(told)
-    assert error.value.setting == told.split()[0].rstrip(":")
+    assert str(error.value).startswith(message)
+    assert error.value.setting == message.split()[0].rstrip(":")
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"length": ("2 miles",)}, "must be a number of tokens"),
         ({"length": ("0k",)}, "must be a number of tokens"),
@@ -116,8 +116,8 @@ def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str,
         ({"framework": ()}, "give at least one value"),
     ],
 )
-def test_invalid_options_are_refused_before_reading_a_source(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_invalid_options_are_refused_before_reading_a_source(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         ApolloOptions(**options)
 
 
@@ -272,14 +272,14 @@ def with_rows(path: Path, edit: Edit) -> None:
 
 def refusal(dialoom: Command, folder: Path) -> str:
     """Return the error message for a source, which is one line; no run is created."""
-    said = dialoom("run", "apollo", "--source", folder, "--length", "2k", "-o", "r.db", code=2).stderr
-    assert said.count("\n") == 1
+    output = dialoom("run", "apollo", "--source", folder, "--length", "2k", "-o", "r.db", code=2).stderr
+    assert output.count("\n") == 1
     assert not folder.with_name("r.db").exists()
-    return said
+    return output
 
 
 @pytest.mark.parametrize(
-    ("file", "edit", "told"),
+    ("file", "edit", "message"),
     [
         ("sessions", lambda rows: rows[1].update(turns=[]), "sessions.jsonl:2: session s-food-1: it has no turns"),
         (
@@ -302,10 +302,10 @@ def refusal(dialoom: Command, folder: Path) -> str:
         ("pairs", lambda rows: rows[1].update(session="s9"), "pairs.jsonl:2: pair food-1: user u1 has no session 's9'"),
     ],
 )
-def test_unusable_source_is_refused(dialoom: Command, tmp_path: Path, file: str, edit: Edit, told: str) -> None:
+def test_unusable_source_is_refused(dialoom: Command, tmp_path: Path, file: str, edit: Edit, message: str) -> None:
     folder = write(tmp_path / "source", WRITTEN)
     with_rows(folder / f"{file}.jsonl", edit)
-    assert told in refusal(dialoom, folder)
+    assert message in refusal(dialoom, folder)
 
 
 def test_truncated_line_is_named(dialoom: Command, tmp_path: Path) -> None:
@@ -319,9 +319,9 @@ def test_user_without_requests_is_named(dialoom: Command, tmp_path: Path) -> Non
     folder = write(tmp_path / "source", WRITTEN)
     with_rows(folder / "users.jsonl", lambda rows: rows.append({**rows[0], "id": "u9"}))
     plan = ("run", "apollo", "--source", folder, "--length", "2k", "-o", "r.db")
-    told = dialoom(*plan, "--limit", 1)
-    assert "2 pairs of 1 users" in told.stderr + told.stdout
-    assert "no pairs of u9\n" in told.stderr + told.stdout
+    output = dialoom(*plan, "--limit", 1)
+    assert "2 pairs of 1 users" in output.stderr + output.stdout
+    assert "no pairs of u9\n" in output.stderr + output.stdout
     alone = dialoom(*plan[:-1], "alone.db", "--users", "u9", code=2).stderr
     assert alone == "dialoom: --users: the source has no pairs of u9\n"
 

@@ -66,9 +66,9 @@ def _user_of(line: str) -> str:
 def test_report_describes_the_source(made_once: MadeOnce, dialoom: Command) -> None:
     """The report has pairs by form and kind, and the figures of the paper's appendix A.2."""
     made_once(build)
-    said = dialoom("report", "build.db", code=0).stdout
-    assert "Diversity of the sessions" in said
-    rows = [line.split() for line in said.splitlines()]
+    output = dialoom("report", "build.db", code=0).stdout
+    assert "Diversity of the sessions" in output
+    rows = [line.split() for line in output.splitlines()]
     assert ["all", "27", "13", "14"] in rows
     assert ["unrelated", "93", "31", "1.000", "31"] in rows
 

@@ -57,8 +57,8 @@ def test_written_source_passes_all_checks_and_is_played(made_once: MadeOnce, dia
         each.score for episode in played_.episodes() for each in episode.outcome.judgements if each.metric == "accuracy"
     ]
     assert scores == [True] * 6
-    said = dialoom("report", "write.db", code=0).stdout
-    assert "Rejected drafts by check" in said
+    output = dialoom("report", "write.db", code=0).stdout
+    assert "Rejected drafts by check" in output
     shown = dialoom("show", "write.db", "1", code=0).stdout
     assert "u01: 6 pairs, 37 sessions" in shown
 
@@ -82,7 +82,7 @@ def test_corrected_faults_lose_nothing_and_uncorrected_ones_are_dropped(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "why"),
+    ("kind", "reply", "why"),
     [
         ("name", "I would rather not.", "unparsed"),
         ("name", {"name": "Ada", "gender": "woman", "age": 30, "persona": "Mends a bus."}, "leak: 'bus'"),
@@ -96,9 +96,9 @@ def test_corrected_faults_lose_nothing_and_uncorrected_ones_are_dropped(tmp_path
     ],
 )
 def test_unusable_reply_is_shown_with_its_error_and_rewritten(
-    tmp_path: Path, kind: str, said: Any, why: str | tuple[str, ...]
+    tmp_path: Path, kind: str, reply: Any, why: str | tuple[str, ...]
 ) -> None:
-    players = Players(**{kind: at_first(said)})
+    players = Players(**{kind: at_first(reply)})
     run = played(tmp_path, players, **FOOD)
     told = [each for each in players.told(kind) if each != "nothing"]
     assert told

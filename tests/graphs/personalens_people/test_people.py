@@ -300,9 +300,9 @@ def test_domain_spelled_differently_in_the_schema_is_separate(tmp_path: Path) ->
 
 
 def test_planning_prints_no_similarity_of_other_texts() -> None:
-    told: list[str] = []
-    assert len(list(RECIPE.scenarios(PeopleOptions(people=2), random.Random(1), told.append))) == 2
-    assert told == []
+    messages: list[str] = []
+    assert len(list(RECIPE.scenarios(PeopleOptions(people=2), random.Random(1), messages.append))) == 2
+    assert messages == []
 
 
 SMALL = {"people": 3, "single_tasks": 2, "multi_tasks": 2, "threshold": 1.0}

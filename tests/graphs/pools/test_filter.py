@@ -41,11 +41,11 @@ def built(seeds: list[str], writer: Writer, **options: Any) -> tuple[dict[str, A
     """Run the graph and return the final state and the messages."""
     chosen = PoolOptions(**options)
     scenario = PoolScenario.of(chosen, seeds)
-    told: list[str] = []
-    stage = Stage(scenario, writer, "thread", 0, tell=told.append)  # type: ignore[arg-type]
+    notices: list[str] = []
+    stage = Stage(scenario, writer, "thread", 0, tell=notices.append)  # type: ignore[arg-type]
     graph = RECIPE.graph(chosen).compile()
     state = asyncio.run(graph.ainvoke(RECIPE.initial(scenario), {"recursion_limit": 1000}, context=stage))
-    return state, told
+    return state, notices
 
 
 class UnparseableWriter(Writer):

@@ -169,14 +169,14 @@ def test_training_set_can_be_limited_to_right_answers(played: dialoom.Run, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"between": [500]}, "between 500: the last 4 chats"),
         ({"between": [-1]}, "between"),
         ({"last_chats": 0}, "last"),
     ],
 )
-def test_too_many_turns_are_refused(played: dialoom.Run, tmp_path: Path, options: Row, said: str) -> None:
-    with pytest.raises(DialoomError, match=said):
+def test_too_many_turns_are_refused(played: dialoom.Run, tmp_path: Path, options: Row, message: str) -> None:
+    with pytest.raises(DialoomError, match=message):
         played.export("sft", tmp_path / "sft.jsonl", options=options)
     assert not list(tmp_path.iterdir())

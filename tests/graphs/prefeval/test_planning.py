@@ -113,7 +113,7 @@ def test_options_are_shown_in_the_pairs_own_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"topics": "boots"}, "topics: there is no 'boots'; the names are boats, hats, lamps"),
         ({"turns": (13,)}, "has 12 turns; give no more"),
@@ -123,11 +123,11 @@ def test_options_are_shown_in_the_pairs_own_order(tmp_path: Path) -> None:
     ],
 )
 def test_impossible_plans_are_refused_with_the_available_values(
-    tmp_path: Path, options: dict[str, Any], told: str
+    tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(RecipeError) as caught:
         list(planned(tmp_path, **options))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"turns": (4,), "tokens": (100,)}, "give one of them"),
         ({"turns": (-1,)}, "give numbers of at least 0"),
@@ -152,6 +152,6 @@ def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path)
         ({"form": ()}, "give at least one value"),
     ],
 )
-def test_conflicting_options_are_refused(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_conflicting_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         PrefEvalOptions.model_validate(options)

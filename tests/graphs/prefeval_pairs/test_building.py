@@ -265,7 +265,7 @@ def test_stages_one_by_one_give_the_same_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"question": " "}, "row 0: 'question' is ' ': String should have at least 1 character"),
         ({"prefernce": "I"}, "row 0: unknown key 'prefernce'; the keys are topic, preference, question, "),
@@ -275,12 +275,12 @@ def test_stages_one_by_one_give_the_same_pairs(tmp_path: Path) -> None:
         ({"violation_rate": 2}, "row 0: 'violation_rate' is 2: Input should be less than or equal to 1"),
     ],
 )
-def test_invalid_draft_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+def test_invalid_draft_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = tmp_path / "boats.json"
     path.write_text(json.dumps([{"topic": "boats", **pair(0), **change}]))
     with pytest.raises(DataError) as caught:
         list(read_drafts(tmp_path))
-    assert told in str(caught.value) and str(path) in str(caught.value)
+    assert message in str(caught.value) and str(path) in str(caught.value)
 
 
 def test_impossible_options_are_refused(tmp_path: Path) -> None:

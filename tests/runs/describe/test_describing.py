@@ -148,7 +148,7 @@ def test_text_is_escaped_on_the_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b'{"messages": []}\n{"x": 1}\n', "rows.jsonl:2"),
         (b"{no json\n", "rows.jsonl:1"),
@@ -157,15 +157,15 @@ def test_text_is_escaped_on_the_page(tmp_path: Path) -> None:
         (b"PAR1 and no more PAR1", "not a readable Parquet file"),
     ],
 )
-def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, said: str) -> None:
+def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / ("rows.parquet" if content.startswith(b"PAR1") else "rows.jsonl")
     path.write_bytes(content)
-    with pytest.raises(DialoomError, match=said):
+    with pytest.raises(DialoomError, match=message):
         dialoom.describe(path)
 
 
 @pytest.mark.parametrize(
-    ("front", "said"),
+    ("front", "message"),
     [
         (b"configs: 5", "configs.0 is 5"),
         (b"configs: [[a]]", r"configs.0 is \['a'\]"),
@@ -177,9 +177,9 @@ def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, said
         (b"licen\xffe: a", "README.md:2: not UTF-8"),
     ],
 )
-def test_folder_with_a_malformed_card_is_refused_by_place(tmp_path: Path, front: bytes, said: str) -> None:
+def test_folder_with_a_malformed_card_is_refused_by_place(tmp_path: Path, front: bytes, message: str) -> None:
     (tmp_path / "README.md").write_bytes(b"---\n" + front + b"\n---\n")
-    with pytest.raises(DialoomError, match=said):
+    with pytest.raises(DialoomError, match=message):
         dialoom.describe(tmp_path)
 
 

@@ -56,13 +56,13 @@ def mixed(said: Callable[[random.Random], str]) -> Callable[[random.Random], str
     return lambda draw: said(draw) if draw.random() < 0.25 else plain(draw)
 
 
-@pytest.mark.parametrize(("measure", "said"), PLANTED.values(), ids=PLANTED.keys())
+@pytest.mark.parametrize(("measure", "speaker"), PLANTED.values(), ids=PLANTED.keys())
 def test_planted_difference_of_simulated_users_is_far(
-    measure: str, said: Callable[[random.Random], str], tmp_path: Path
+    measure: str, speaker: Callable[[random.Random], str], tmp_path: Path
 ) -> None:
-    real = written(tmp_path / "real.jsonl", mixed(said), 1)
-    like = rows_of(written(tmp_path / "like.jsonl", mixed(said), 2), real)
-    unlike = rows_of(written(tmp_path / "unlike.jsonl", said, 3), real)
+    real = written(tmp_path / "real.jsonl", mixed(speaker), 1)
+    like = rows_of(written(tmp_path / "like.jsonl", mixed(speaker), 2), real)
+    unlike = rows_of(written(tmp_path / "unlike.jsonl", speaker, 3), real)
     *_, near, chance = like[measure]
     *_, far, _ = unlike[measure]
     assert isinstance(near, Estimate) and isinstance(far, Estimate)
@@ -117,5 +117,5 @@ def test_likeness_on_the_command_line(dialoom: Command, tmp_path: Path) -> None:
     assert "likeness.csv" in written_files
     silent = tmp_path / "silent.jsonl"
     silent.write_text(json.dumps({"messages": [{"role": "assistant", "content": "Is anybody there?"}]}) + "\n")
-    told = dialoom("describe", "r.db", "--like", str(silent), code=2).stderr
-    assert "--like: silent.jsonl has fewer than two dialogues with lines of a user" in told
+    output = dialoom("describe", "r.db", "--like", str(silent), code=2).stderr
+    assert "--like: silent.jsonl has fewer than two dialogues with lines of a user" in output

@@ -160,7 +160,7 @@ def test_graph_that_takes_another_path_is_reported(dialoom: Command, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "message"),
     [
         (b"", "case.json:1: not JSON"),
         (b"{}", "format: Field required"),
@@ -169,11 +169,11 @@ def test_graph_that_takes_another_path_is_reported(dialoom: Command, tmp_path: P
         (b"[1, 2]", "is not a saved case: it: Input should be"),
     ],
 )
-def test_malformed_case_is_reported_in_one_line(tmp_path: Path, broken: bytes, said: str) -> None:
+def test_malformed_case_is_reported_in_one_line(tmp_path: Path, broken: bytes, message: str) -> None:
     (tmp_path / "case.json").write_bytes(broken)
     with pytest.raises(DialoomError, match=r"case\.json") as raised:
         read_case(tmp_path / "case.json")
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
 

@@ -111,8 +111,13 @@ def test_unreported_common_reply_is_found_in_a_dead_workers_file(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(SharedState, "made", die_unreported)
-    told: Any = {"options": {**SMALL, "pairs": 1}, "models": {"assistant": counting}, "workers": 2, "concurrency": 2}
-    run = api.play(RECIPE, path=tmp_path / "run.db", **told)
+    settings: Any = {
+        "options": {**SMALL, "pairs": 1},
+        "models": {"assistant": counting},
+        "workers": 2,
+        "concurrency": 2,
+    }
+    run = api.play(RECIPE, path=tmp_path / "run.db", **settings)
     assert (local.deaths, run.status().done) == (1, 4)
     assert counting.asked == run.status().usage.calls == 1 + 4
 
@@ -143,12 +148,12 @@ def test_run_continues_without_workers_that_cannot_start(
         return await begin(handle)
 
     monkeypatch.setattr(LocalHandle, "begin", lose_or_begin)
-    told: dict[str, Any] = {"path": tmp_path / "run.db", "workers": 2, "concurrency": 4, **SHARED}
+    settings: dict[str, Any] = {"path": tmp_path / "run.db", "workers": 2, "concurrency": 4, **SHARED}
     if lost == 1:
-        assert api.play(RECIPE, **told).status().done == 12
+        assert api.play(RECIPE, **settings).status().done == 12
     else:
         with pytest.raises(DialoomError, match=r"no worker is left .*no free slot"):
-            api.play(RECIPE, **told)
+            api.play(RECIPE, **settings)
         assert is_cleaned_up(tmp_path / "run.db")
 
 
@@ -175,8 +180,8 @@ class Counting:
 def test_ledger_counts_the_calls_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local_cluster(monkeypatch)
     counting = Counting()
-    told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 3, "concurrency": 6}
-    run = api.play(RECIPE, path=tmp_path / "run.db", **told)
+    settings: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 3, "concurrency": 6}
+    run = api.play(RECIPE, path=tmp_path / "run.db", **settings)
     assert counting.asked == run.status().usage.calls == 3 + 12
 
 
@@ -184,33 +189,33 @@ def test_ledger_counts_the_calls_made(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_one_budget_holds_for_all_workers(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local_cluster(monkeypatch)
     counting = Counting()
-    told: Any = {"models": {"assistant": counting}, "workers": 3, "concurrency": 6}
-    run = api.play(RECIPE, path=tmp_path / "run.db", options=SMALL, budget=api.Budget(max_calls=most), **told)
+    settings: Any = {"models": {"assistant": counting}, "workers": 3, "concurrency": 6}
+    run = api.play(RECIPE, path=tmp_path / "run.db", options=SMALL, budget=api.Budget(max_calls=most), **settings)
     assert counting.asked == run.status().usage.calls == most
     assert run.ended is not None
     assert run.ended.stopped is not None
     assert run.ended.stopped.setting == "max_calls"
     assert f"max_calls {most} is used up" in run.ended.stopped.reason
-    run = api.resume(run.path, budget=api.Budget(max_calls=most + 3), **told)
+    run = api.resume(run.path, budget=api.Budget(max_calls=most + 3), **settings)
     assert counting.asked == most + 3
-    whole = api.resume(run.path, budget=api.Budget(max_calls=None), **told)
+    whole = api.resume(run.path, budget=api.Budget(max_calls=None), **settings)
     assert whole.status().done == 12
     assert counting.asked == whole.status().usage.calls == 3 + 12
 
 
 def test_cached_replies_are_used_by_all_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local_cluster(monkeypatch)
-    told: Any = {**SHARED, "cache": tmp_path / "cache.db", "workers": 2}
-    api.play(RECIPE, path=tmp_path / "one.db", **told)
-    again = api.play(RECIPE, path=tmp_path / "two.db", **told)
+    settings: Any = {**SHARED, "cache": tmp_path / "cache.db", "workers": 2}
+    api.play(RECIPE, path=tmp_path / "one.db", **settings)
+    again = api.play(RECIPE, path=tmp_path / "two.db", **settings)
     assert set(again.frame("calls")["attempts"]) == {0}
 
 
 def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local = local_cluster(monkeypatch)
     counting = Counting()
-    told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
-    whole = api.play(RECIPE, path=tmp_path / "whole.db", **told)
+    settings: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
+    whole = api.play(RECIPE, path=tmp_path / "whole.db", **settings)
 
     class Killed(BaseException):
         pass
@@ -224,7 +229,7 @@ def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(messages, "PATIENCE", 0.0)  # the dead worker's process is this one
     counting.asked = 0
     with pytest.raises(Killed):
-        api.play(RECIPE, path=tmp_path / "run.db", **told)
+        api.play(RECIPE, path=tmp_path / "run.db", **settings)
     local.close_files()
     assert list(folder_of(tmp_path / "run.db").glob("*.db"))
     run = api.resume(tmp_path / "run.db", models={"assistant": counting})
@@ -252,8 +257,8 @@ def test_stopping_reaches_all_workers(
 
     monkeypatch.setattr(LocalHandle, "stop", maybe_stop)
     local.is_deadly = lambda _delivery, has: control.is_draining and has is local.handles[0]._has
-    told: dict[str, Any] = {"workers": 2, "concurrency": 2, "control": control, **SHARED}
-    run = api.play(RECIPE, path=tmp_path / "run.db", on_event=stop_once_both_have_leases, **told)
+    settings: dict[str, Any] = {"workers": 2, "concurrency": 2, "control": control, **SHARED}
+    run = api.play(RECIPE, path=tmp_path / "run.db", on_event=stop_once_both_have_leases, **settings)
     assert local.handles[1] in stopped
     assert not caplog.records
     assert run.status().done < 12
