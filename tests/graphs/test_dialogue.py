@@ -399,9 +399,9 @@ def test_id_of_a_scenario_has_the_hash_of_its_shared_part() -> None:
     item = Item(number=1, turns=Shared(TURNS))
     assert item.id == Item(number=1, turns=Shared(tuple(TURNS))).id
     assert item.id != Item(number=1, turns=Shared(TURNS[1:])).id
-    kept: dict[str, str] = {}
-    by_hash = item.model_dump(mode="json", context=ByHash(kept.__setitem__))
-    assert by_hash == {"number": 1, "turns": {"$shared": next(iter(kept))}}
+    documents: dict[str, str] = {}
+    by_hash = item.model_dump(mode="json", context=ByHash(documents.__setitem__))
+    assert by_hash == {"number": 1, "turns": {"$shared": next(iter(documents))}}
     whole = item.model_dump(mode="json")
     assert whole["turns"][3] == {"role": "user", "content": "turn 3"}
     again = Item.model_validate(whole)
@@ -416,9 +416,9 @@ def test_scenarios_read_again_share_one_object() -> None:
         fetched.append(hash_)
         return plain
 
-    held = SharedValues(fetch)
+    shared = SharedValues(fetch)
     rows = [{"number": number, "turns": {"$shared": "ab" * 16}} for number in range(5)]
-    items = [Item.model_validate(row, context=held) for row in rows]
+    items = [Item.model_validate(row, context=shared) for row in rows]
     assert {id(item.turns) for item in items} == {id(items[0].turns)}
     assert items[0].turns.value == TURNS
     assert fetched == ["ab" * 16]

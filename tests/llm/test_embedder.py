@@ -26,9 +26,9 @@ def test_embedder_recognizes_paraphrases(minilm: str) -> None:
 
 
 def test_embedder_retrieves_a_preference_without_common_words(minilm: str, tmp_path: Path) -> None:
-    told = "I only take in old animals that nobody else wants, never a young one."
+    preference = "I only take in old animals that nobody else wants, never a young one."
     asked = "We'd love a dog. What should we look for in a puppy, or in a breeder?"
-    pair = {"topic": "pets", "preference": told, "question": asked}
+    pair = {"topic": "pets", "preference": preference, "question": asked}
     (tmp_path / "pairs.json").write_text(json.dumps([pair]))
     options = {"pairs": tmp_path / "pairs.json", "method": ["rag"], "retrieved": [1], "turns": [8], "judge": False}
     for embedder, is_found in ((minilm, True), ("lexical", False)):

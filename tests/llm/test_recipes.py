@@ -43,7 +43,7 @@ DOMAIN = {
 }
 
 
-def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]:
+def small_run(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]:
     """Return the settings of a small run of a recipe: few scenarios, short profiles, short replies."""
     if recipe == "personalens":
         options: dict[str, Any] = {"profiles": write_release(folder / "release", tasks=[ALARM]), "turn_limit": 1}
@@ -92,7 +92,7 @@ def exported(run: dialoom.Run, path: Path) -> bytes:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people: Path, minilm: str) -> None:
-    plan = {**told(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
+    plan = {**small_run(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
     plan["timeout"] = _PATIENCE  # the server's log does not have attempts that time out
     answered, refused = served.answered(), served.refused()
     name = recipe.removesuffix("-text").removesuffix("-native")
@@ -118,8 +118,8 @@ def test_stopped_and_resumed_run_gives_the_same_bytes(served: Server, tmp_path: 
         "max_reply": {"": 24, "judge": 64},
     }
     plan |= {"model": served.model, "seed": 6, "concurrency": 1, "structured": "prompt"}
-    kept = {"cache": tmp_path / "kept.db", "concurrency": 1}
-    whole = dialoom.play("aloe-eval", path=tmp_path / "whole.db", **{**plan, **kept})
+    cached = {"cache": tmp_path / "cached.db", "concurrency": 1}
+    whole = dialoom.play("aloe-eval", path=tmp_path / "whole.db", **{**plan, **cached})
     control = dialoom.Control()
 
     def stop_after_one(event: dialoom.Event) -> None:
@@ -127,10 +127,10 @@ def test_stopped_and_resumed_run_gives_the_same_bytes(served: Server, tmp_path: 
             control.interrupt()
 
     half = dialoom.play(
-        "aloe-eval", path=tmp_path / "half.db", **{**plan, **kept}, control=control, on_event=stop_after_one
+        "aloe-eval", path=tmp_path / "half.db", **{**plan, **cached}, control=control, on_event=stop_after_one
     )
     assert (half.status().done, half.status().pending) == (1, 1)
-    resumed = dialoom.resume(half.path, cache=tmp_path / "kept.db", concurrency=1, replay_only=True)
+    resumed = dialoom.resume(half.path, cache=tmp_path / "cached.db", concurrency=1, replay_only=True)
     assert exported(resumed, tmp_path / "resumed.jsonl") == exported(whole, tmp_path / "whole.jsonl")
     given_up = "SELECT content FROM calls JOIN texts ON texts.id = reply WHERE role = 'judge' AND ask = 2"
     unparsed = [each for each in query(whole.path, given_up) if not _is_score(each[0])]

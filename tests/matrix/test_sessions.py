@@ -122,20 +122,20 @@ async def states(run: dialoom.Run) -> list[Any]:
 
 def comparable(state: Mapping[str, Any]) -> Any:
     """Return a player's state without random ids; for a persistent checkpointer, the messages in its checkpoint."""
-    kept = state["players"].get("assistant")
-    if isinstance(kept, dict):
-        kept = json.loads(re.sub(r"person-[0-9a-f]{20}", "person", json.dumps(kept)))
-    if not isinstance(kept, dict) or "checkpoint" not in kept:
-        return kept
-    place = {"thread_id": kept["thread"], "checkpoint_id": kept["checkpoint"], "checkpoint_ns": ""}
-    if "values" in kept and "items" not in kept:
-        return [message["content"] for message in kept["values"]["messages"]]
-    if "values" not in kept:
+    player = state["players"].get("assistant")
+    if isinstance(player, dict):
+        player = json.loads(re.sub(r"person-[0-9a-f]{20}", "person", json.dumps(player)))
+    if not isinstance(player, dict) or "checkpoint" not in player:
+        return player
+    place = {"thread_id": player["thread"], "checkpoint_id": player["checkpoint"], "checkpoint_ns": ""}
+    if "values" in player and "items" not in player:
+        return [message["content"] for message in player["values"]["messages"]]
+    if "values" not in player:
         with closing(sqlite3.connect("agent.db", timeout=30)) as connection:
             found = SqliteSaver(connection).get_tuple({"configurable": place})
         assert found is not None
         return [message.content for message in found.checkpoint["channel_values"]["messages"]]
-    return {name: value for name, value in kept.items() if name not in ("thread", "checkpoint")}
+    return {name: value for name, value in player.items() if name not in ("thread", "checkpoint")}
 
 
 async def resume(case: Case, is_same: bool) -> None:

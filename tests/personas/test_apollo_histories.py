@@ -68,7 +68,7 @@ def test_eight_tools_are_offered_with_those_of_the_flow() -> None:
     assert {last.then.tool, last.otherwise.tool} <= set(rule.tools)  # type: ignore[union-attr]
 
 
-def test_no_unrelated_session_holds_a_word_of_the_preference() -> None:
+def test_no_unrelated_session_contains_a_word_of_the_preference() -> None:
     for pair in PAIRS:
         words = preference_words(pair.flow, pair.values)
         made = history(SOURCE, pair, length=8_000)

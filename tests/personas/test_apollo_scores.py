@@ -141,7 +141,7 @@ def test_actions_are_orders_bookings_and_messages() -> None:
     assert not compare([weather("a")], gold).actions
 
 
-def test_stale_score_is_following_an_earlier_preference() -> None:
+def test_stale_score_marks_calls_by_an_earlier_preference() -> None:
     gold, earlier = [order()], [[order(brand="Amberleaf")], [order(brand="Cobalt Cup")]]
     assert compare([order(brand="cobalt cup")], gold, earlier).stale is True
     assert compare([order()], gold, earlier).stale is False
@@ -221,7 +221,7 @@ def test_call_is_read_as_it_was_written() -> None:
         ("<tool_call>" + "[" * 100_000 + "</tool_call>", "", [("", "[" * 100_000)]),
     ],
 )
-def test_any_text_is_words_and_calls(text: str, words: str, calls: list[tuple[str, str]]) -> None:
+def test_any_text_is_parsed_into_words_and_calls(text: str, words: str, calls: list[tuple[str, str]]) -> None:
     said, read = read_turn(text)
     assert " ".join(said.split()) == " ".join(words.split())
     assert [(call["name"], call["arguments"]) for call in read] == calls
@@ -257,7 +257,7 @@ def said(speaker: str, text: str) -> Speech:
     return Speech.model_validate({"speaker": speaker, "text": text})
 
 
-def test_scripted_words_pass() -> None:
+def test_scripted_texts_pass_the_wording_checks() -> None:
     for pair in SOURCE.pairs.values():
         session, user = SOURCE.sessions[pair.session], SOURCE.users[pair.user]
         assert wording_refusal(pair.preference, pair.form, slots(pair), session) is None
@@ -303,7 +303,7 @@ def test_scripted_numbers_are_written_as_people_say_them() -> None:
         ),
     ],
 )
-def test_each_fault_of_a_session_has_its_name(turns: list[Any], form: Any, why: str) -> None:
+def test_each_fault_of_a_session_is_named(turns: list[Any], form: Any, why: str) -> None:
     refused = wording_refusal(PAIR.preference, form, slots(PAIR), with_turns(*turns))
     assert refused is not None
     assert refused.startswith(why)

@@ -101,12 +101,12 @@ def test_every_wording_identifies_its_value(flow: str) -> None:
 def test_value_has_enough_wordings_of_each_form() -> None:
     for flow, facet in FACETS:
         values = FLOWS[flow].facet(facet.facet).values
-        told = Counter(facet.replies.values())
+        wordings = Counter(facet.replies.values())
         for value in values:
-            assert told["explicit", value] >= 9
+            assert wordings["explicit", value] >= 9
             if not facet.plain:
-                assert told["facts", value] >= 3, (flow, facet.facet, value)
-                assert min(told["comparison", value], told["tone", value]) >= 9
+                assert wordings["facts", value] >= 3, (flow, facet.facet, value)
+                assert min(wordings["comparison", value], wordings["tone", value]) >= 9
         if not facet.plain:
             assert all(re.search(r"\w", word) for words in facet.words.values() for word in words or {""} if words)
 
@@ -151,7 +151,7 @@ def test_preference_session_has_its_calls_after_the_preference() -> None:
         assert session.tools[-1] in pair.tools
 
 
-def test_queries_hold_their_slots_and_no_word_of_a_facet() -> None:
+def test_queries_contain_their_slots_and_no_word_of_a_facet() -> None:
     for pair in SOURCE.pairs.values():
         user = SOURCE.users[pair.user]
         for kind in ("reactive", "proactive"):
@@ -163,7 +163,7 @@ def test_queries_hold_their_slots_and_no_word_of_a_facet() -> None:
                 assert (user.name in query) == (kind == "proactive")
 
 
-def test_descriptions_of_people_give_no_preference_away() -> None:
+def test_descriptions_of_people_reveal_no_preference() -> None:
     for user in drawn_users(WORLD, MOST_USERS, 7):
         for flow in FLOWS:
             assert leak(pair_of(flow).model_copy(update={"query": "Well?"}), user) is None

@@ -181,7 +181,7 @@ def test_addresses_of_one_street_are_near() -> None:
             assert venue.distance(address) < 1
 
 
-def test_ids_lead_to_one_row_each() -> None:
+def test_each_id_identifies_one_row() -> None:
     way = {"date": WORLD.days[4], "direct": False}
     ways = [way | {"from_city": a, "to_city": b} for a in CITIES for b in CITIES if a != b]
     found = [row for way in ways for row in answer("search_flight", **way)]

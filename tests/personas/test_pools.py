@@ -241,10 +241,10 @@ def test_nearest_kept_vector_is_found(values: list[list[float]]) -> None:
         vectors = [unit(value) for value in values]
     except ValueError:
         return  # too close to zero to have a direction
-    kept = VectorIndex(vectors[: len(vectors) // 2])
+    index = VectorIndex(vectors[: len(vectors) // 2])
     for vector in vectors[len(vectors) // 2 :]:
-        kept.add(vector)
-    place, nearest = kept.nearest(vectors[0]) or (0, 0.0)
+        index.add(vector)
+    place, nearest = index.nearest(vectors[0]) or (0, 0.0)
     products = [float(vector @ vectors[0]) for vector in vectors]
     assert nearest == pytest.approx(max(products), abs=1e-5)
     assert products[place] == pytest.approx(nearest, abs=1e-5)

@@ -112,7 +112,7 @@ def test_budget_used_up_amid_judgements_changes_no_dialogue(
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
 
 
-def test_tokens_and_cost_are_limited_too(dialoom: Command, tmp_path: Path) -> None:
+def test_tokens_and_cost_are_limited(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=4)
     with serving(said) as server:
         plan = ["run", "personalens", "--profiles", "release", *served(server)]

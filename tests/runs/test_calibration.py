@@ -165,7 +165,7 @@ def test_labels_of_one_unit_count_together() -> None:
     assert float(clustered.high - clustered.low) > 1.3 * float(alone.high - alone.low)
 
 
-def test_more_labels_quarter_the_variance_or_none_do() -> None:
+def test_more_labels_is_the_number_that_quarters_the_variance_or_none() -> None:
     def found(fixed: float) -> Calibration:
         return Calibration(*(np.array(each) for each in (0.5, 0.4, 0.6, 0.5, 0.4, 0.6, 30, fixed)))
 

@@ -89,16 +89,16 @@ def test_calls_results_and_final_state_are_exported(tmp_path: Path, assistant: s
 
 
 def test_user_does_not_see_tool_calls(tmp_path: Path) -> None:
-    heard: list[Messages] = []
+    requests: list[Messages] = []
 
     async def user(messages: Messages) -> str:
-        heard.append(messages)
+        requests.append(messages)
         return "Please refund order A1." if len(messages) < 3 else "DONE"
 
     models = {**players(HONEST), "user": user}
     dialoom.play(str(SHOP / "shop.toml"), path=tmp_path / "run.db", models=models, sample=1)
-    assert [each["role"] for each in heard[-1][1:]] == ["user", "assistant", "user"]
-    assert not any("tool" in json.dumps(each) for each in heard[-1][1:])
+    assert [each["role"] for each in requests[-1][1:]] == ["user", "assistant", "user"]
+    assert not any("tool" in json.dumps(each) for each in requests[-1][1:])
 
 
 BEFORE_A_CALL, BEFORE_ITS_REPLY = ("INSERT INTO kept_calls", 2), ("UPDATE kept_calls SET attempts", 1)
@@ -198,8 +198,8 @@ def test_workers_and_trials_give_equal_exports(tmp_path: Path, monkeypatch: pyte
     among = played(tmp_path / "workers.db", GRAPH, trials=2, workers=2)
     assert exported(alone) == exported(among)
     assert len(scores(alone)) == 8 and all(each["refunded"] for each in scores(alone))
-    kept = [episode.outcome.environment for episode in alone.episodes()]
-    assert all(sum("refunds" in line and "INSERT" in line for line in each["sqlite"]) == 1 for each in kept)
+    states = [episode.outcome.environment for episode in alone.episodes()]
+    assert all(sum("refunds" in line and "INSERT" in line for line in each["sqlite"]) == 1 for each in states)
 
 
 class Desk(JsonEnvironment):
@@ -249,18 +249,18 @@ def test_json_document_is_read_and_updated(tmp_path: Path) -> None:
     assert [each.score for each in episode.outcome.judgements] == [True, True]
 
 
-async def test_environment_that_changes_what_it_was_restored_from_changes_no_earlier_step(tmp_path: Path) -> None:
+async def test_environment_that_mutates_its_snapshot_does_not_change_earlier_steps(tmp_path: Path) -> None:
     agent = calling(("update", {"path": "first", "value": 1}), ("update", {"path": "second", "value": 2}))
     given: dict[str, Any] = {"user": played_by(["I need help.", "DONE"]), "environment": JsonEnvironment}
     run = await dialoom.asimulate([{"name": "Ada"}], path=tmp_path / "run.db", assistant=agent, **given)
     assert next(run.episodes()).outcome.counts["changes"] == 2
     async with run.look(1) as stepper:
-        kept = [stop.state["environment"] for stop in await stepper.stops() if stop.ran == ("tools",)]
-    assert kept == [{"first": 1}, {"first": 1, "second": 2}]
+        states = [stop.state["environment"] for stop in await stepper.stops() if stop.ran == ("tools",)]
+    assert states == [{"first": 1}, {"first": 1, "second": 2}]
 
 
-@pytest.mark.parametrize("kept", [None, InMemorySaver()])
-def test_attempt_that_failed_leaves_nothing_in_the_environment(kept: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("checkpointer", [None, InMemorySaver()])
+def test_attempt_that_failed_leaves_nothing_in_the_environment(checkpointer: Any, tmp_path: Path) -> None:
     attempts: list[None] = []
 
     async def node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:  # noqa: ARG001
@@ -271,8 +271,8 @@ def test_attempt_that_failed_leaves_nothing_in_the_environment(kept: Any, tmp_pa
             raise ConnectionError
         return {"messages": [("ai", "It is done.")]}
 
-    graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile(checkpointer=kept)
-    agent = graph if kept is None else dialoom.Agent(graph, stateful=True, name="mine")
+    graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile(checkpointer=checkpointer)
+    agent = graph if checkpointer is None else dialoom.Agent(graph, stateful=True, name="mine")
     episode = simulated(tmp_path / "run.db", agent, JsonEnvironment, max_turns=1, ends=[])
     assert (len(attempts), episode.outcome.environment) == (2, {"refund 2": "A1"})
 

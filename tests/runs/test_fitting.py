@@ -74,8 +74,8 @@ def test_run_that_does_not_fit_its_model_is_refused(model: str, reports: Any, tm
 @pytest.mark.parametrize(("model", "reports"), SERVERS[:3])
 def test_run_that_fits_its_model_is_played(model: str, reports: Any, tmp_path: Path) -> None:
     for size in (LARGE, None):
-        told = {} if size is None else reports(size)
-        with serving(lambda _body, _number: completion("Hello."), reports=told) as server:
+        reported = {} if size is None else reports(size)
+        with serving(lambda _body, _number: completion("Hello."), reports=reported) as server:
             run = play(tmp_path, people=1, name=f"run{size}", assistant=at(server.url, model))
         assert run.status().done == 1
 
@@ -109,8 +109,8 @@ def test_long_requests_of_apollo_are_not_sent_to_a_short_window(dialoom: Command
     for size in (4096, LARGE):
         with serving(lambda _body, number: replies.get(number, completion("A street.")), reports=vllm(size)) as server:
             asked = ["--model", "openai/m", "--api-base", server.url, "--recipe", "apollo", "--json"]
-            told = json.loads(dialoom("doctor", *asked, code=None).stdout)["checks"]
-        checks[size] = next(each for each in told if each["about"] == "context")
+            found = json.loads(dialoom("doctor", *asked, code=None).stdout)["checks"]
+        checks[size] = next(each for each in found if each["about"] == "context")
     assert checks[4096]["state"] == "failed"
     assert "assistant gets requests of " in checks[4096]["detail"]
     assert checks[LARGE]["state"] == "ok"

@@ -33,7 +33,7 @@ class Players:
     def __init__(self, *with_offer: str) -> None:
         self._with_offer = with_offer
         self._asked: defaultdict[str, int] = defaultdict(int)
-        self.heard: list[str] = []
+        self.offers_received: list[str] = []
 
     @property
     def models(self) -> dict[str, Callable[[Messages], Awaitable[str]]]:
@@ -48,7 +48,7 @@ class Players:
         return OFFER if is_faulty and self._asked[key] == 1 and OFFER not in key else "Good, thank you. TERMINATE"
 
     async def assistant(self, messages: Messages) -> str:
-        self.heard += [message["content"] for message in messages if message["content"] == OFFER]
+        self.offers_received += [message["content"] for message in messages if message["content"] == OFFER]
         return ANSWER
 
 
@@ -147,7 +147,9 @@ def test_report_counts_faults_and_has_scores_without_them(run: dialoom.Run) -> N
     )
 
 
-def test_exports_leave_out_faulty_conversations_and_say_so(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
+def test_exports_leave_out_faulty_conversations_and_report_it(
+    dialoom: Command, run: dialoom.Run, tmp_path: Path
+) -> None:
     users = {}
     for name, more in {"all": [], "faulty": ["--only", "faulty"], "without": ["--without", "swapped_role"]}.items():
         dialoom("export", run.path, *more, "-o", f"{name}.jsonl")
@@ -166,7 +168,7 @@ def test_exports_leave_out_faulty_conversations_and_say_so(dialoom: Command, run
 def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Path) -> None:
     players = Players("65-74")
     run = played(tmp_path, players, on_user_fault="retry 2")
-    assert OFFER not in players.heard
+    assert OFFER not in players.offers_received
     assert {fault.who for _, fault in run.faults()} == {"assistant"}
     calls = run.frame("calls")
     rejected = calls[calls["reply"] == OFFER]
@@ -278,10 +280,10 @@ async def keeper(messages):
     players = [f"--model={role}=python:cast:{role}" for role in ("guesser", "keeper")]
     recipe = f"{ROOT}/docs/examples/twenty_questions/recipe.py:RECIPE"
     dialoom("run", recipe, "--questions", "3", *players, "-o", "words.db")
-    told = "In languages with reduced coverage: ja 1 (33.3%; not detected: swapped_role, claimed_action, no_end;"
+    notice = "In languages with reduced coverage: ja 1 (33.3%; not detected: swapped_role, claimed_action, no_end;"
     status = " ".join(dialoom("status", "words.db").stdout.split())
     assert (
-        told in status
+        notice in status
         and "pl 1 (33.3%; not detected: swapped_role, claimed_action, no_end; detected less reliably:" in status
     )
     languages = json.loads(dialoom("status", "words.db", "--json").stdout)["faults"]["languages"]
@@ -291,4 +293,4 @@ async def keeper(messages):
         dialoom("describe", "words.db").stdout,
         dialoom("review", "words.db").stdout,
     ):
-        assert told in " ".join(shown.split())
+        assert notice in " ".join(shown.split())

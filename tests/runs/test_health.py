@@ -41,8 +41,8 @@ def _judged(folder: Path, kind: str, is_own: bool = False, trials: int = 1) -> R
         if is_own and "goal was reached" not in str(messages):
             return await assistant(messages)
         verdict = kind == "constant" or next(numbers) % 2 == 0
-        told = SAID[kind] or f"The goal was {'never' if verdict else 'fully'} reached."
-        return f'{{"explanation": "{told}", "verdict": {str(verdict).lower()}}}'
+        explanation = SAID[kind] or f"The goal was {'never' if verdict else 'fully'} reached."
+        return f'{{"explanation": "{explanation}", "verdict": {str(verdict).lower()}}}'
 
     return dialoom.simulate(
         people=[{"name": f"Person {number}"} for number in range(8)],
@@ -69,8 +69,8 @@ def test_failed_check_is_marked_at_the_figure(kind: str, tmp_path: Path, dialoom
     run = _judged(tmp_path, kind)
     figure = f"{'100.0' if kind == 'constant' else '50.0'}{mark}"
     report = run.report()
-    for told in (str(report), report.page(), dialoom("report", "run.db", "--trust").stdout):
-        assert figure in told
+    for text in (str(report), report.page(), dialoom("report", "run.db", "--trust").stdout):
+        assert figure in text
     sign = {"†": "\\textdagger{}", "‡": "\\textdaggerdbl{}"}[mark]
     assert figure.replace(mark, sign) in report.latex()
     assert reason in str(report) and reason in dialoom("report", "run.db", "--trust").stdout

@@ -31,8 +31,8 @@ PLAYED = ("run", RECIPE, "--model", "python:benchmarks.long_requests:assistant")
 
 def played(path: Path, **options: Any) -> Run:
     """Play each pair with two methods."""
-    told = {"pairs": 4, "methods": 2, "turns": TURNS, **options}
-    return play(Recalling, path=path, options=told, models={"assistant": assistant})
+    chosen = {"pairs": 4, "methods": 2, "turns": TURNS, **options}
+    return play(Recalling, path=path, options=chosen, models={"assistant": assistant})
 
 
 def count_characters(path: Path, column: str, table: str) -> int:

@@ -76,9 +76,9 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
 def pause(monkeypatch: pytest.MonkeyPatch) -> Skip:
     """Return a function that makes pauses take no time and passes the time of each to a callback."""
 
-    def skip(told: Callable[[float], None]) -> None:
+    def skip(callback: Callable[[float], None]) -> None:
         def made() -> Pauses:
-            return SkippedPauses(told)
+            return SkippedPauses(callback)
 
         monkeypatch.setattr("dialoom.roles.gateway.gateway.Pauses", made)
 

@@ -92,7 +92,7 @@ def exported(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_card_and_its_files_alone_are_sent(exported: Path, hub: Hub) -> None:
+def test_only_the_card_and_its_files_are_sent(exported: Path, hub: Hub) -> None:
     done = pushed(exported, "me/talks", is_sent=True, endpoint=hub.url)
     assert set(hub.files) == {"README.md", "train.jsonl", "test.jsonl"}
     assert all(content == (exported / name).read_bytes() for name, content in hub.files.items())

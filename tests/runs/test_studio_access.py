@@ -169,9 +169,9 @@ def test_terminal_explains_the_option_for_other_machines(dialoom: Command, tmp_p
 async def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[tuple[bytes, bytes]] = []
 
-    def compare(given: bytes, held: bytes) -> bool:
-        compared.append((given, held))
-        return given == held
+    def compare(given: bytes, expected: bytes) -> bool:
+        compared.append((given, expected))
+        return given == expected
 
     monkeypatch.setattr("dialoom.studio.access.hmac.compare_digest", compare)
     app = _Application()

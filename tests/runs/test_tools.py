@@ -132,8 +132,8 @@ def test_malformed_calls_are_recorded_replayed_and_cached(tmp_path: Path, monkey
 def test_person_replaces_a_reply_with_a_call(made: Path) -> None:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(3)
-        for wrong, told in (('{"name": "order_jars", "arg', "not valid JSON"), ("", "needs a text as its reply")):
-            with pytest.raises(DialoomError, match=told):
+        for wrong, message in (('{"name": "order_jars", "arg', "not valid JSON"), ("", "needs a text as its reply")):
+            with pytest.raises(DialoomError, match=message):
                 await stepper.say("clerk", wrong)
         stop = await stepper.say("clerk", ORDER)
         assert stop.calls[0].tool_calls[0]["arguments"] == '{"count": 2}' and stop.next == ("tools",)

@@ -188,7 +188,7 @@ def test_trials_cannot_be_removed_or_exceed_the_maximum(dialoom: Command) -> Non
     assert "--trials must be at most 10,000, got 10001" in refused.stderr
 
 
-def test_folder_of_a_release_holds_one_trial(run: dialoom.Run, tmp_path: Path) -> None:
+def test_folder_of_a_release_contains_one_trial(run: dialoom.Run, tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError, match="this run has 3 trials of each; choose one, such as 'trial == 1'"):
         run.export("personalens", tmp_path / "all")
     run.export("personalens", tmp_path / "first", where="trial == 1")

@@ -205,8 +205,8 @@ def test_invalid_user_models_are_refused(tmp_path: Path) -> None:
         ([], "is empty"),
         ([plain, assistant_of(1)], "'quality-1' cannot be imported by a name"),
     ]
-    for users, told in refused:
-        with pytest.raises(dialoom.DialoomError, match=told):
+    for users, message in refused:
+        with pytest.raises(dialoom.DialoomError, match=message):
             dialoom.plan("personalens", models={"user": users}, path=path)
     with pytest.raises(dialoom.DialoomError, match="only one model can play 'user'"):
         dialoom.plan("prefeval", models={"user": [plain, "offline/generic"]}, path=path)

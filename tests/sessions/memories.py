@@ -44,7 +44,7 @@ async def other_customer(messages: list[dict[str, Any]], session: Any) -> str:
     return await customer(messages, session)
 
 
-def told(conversation: list[str], person: list[str]) -> str:
+def reply_of(conversation: list[str], person: list[str]) -> str:
     """Return a reply with a hash of the speaker's whole state."""
     die_if_due("DIE_AT")
     digest = hashlib.sha256(repr((conversation, person)).encode()).hexdigest()[:8]
@@ -57,12 +57,12 @@ async def remember(state: MessagesState, config: RunnableConfig, *, store: BaseS
     known = [item.value["text"] for item in await store.asearch(space, limit=100)]
     known.append(str(state["messages"][-1].content))
     await store.aput(space, str(len(known)), {"text": known[-1]})
-    return {"messages": [("ai", told([str(each.content) for each in state["messages"]], known))]}
+    return {"messages": [("ai", reply_of([str(each.content) for each in state["messages"]], known))]}
 
 
 def count_messages(state: MessagesState) -> dict[str, Any]:
     """Run the node of a synchronous graph without a store."""
-    return {"messages": [("ai", told([str(each.content) for each in state["messages"]], []))]}
+    return {"messages": [("ai", reply_of([str(each.content) for each in state["messages"]], []))]}
 
 
 def _graph(node: Any) -> StateGraph[Any, Any, Any, Any]:
@@ -128,7 +128,7 @@ class Snapshots:
 
     def __call__(self, messages: list[dict[str, Any]]) -> str:
         self.seen += [message["content"] for message in messages]
-        self.seen.append(told(self.seen, []))
+        self.seen.append(reply_of(self.seen, []))
         return str(self.seen[-1])
 
     def snapshot(self) -> list[str]:
@@ -152,7 +152,7 @@ class Begins:
     async def __call__(self, messages: list[dict[str, Any]], session: Any) -> str:
         assert session.conversation == self.session
         self.seen += [message["content"] for message in messages]
-        self.seen.append(told(self.seen, []))
+        self.seen.append(reply_of(self.seen, []))
         return str(self.seen[-1])
 
 
@@ -163,5 +163,5 @@ async def alone(messages: list[dict[str, Any]], session: Any) -> dict[str, Any]:
     """Play an assistant that cannot be restored."""
     seen = _talks.setdefault(session.conversation, [])
     seen += [message["content"] for message in messages]
-    seen.append(told(seen, []))
+    seen.append(reply_of(seen, []))
     return {"content": seen[-1]}

@@ -25,20 +25,20 @@ OTHER_WORDS = "Something else, please."
 
 
 class Repeating:
-    """An assistant whose replies repeat all that it has heard."""
+    """An assistant whose replies repeat all that it has received."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
     def __call__(self, messages: list[dict[str, Any]]) -> str:
-        self.heard += [message["content"] for message in messages]
-        return f"I heard: {' '.join(self.heard)}"
+        self.received += [message["content"] for message in messages]
+        return f"I heard: {' '.join(self.received)}"
 
     def snapshot(self) -> list[str]:
-        return [*self.heard]
+        return [*self.received]
 
     def restore(self, snapshot: list[str]) -> None:
-        self.heard = [*snapshot]
+        self.received = [*snapshot]
 
 
 class Agreeing(Repeating):
@@ -189,7 +189,7 @@ def test_state_after_a_repeated_request_is_kept(tmp_path: Path) -> None:
     class Silent(Repeating):
         def __call__(self, messages: list[dict[str, Any]]) -> str:
             said = super().__call__(messages)
-            return "" if len(self.heard) == 1 else said
+            return "" if len(self.received) == 1 else said
 
     run = played(tmp_path / "run.db", Silent)
     assert [talk[-1].count("I heard") for talk in talks(run)] == [1, 1, 1], "it does not receive its own messages"

@@ -183,10 +183,10 @@ def test_sequence_in_which_no_player_remembers_is_reported(tmp_path: Path, monke
     notice = "in_sequence: no player knows a person's earlier conversations; declare the player that should remember"
 
     def is_reported(assistant: Any, in_sequence: bool = True) -> bool:
-        heard, path = list[Any](), tmp_path / f"{len([*tmp_path.glob('*.db')])}.db"
-        rules: dict[str, Any] = {"max_turns": 1, "ends": [], "in_sequence": in_sequence, "on_event": heard.append}
+        events, path = list[Any](), tmp_path / f"{len([*tmp_path.glob('*.db')])}.db"
+        rules: dict[str, Any] = {"max_turns": 1, "ends": [], "in_sequence": in_sequence, "on_event": events.append}
         dialoom.simulate([{"name": "Ann"}], assistant=assistant, path=path, **rules)
-        return any(notice in each.text for each in heard if isinstance(each, dialoom.Notice))
+        return any(notice in each.text for each in events if isinstance(each, dialoom.Notice))
 
     without_store = graph_of(no_memory, checkpointer=InMemorySaver())
     assert is_reported(without_store)
@@ -201,17 +201,17 @@ def test_sequence_in_which_no_player_remembers_is_reported(tmp_path: Path, monke
 def test_retried_conversation_is_followed_by_the_later_ones_of_a_player_that_remembers(
     stateful: bool, tmp_path: Path
 ) -> None:
-    heard: list[Any] = []
+    events: list[Any] = []
     agent: Any = graph_of(no_memory, store=InMemoryStore()) if stateful else "offline/placeholder"
     people, tasks = [{"name": "Ann"}, {"name": "Bo"}], [{"goal": "a chair"}, {"goal": "a desk"}, {"goal": "a lamp"}]
-    rules: dict[str, Any] = {"max_turns": 1, "in_sequence": True, "ends": [], "on_event": heard.append}
+    rules: dict[str, Any] = {"max_turns": 1, "in_sequence": True, "ends": [], "on_event": events.append}
     run = dialoom.simulate(people, tasks, assistant=agent, path=tmp_path / "run.db", trials=2, **rules)
-    heard.clear()
+    events.clear()
     given: dict[str, Any] = {"models": {"assistant": agent}} if stateful else {}
-    dialoom.retry(run.path, scenarios=[2], recipe=run.recipe, on_event=heard.append, **given)
-    played = [each.id for each in heard if isinstance(each, dialoom.ScenarioDone)]
+    dialoom.retry(run.path, scenarios=[2], recipe=run.recipe, on_event=events.append, **given)
+    played = [each.id for each in events if isinstance(each, dialoom.ScenarioDone)]
     assert played == [episode.id for episode in run.episodes()][1 : 3 if stateful else 2]
-    notices = [each.text for each in heard if isinstance(each, dialoom.Notice) and "later conversations" in each.text]
+    notices = [each.text for each in events if isinstance(each, dialoom.Notice) and "later conversations" in each.text]
     assert len(notices) == stateful, notices
 
 
@@ -351,9 +351,9 @@ def test_attempt_that_failed_leaves_nothing_in_the_state(tmp_path: Path) -> None
         assert Failing.attempts == (4 if kind is Failing else 3)  # one that cannot be restored starts again
 
 
-def graph_of(node: Any, state: Any = MessagesState, name: str = "mine", **kept: Any) -> dialoom.Agent:
+def graph_of(node: Any, state: Any = MessagesState, name: str = "mine", **memory: Any) -> dialoom.Agent:
     """Return a stateful agent that is a graph of one node."""
-    graph = StateGraph(state).add_node("node", node).add_edge(START, "node").compile(**kept)
+    graph = StateGraph(state).add_node("node", node).add_edge(START, "node").compile(**memory)
     return dialoom.Agent(graph, stateful=True, name=name)
 
 
@@ -441,9 +441,9 @@ class Talk:
         self.said: list[str] = []
 
     async def __call__(self, messages: list[dict[str, Any]]) -> str:
-        heard = zlib.crc32(repr((self.said, messages)).encode())
-        await asyncio.sleep(heard % 8 / 100)  # so that calls of several conversations and roles would overlap
-        self.said.append(f"Reply {len(self.said) + 1} ({heard}).")
+        digest = zlib.crc32(repr((self.said, messages)).encode())
+        await asyncio.sleep(digest % 8 / 100)  # so that calls of several conversations and roles would overlap
+        self.said.append(f"Reply {len(self.said) + 1} ({digest}).")
         return self.said[-1]
 
 

@@ -165,7 +165,7 @@ def test_kto_rows_of_one_prompt_are_not_adjacent(trees: list[dict[str, Any]]) ->
         assert all(one["prompt"] != other["prompt"] for one, other in itertools.pairwise(made))
 
 
-def test_kto_export_holds_few_rows_back() -> None:
+def test_kto_export_buffers_few_rows() -> None:
     trees = [{"persona": PERSONA, "rounds": [round_at("", ["p"])]} for _ in range(3 * KTO_DISTANCE)]
     labels = [row["label"] for row in rows("kto", *trees)]
     assert labels.index(False) == KTO_DISTANCE + 1

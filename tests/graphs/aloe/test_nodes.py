@@ -248,7 +248,7 @@ def test_leaves_are_whole_conversations(content: dict[str, Any]) -> None:
     assert len(found) == 1 + sum(len(each["followed"]) - 1 for each in rounds)
 
 
-def test_history_of_a_path_is_what_was_said_on_it() -> None:
+def test_history_of_a_path_contains_its_messages() -> None:
     rounds = [round_at("", ["p", "r"]), round_at("p", ["p"]), round_at("r", ["p"])]
     assert lines_along(rounds, "") == []
     assert [(line.role, line.content) for line in lines_along(rounds, "rp")] == [

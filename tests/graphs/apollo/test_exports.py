@@ -51,9 +51,9 @@ def test_history_shows_the_relevant_session_and_calls(tmp_path: Path) -> None:
     folded = [f"sessions 1 to {place - 1} are about other things"] if place > 2 else []
     after = [f"sessions {place + 1} to {n} are about other things"] if place < n - 1 else []
     history = [text for role, text in said if role == "history"]
-    (told,) = [text for text in history if text.startswith(f"session {place}\n")]
-    assert history == [*folded, told, *after]
-    assert "\nuser: I want this: genre " in told and "\nassistant: search_music(" in told
+    (relevant,) = [text for text in history if text.startswith(f"session {place}\n")]
+    assert history == [*folded, relevant, *after]
+    assert "\nuser: I want this: genre " in relevant and "\nassistant: search_music(" in relevant
     assert [role for role, _ in said][-4:] == ["user", "assistant", "tool", "assistant"]
     assert said[-3][1].startswith('search_music(genre="') and said[-1][1] == "[Finish]"
     assert said[-2][1].splitlines()[0] == "6 rows" and said[-2][1].splitlines()[1].startswith("track_id TR")

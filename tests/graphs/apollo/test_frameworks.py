@@ -136,7 +136,7 @@ def test_latest_preference_counts_when_preferences_changed(tmp_path: Path) -> No
     assert found["flight-1"].outcome.details["scores"]["stale"] is False
     assert found["flight-2"].outcome.details["scores"]["stale"] is True
     assert scores(found["flight-2"])[0] is False
-    told = [line for line in found["flight-2"].outcome.messages if re.match(r"session \d+\n", line.content)]
-    assert len(told) == 2
+    telling = [line for line in found["flight-2"].outcome.messages if re.match(r"session \d+\n", line.content)]
+    assert len(telling) == 2
     (table,) = [table for table in run.report().tables if table.name == "evolving"]
     assert [row[-1] for row in table.rows] == [share_of(1, 2)]

@@ -60,7 +60,7 @@ def test_every_pair_has_every_length_and_framework(folder: Path) -> None:
     assert {each.played.embedder for each in samples} == {"lexical", ""}
 
 
-def test_plan_holds_shared_parts_once(tmp_path: Path) -> None:
+def test_plan_stores_shared_parts_once(tmp_path: Path) -> None:
     path = tmp_path / "plan.db"
     assert plan(SAMPLE, path, length=("2k",)) == 54
     assert dict(tables_of(path))["documents"] < 1.3 * text_of(SAMPLE)
@@ -68,10 +68,12 @@ def test_plan_holds_shared_parts_once(tmp_path: Path) -> None:
 
 def test_sample_read_from_a_file_is_equal(folder: Path) -> None:
     (sample,) = planned(folder, length=("2k",), evolving="yes", limit=1)
-    kept: dict[str, str] = {}
-    row = sample.model_dump(mode="json", context=ByHash(kept.__setitem__))
+    documents: dict[str, str] = {}
+    row = sample.model_dump(mode="json", context=ByHash(documents.__setitem__))
     assert set(row) == {"who", "case", "setting", "length", "tokens", "order"}
-    again: Scenario = ApolloScenario.model_validate(row, context=SharedValues(lambda hash_: json.loads(kept[hash_])))
+    again: Scenario = ApolloScenario.model_validate(
+        row, context=SharedValues(lambda hash_: json.loads(documents[hash_]))
+    )
     assert (again.id, again) == (sample.id, sample)
 
 

@@ -95,7 +95,7 @@ def test_other_readings_are_kept_beside_the_scores(played_turns: Any) -> None:
     assert found["swapped"]["stale"] is None
 
 
-def test_words_get_a_fixed_answer_and_errors_a_correction(played_turns: Any) -> None:
+def test_text_gets_a_fixed_answer_and_an_error_a_correction(played_turns: Any) -> None:
     sent = played_turns[1]
     between, broken, together = sent["words between"], sent["broken"], sent["at once"]
     assert [each["role"] for each in between] == ["system", *["user", "assistant"] * 4, "user"]

@@ -212,8 +212,8 @@ def test_frameworks_are_compared_with_the_baseline_on_equal_samples() -> None:
     alone = sample(True, 1.0, pair="p9", framework="memory")
     found = tables(*made, *noted, alone)["frameworks"]
     assert found.columns == ["model", "framework", "2k %", "4k %", "mean %", "p"]
-    ((*told, short, long, mean, p),) = found.rows
-    assert told == ["m", "memory"]
+    ((*labels, short, long, mean, p),) = found.rows
+    assert labels == ["m", "memory"]
     assert means([short, long, mean]) == [0.5, 0.1667, 0.3333]
     assert isinstance(mean, Estimate) and mean.n == 12 and mean.low is not None and mean.low < mean.mean
     assert isinstance(p, float) and p < 0.5

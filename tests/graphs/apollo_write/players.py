@@ -56,7 +56,7 @@ class Players:
         flow = next((name for name in FLOWS if about_flow(name) == part(text, "task")), "")
         return offline.play("attentive", marked, f"apollo_write/{role}", role, inputs={"flow": flow}).words
 
-    def told(self, kind: str) -> list[str]:
+    def errors_in_requests(self, kind: str) -> list[str]:
         """Return the errors stated in each request to correct a text."""
         return [part(text, "wrong") for asked, text in self.received if asked == kind and "<wrong>" in text]
 

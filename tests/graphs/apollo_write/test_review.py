@@ -60,7 +60,7 @@ def with_problem(rows: Rows) -> dict[str, Any]:
     return next(row for row in rows if row["problem"])
 
 
-def test_unchanged_drafts_ask_nothing_and_give_the_same_source(drafts: Path, tmp_path: Path) -> None:
+def test_unchanged_drafts_make_no_calls_and_give_the_same_source(drafts: Path, tmp_path: Path) -> None:
     run, players = continued(drafts, tmp_path)
     assert not players.asked
     run.export("drafts", tmp_path / "again")

@@ -100,14 +100,14 @@ def test_unusable_reply_is_shown_with_its_error_and_rewritten(
 ) -> None:
     players = Players(**{kind: at_first(reply)})
     run = played(tmp_path, players, **FOOD)
-    told = [each for each in players.told(kind) if each != "nothing"]
-    assert told
-    assert all(each.startswith(why) for each in told), told
+    errors = [each for each in players.errors_in_requests(kind) if each != "nothing"]
+    assert errors
+    assert all(each.startswith(why) for each in errors), errors
     assert len(source(run, tmp_path / "source").pairs) == 3
     assert not dropped_by_check(run)
 
 
-def test_call_not_asked_for_is_refused_before_it_is_run(tmp_path: Path) -> None:
+def test_call_that_was_not_requested_is_refused_before_it_is_run(tmp_path: Path) -> None:
     def spicy(text: str) -> Any:
         so_far = part(text, "so_far")
         values = dict(re.findall(r"<part name=\"(\w+)\" wanted='([^']*)'", text))
@@ -169,9 +169,9 @@ def test_session_read_with_another_value_is_rewritten(tmp_path: Path) -> None:
         read=lambda _: {"facets": [], "form": "tone", "verdict": "right"} if misread and misread.pop() else None
     )
     run = played(tmp_path, players, **FOOD)
-    told = [each for each in players.told("turns") if each != "nothing"]
-    assert len(told) >= 3
-    assert all(each.startswith("told: from what is said, cuisine reads as None") for each in told)
+    errors = [each for each in players.errors_in_requests("turns") if each != "nothing"]
+    assert len(errors) >= 3
+    assert all(each.startswith("told: from what is said, cuisine reads as None") for each in errors)
     assert not dropped_by_check(run)
 
 
@@ -199,8 +199,8 @@ def test_written_texts_and_sessions_pass_the_gate(tmp_path: Path) -> None:
     run = played(tmp_path, Players(choice=tagged, turns=labelled), **FOOD)
     (episode,) = run.episodes()
     found = {(fault.who, fault.kind, fault.where) for fault in episode.outcome.faults or ()}
-    told = {("writer", "glued_lines", f"s-u01-food-{number}-1, turn 1") for number in (1, 2, 3)}
-    assert found == {("writer", "prompt_leak", "u01-food, story 1"), *told}
+    expected = {("writer", "glued_lines", f"s-u01-food-{number}-1, turn 1") for number in (1, 2, 3)}
+    assert found == {("writer", "prompt_leak", "u01-food, story 1"), *expected}
     assert run.report(tables=["faults"]).tables[0].rows
     run.export("drafts", tmp_path / "drafts")
     again = played(tmp_path, name="again", drafts=tmp_path / "drafts")

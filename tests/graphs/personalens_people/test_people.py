@@ -45,7 +45,7 @@ def at_first(wrong: Any, then: Any, domain: str = "") -> Callable[[str], Any]:
     return say
 
 
-def told(players: Players, kind: str) -> list[str]:
+def errors_in_requests(players: Players, kind: str) -> list[str]:
     """Return the errors stated in the requests of a kind."""
     return [part(text, "wrong") for asked, text in players.received if asked == kind and "<wrong>" in text]
 
@@ -111,7 +111,7 @@ def test_preferences_that_break_the_schema_are_corrected_once(
 ) -> None:
     players = Players(preferences=at_first({"preferences": written}, preferences, "hotels"))
     run = made(tmp_path, players)
-    assert [problem in each for each in told(players, "preferences")] == [True]
+    assert [problem in each for each in errors_in_requests(players, "preferences")] == [True]
     assert checks(run) == {"form": (1, 0, 0)}
 
 
@@ -146,7 +146,7 @@ def test_planted_contradiction_is_found_and_rewritten(tmp_path: Path, dialoom: C
         contradictions=lambda text: {"contradictions": [contradiction] if "Stars: two" in text else []},
     )
     run = made(tmp_path, players)
-    assert told(players, "preferences") == ["stars: They never travel."]
+    assert errors_in_requests(players, "preferences") == ["stars: They never travel."]
     assert players.asked["preferences"] == 3 and players.asked["contradictions"] == 2
     assert checks(run) == {"consistency": (1, 0, 0)}
     assert release_of(run, tmp_path).profile("user1").domains["hotels"].affinities["Stars"] == "three"
@@ -179,7 +179,7 @@ def test_summary_with_unlisted_preferences_is_rewritten_or_left_out(tmp_path: Pa
     )
     run = made(tmp_path, players)
     assert checks(run) == {"summary": (2, 1, 0)}
-    assert all(unlisted.upper() in each for each in told(players, "summary"))
+    assert all(unlisted.upper() in each for each in errors_in_requests(players, "summary"))
     domains = release_of(run, tmp_path).profile("user1").domains
     assert {name: domain.summary for name, domain in domains.items()} == {"hotels": "A room.", "Beekeeping": ""}
 
@@ -188,7 +188,7 @@ def test_truncated_summary_is_incomplete(tmp_path: Path) -> None:
     players = Players(summary=at_first("They asked for a room with a", "A room."))
     run = made(tmp_path, players)
     assert checks(run) == {"summary": (2, 0, 0)}
-    assert set(told(players, "summary")) == {"this breaks off in the middle of a sentence"}
+    assert set(errors_in_requests(players, "summary")) == {"this breaks off in the middle of a sentence"}
 
 
 def test_quote_that_is_not_in_the_summary_is_no_finding(tmp_path: Path) -> None:
@@ -214,8 +214,10 @@ def test_tasks_with_unknown_preferences_or_domains_are_rewritten_or_left_out(tmp
     players = Players(tasks=single, across={"tasks": across})
     run = made(tmp_path, players, people=2, threshold=1.0)
     assert players.asked["tasks"] == 3 and players.asked["across"] == 2, "requested once more, for all people"
-    assert told(players, "tasks") == ["task 1 names the preference 'Shoe Size', which Beekeeping does not have"]
-    assert told(players, "across") == [
+    assert errors_in_requests(players, "tasks") == [
+        "task 1 names the preference 'Shoe Size', which Beekeeping does not have"
+    ]
+    assert errors_in_requests(players, "across") == [
         "task 1 names a domain that there is not, of these: hotels, Boats; "
         "task 2 has 1 different domains; it must have 2 to 5; task 4 is one that is there already"
     ]
@@ -335,12 +337,16 @@ SCORED = {"naturalness": ("_user", "_asst"), "coherence": ("_user", "_asst"), "p
 
 def shown(profile: dict[str, Any], domain: str) -> str:
     """Return a domain as its prompts show it: every preference, and the summary."""
-    told = {
+    affinities = {
         key: ", ".join(map(str, value)) if isinstance(value, list) else value
         for key, value in profile["affinities"][domain].items()
     }
-    assert told and all(told.values())
-    return "\n".join(f"- {key}: {value}" for key, value in told.items()) + "\n" + str(profile["interactions"][domain])
+    assert affinities and all(affinities.values())
+    return (
+        "\n".join(f"- {key}: {value}" for key, value in affinities.items())
+        + "\n"
+        + str(profile["interactions"][domain])
+    )
 
 
 def shown_of_tasks(folder: Path, number: int, file: str, dialogues: Path) -> Iterator[tuple[str, str]]:

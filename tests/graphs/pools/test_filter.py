@@ -68,10 +68,10 @@ class UnparseableWriter(Writer):
 
 def test_unparseable_reply_costs_one_round() -> None:
     writer = UnparseableWriter([["a red boat"], ["two green kites"]], {2, 3, 5, 6})
-    state, told = built(["one seed"], writer, target=9, stop_after=3)
+    state, notices = built(["one seed"], writer, target=9, stop_after=3)
     assert [entry["text"] for entry in state["entries"]] == ["one seed", "a red boat", "two green kites"]
     assert state["unread"] == [2, 3, 5, 6] and state["ended_by"] == "bottleneck"
-    assert "round 2: the writer's reply could not be parsed" in told
+    assert "round 2: the writer's reply could not be parsed" in notices
     outcome = RECIPE.outcome(PoolScenario.of(PoolOptions(), ["one seed"]), state)
     assert outcome.counts["unread_rounds"] == 4
     with pytest.raises(UnparsedReplyError):
@@ -105,17 +105,17 @@ def test_kept_texts_are_within_the_threshold_and_others_above_it(
 
 def test_pool_grows_to_its_target_and_no_further() -> None:
     writer = Writer([["heron otter", "lemon piano"], ["canal ferry", "violin thistle", "lantern glacier"]])
-    state, told = built(["red sky"], writer, target=4)
+    state, notices = built(["red sky"], writer, target=4)
     assert [entry["text"] for entry in state["entries"]] == ["red sky", "heron otter", "lemon piano", "canal ferry"]
     assert state["ended_by"] == "target"
-    assert told == [
+    assert notices == [
         "the pool starts with 1 seeds",
         "round 1: 2 of 2 kept, 3 in the pool",
         "round 2: 1 of 3 kept, 4 in the pool, which is full: 2 were not needed",
     ]
 
 
-def test_rounds_that_keep_too_little_end_it() -> None:
+def test_rounds_that_keep_too_few_texts_end_the_pool() -> None:
     same = ["heron otter"]
     writer = Writer([same, same, ["lemon piano"], same, same, ["canal ferry"]])
     state, _ = built(["red sky"], writer, target=50, stop_after=2)

@@ -134,8 +134,8 @@ def test_rows_agree_with_the_report(played: dialoom.Run, tmp_path: Path) -> None
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").to_pylist() == rows
     (accuracy,) = [table for table in played.report().tables if table.name == "accuracy"]
     for shown in accuracy.rows:
-        told = dict(zip(accuracy.columns, shown, strict=True))
-        counted = [row["is_right"] for row in rows if (row["task"], row["method"]) == (told["task"], told["method"])]
+        cells = dict(zip(accuracy.columns, shown, strict=True))
+        counted = [row["is_right"] for row in rows if (row["task"], row["method"]) == (cells["task"], cells["method"])]
         (cell,) = [each for each in shown if isinstance(each, Estimate)]
         assert sum(counted) / len(counted) == pytest.approx(cell.mean)
     free = [row for row in rows if row["task"] == "generation"]

@@ -137,9 +137,9 @@ def test_missing_value_is_none_and_not_zero() -> None:
     assert row(by_length, "model", "cot")["10 turns %"] is None
     long = row(tables["generation-explicit-300-turns"], "model", "zero-shot")
     assert (long["Average %"], mean(long["a %"]), long["b %"]) == (None, 1.0, None)
-    told = "Not counted, because a request exceeded the model's context window: 1 items."
-    assert [told in tables[name].notes for name in ("accuracy", "generation-explicit-300-turns")] == [True, True]
-    assert told not in tables["generation-explicit-10-turns"].notes
+    note = "Not counted, because a request exceeded the model's context window: 1 items."
+    assert [note in tables[name].notes for name in ("accuracy", "generation-explicit-300-turns")] == [True, True]
+    assert note not in tables["generation-explicit-10-turns"].notes
     items = row(tables["dialogues"], "model", "300 turns")
     assert (items["items"], items["failed"], items["too long"]) == (3, 2, 1)
 

@@ -155,7 +155,7 @@ def test_each_filter_drops_and_counts_its_pairs(tmp_path: Path) -> None:
 
 
 def test_malformed_replies_drop_their_pairs(tmp_path: Path) -> None:
-    turn, told = {"user": "a", "assistant": "b"}, {"user": "I row.", "assistant": "b"}
+    turn, telling = {"user": "a", "assistant": "b"}, {"user": "I row.", "assistant": "b"}
     players = Players(
         query=by_word(
             heron=lambda text: {"query": part(text, "question").upper()}, others={"query": "Which are there?"}
@@ -176,9 +176,9 @@ def test_malformed_replies_drop_their_pairs(tmp_path: Path) -> None:
         number=by_word(piano={"number": 0}, canal={"number": 6}, others={"number": 2}),
         talk=by_word(
             violin={"turns": [turn] * 3, "passage": "I row."},
-            thistle={"turns": [told] * 3, "passage": "I row."},
-            lantern={"turns": [told, turn], "passage": "I row."},
-            others={"turns": [turn, told, turn], "passage": "I row."},
+            thistle={"turns": [telling] * 3, "passage": "I row."},
+            lantern={"turns": [telling, turn], "passage": "I row."},
+            others={"turns": [turn, telling, turn], "passage": "I row."},
         ),
         earlier=by_word(
             barrel=lambda text: {"preference": part(text, "preference")}, kettle="no", others={"preference": "I do."}
@@ -295,8 +295,8 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
         ({"drafts": tmp_path, "until": "written"}, "must be a later stage than written"),
         ({"embedder": "word2vec"}, "'word2vec' is not an embedder"),
     ]
-    for options, told in refused:
-        with pytest.raises(dialoom.DialoomError, match=told):
+    for options, message in refused:
+        with pytest.raises(dialoom.DialoomError, match=message):
             dialoom.play("prefeval-pairs", path=tmp_path / "run.db", options=options)
         assert not (tmp_path / "run.db").exists()
 

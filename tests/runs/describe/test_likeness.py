@@ -90,9 +90,9 @@ def test_full_disclosure_in_the_opening_and_long_dialogues_are_far(tmp_path: Pat
     talks = [talk(draw, 30, lambda draw: " ".join(draw.choices(WORDS, k=8))) for _ in range(20)]
     for each in talks:
         each[0]["content"] = whole
-    told = tmp_path / "told.jsonl"
-    told.write_text("".join(json.dumps({"messages": each}) + "\n" for each in talks))
-    found = rows_of(told, real)
+    disclosing = tmp_path / "disclosing.jsonl"
+    disclosing.write_text("".join(json.dumps({"messages": each}) + "\n" for each in talks))
+    found = rows_of(disclosing, real)
     assert found["disclosed in the opening, %"][0] == 100
     assert found["turns until the end"][0] == 30 and found["turns until the end"][2].low > 2
 

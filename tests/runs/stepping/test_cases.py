@@ -91,8 +91,8 @@ def test_actions_of_a_person_are_in_the_case(made_once: MadeOnce, tmp_path: Path
     case = saved(path, act)
     done = replayed(case)
     assert done.departures == []
-    held = json.loads(case.read_text())
-    calls = [call for step in held["steps"] for call in step["calls"]]
+    content = json.loads(case.read_text())
+    calls = [call for step in content["steps"] for call in step["calls"]]
     assert [call["model"] for call in calls][:4] == [
         "said",
         "python:players:assistant",
@@ -100,8 +100,8 @@ def test_actions_of_a_person_are_in_the_case(made_once: MadeOnce, tmp_path: Path
         "python:others:brief",
     ]
     assert [call["is_edited"] for call in calls][:3] == [False, True, False]
-    assert sum(step["edit"] is not None for step in held["steps"]) == 1
-    assert held["outcome"]["messages"][0]["content"] == "Rather a loud place."
+    assert sum(step["edit"] is not None for step in content["steps"]) == 1
+    assert content["outcome"]["messages"][0]["content"] == "Rather a loud place."
 
 
 def test_changed_reply_is_reported_at_its_first_effect(made_once: MadeOnce) -> None:
@@ -183,9 +183,9 @@ def test_case_that_cannot_be_read_or_written_is_reported_in_one_line(made_once: 
     case = saved(dialogue(made_once))
     with pytest.raises(DialoomError, match=r"nowhere.* cannot be written"):
         write_case(read_case(case), tmp_path / "nowhere" / "case.json")
-    held = json.loads(case.read_text())
-    held["scenario"] = {}
-    case.write_text(json.dumps(held))
+    content = json.loads(case.read_text())
+    content["scenario"] = {}
+    case.write_text(json.dumps(content))
     with pytest.raises(DialoomError, match="recipe 'personalens' can no longer read the case"):
         replayed(case)
 

@@ -174,7 +174,7 @@ def test_kill_loses_no_step(dialoom: Command, made_once: MadeOnce, tmp_path: Pat
     path = dialogue(made_once)
     before = exported(dialoom, path)
     with Started(tmp_path, script=_STEPPER) as process:
-        told = [process.stdout.readline().split() for _ in range(4)]
+        printed = [process.stdout.readline().split() for _ in range(4)]
         with pytest.raises(DialoomError, match="another dialoom process"):
             RunStore(path)
         process.kill()
@@ -183,8 +183,8 @@ def test_kill_loses_no_step(dialoom: Command, made_once: MadeOnce, tmp_path: Pat
 
     async def go_on(stepper: Stepper) -> None:
         stop = await stepper.here()
-        assert stop.checkpoint == told[-1][1]
-        assert [each.checkpoint for each in (await stepper.stops())[-4:]] == [id_ for _, id_ in told]
+        assert stop.checkpoint == printed[-1][1]
+        assert [each.checkpoint for each in (await stepper.stops())[-4:]] == [id_ for _, id_ in printed]
         await stepper.rewind(4)
         await stepper.run([stepper.condition(f"messages|length == {len(stop.state['messages'])}")])
         assert counted(path).rows == rows

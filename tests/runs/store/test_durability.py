@@ -117,19 +117,19 @@ async def test_savers_of_one_writer_see_each_others_changes(tmp_path: Path) -> N
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as one:
         other = RunSaver(one._writer, path)
-        held = {}
+        stored = {}
         for number in range(6):
             for saver, thread in ((one, "one"), (other, "other")):
-                held[thread] = {"messages": [f"{thread} {number} " * 20], "note": f"{thread} {number} " * 20}
-                put(saver, thread, held[thread])
-        assert {thread: values_of(one, thread) for thread in held} == held
+                stored[thread] = {"messages": [f"{thread} {number} " * 20], "note": f"{thread} {number} " * 20}
+                put(saver, thread, stored[thread])
+        assert {thread: values_of(one, thread) for thread in stored} == stored
         other.delete_thread("one")
         other.compact()
-        put(one, "one", held["one"])
-        assert values_of(other, "one") == held["one"]
+        put(one, "one", stored["one"])
+        assert values_of(other, "one") == stored["one"]
         other.close()
-        put(one, "two", held["one"])
-        assert values_of(one, "two") == held["one"]
+        put(one, "two", stored["one"])
+        assert values_of(one, "two") == stored["one"]
 
 
 async def test_file_has_one_writer(tmp_path: Path) -> None:
@@ -146,12 +146,12 @@ async def test_file_has_one_writer(tmp_path: Path) -> None:
 
 async def test_metadata_may_be_infinite_but_not_nan(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    told = {"threshold": [math.inf, -math.inf], "said": 'an "Infinity" of NaN \\"NaN', "run_id": "r"}
+    metadata = {"threshold": [math.inf, -math.inf], "said": 'an "Infinity" of NaN \\"NaN', "run_id": "r"}
     async with RunSaver.open(path) as saver:
         for thread in ("t", "u"):
-            saver.put(place(thread), checkpoint_of({"a": 1}), told, {})  # type: ignore[arg-type]
-        kept = saver.get_tuple(place("t"))
-        assert kept is not None and kept.metadata == told
+            saver.put(place(thread), checkpoint_of({"a": 1}), metadata, {})  # type: ignore[arg-type]
+        stored = saver.get_tuple(place("t"))
+        assert stored is not None and stored.metadata == metadata
         saver.prune(["t"])
         saver.delete_for_runs(["r"])
         assert count(path, "checkpoints") == 0
@@ -222,9 +222,9 @@ def test_stored_lists_are_read_back_unchanged(connection: sqlite3.Connection) ->
     ]
     lists += [[("tools", 1), *(("assistant", id_, id_ + 1) for id_ in range(2, 90)), ("tool", 3, 4), ("user", 5)]]
     lists += [[("user", 7)] * 1000, [("user", id_ * 16) for id_ in range(1, 900)]]
-    held = [passages.text_of(connection, messages) for messages in lists]
-    assert [read_messages(text, reading(connection)) for text in held] == lists
-    assert held == [Passages().text_of(connection, messages) for messages in lists]
+    stored = [passages.text_of(connection, messages) for messages in lists]
+    assert [read_messages(text, reading(connection)) for text in stored] == lists
+    assert stored == [Passages().text_of(connection, messages) for messages in lists]
 
 
 def test_one_more_message_takes_little_more_than_its_own_space(connection: sqlite3.Connection) -> None:

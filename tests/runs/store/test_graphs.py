@@ -166,7 +166,7 @@ class Stored:
 
 
 class SaverMachine(RuleBasedStateMachine):
-    """Rules that do the same to the saver and to `self.model`, which maps (thread, namespace) to checkpoints by id."""
+    """A machine with equal operations on the saver and on `self.model`: (thread, namespace) to checkpoints by id."""
 
     def __init__(self) -> None:
         super().__init__()

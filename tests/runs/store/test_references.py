@@ -30,7 +30,7 @@ class Detailed(Recalling):
         return Outcome(messages=said, ended_by="error" if failed else "answered", details=details)
 
 
-def held(path: Path, text: str) -> Iterator[str]:
+def tables_with(path: Path, text: str) -> Iterator[str]:
     """Yield the tables that contain a text."""
     with closing(sqlite3.connect(path)) as connection:
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
@@ -45,14 +45,14 @@ def test_text_is_stored_once(tmp_path: Path) -> None:
     for number, episode in enumerate(run.episodes(), start=1):
         answer = episode.outcome.messages[-1].content
         assert len(answer) > 900
-        assert list(held(run.path, answer)) == ["kept_texts"]
+        assert list(tables_with(run.path, answer)) == ["kept_texts"]
         assert episode.outcome.details == {"answer": answer, "$text": ["a dict of the recipe's own", 3]}
 
-        async def told(number: int = number) -> list[Any]:
+        async def states(number: int = number) -> list[Any]:
             async with run.step(number) as stepper:
                 return [stop.state["messages"] for stop in await stepper.stops()]
 
-        assert asyncio.run(told())[-1][-1].content == answer
+        assert asyncio.run(states())[-1][-1].content == answer
 
 
 def test_references_are_restored_to_the_original_values() -> None:

@@ -138,8 +138,8 @@ async def test_other_types_are_refused_with_their_place(value: Any, tmp_path: Pa
         ):
             with pytest.raises(UnstorableError) as refused:
                 put(saver, "t", {"fine": "a" * 100, "facts": wrapped})
-            told = rf"channel 'facts'{re.escape(at)}: a (dict with the key 1|.*cannot be stored)"
-            assert re.match(told, str(refused.value))
+            message = rf"channel 'facts'{re.escape(at)}: a (dict with the key 1|.*cannot be stored)"
+            assert re.match(message, str(refused.value))
             with pytest.raises(TypeError, match="channel 'facts'"):
                 saver.put_writes(place("t", "1"), [("fine", "b" * 100), ("facts", wrapped)], "task")
         for table in ("checkpoints", "checkpoint_values", "checkpoint_lists", "pending_writes"):

@@ -88,8 +88,8 @@ async def test_any_exception_of_a_job_goes_to_its_caller(writer: Writer, tmp_pat
     good = writer.submit(inserting(1))
     await asyncio.sleep(0)  # let the job be handed over
     blocker.release.set()
-    told = await asyncio.to_thread(failing.exception)
-    assert told is raised or isinstance(told, RuntimeError)
+    caught = await asyncio.to_thread(failing.exception)
+    assert caught is raised or isinstance(caught, RuntimeError)
     assert before.done() and await good == 1
     assert await writer.submit(inserting(2)) == 1
     writer.close()
@@ -326,20 +326,20 @@ async def test_event_loop_does_not_overtake_queued_jobs(writer: Writer, tmp_path
 
 
 async def test_queued_jobs_come_first(writer: Writer, tmp_path: Path) -> None:
-    inserted, told = BlockingJob(), BlockingJob()
+    inserted, notified = BlockingJob(), BlockingJob()
     first = writer.enqueue(lambda connection: inserted(connection) and inserting(1)(connection))
 
     def listen(_first: object) -> None:
-        told.started.set()
-        told.release.wait(PATIENCE)
+        notified.started.set()
+        notified.release.wait(PATIENCE)
 
     first.add_done_callback(listen)
     inserted.release.set()
-    await asyncio.to_thread(told.started.wait)
+    await asyncio.to_thread(notified.started.wait)
     second = writer.enqueue(inserting(2))
     third = writer.submit(inserting(3))
     await asyncio.sleep(0)
-    told.release.set()
+    notified.release.set()
     await third
     assert second.done()
     writer.close()

@@ -65,11 +65,11 @@ class LocalHandle:
 
     def drain(self) -> None:
         """Tell the worker to drain."""
-        self._local.told.append(asyncio.ensure_future(self._worker.drain()))
+        self._local.messages.append(asyncio.ensure_future(self._worker.drain()))
 
     def stop(self) -> None:
         """Tell the worker to stop."""
-        self._local.told.append(asyncio.ensure_future(self._worker.stop()))
+        self._local.messages.append(asyncio.ensure_future(self._worker.stop()))
 
     def kill(self) -> None:
         """Do nothing, as the worker has ended."""
@@ -99,7 +99,7 @@ class LocalCluster:
         self.deaths = 0
         self.leased: list[list[int]] = []
         self.handles: list[LocalHandle] = []
-        self.told: list[asyncio.Future[None]] = []
+        self.messages: list[asyncio.Future[None]] = []
         self.at_end: Callable[[], object] = lambda: None  # called while Ray would shut down
 
     def wake(self, worker: str) -> set[int]:

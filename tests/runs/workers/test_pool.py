@@ -268,21 +268,21 @@ def test_stopping_reaches_all_workers(
 
 def test_workers_are_not_called_once_their_cluster_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local, control = local_cluster(monkeypatch), api.Control()
-    told = list[LocalHandle]()
+    stopped = list[LocalHandle]()
     local.at_end = control.stop
-    monkeypatch.setattr(LocalHandle, "stop", lambda handle: told.append(handle))
+    monkeypatch.setattr(LocalHandle, "stop", lambda handle: stopped.append(handle))
     run = api.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=2, control=control, **SHARED)
     assert run.status().done == 12
-    assert len(local.handles) == 2 and not told
+    assert len(local.handles) == 2 and not stopped
 
 
 def test_file_that_is_still_written_is_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = api.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
     folder_of(run.path).mkdir()
-    held = folder_of(run.path) / "worker-1.db"
-    held.write_bytes(run.path.read_bytes())
+    unfinished = folder_of(run.path) / "worker-1.db"
+    unfinished.write_bytes(run.path.read_bytes())
     monkeypatch.setattr(messages, "PATIENCE", 0.0)
-    with RunStore(held), pytest.raises(DialoomError, match=r"worker-1\.db is still being written by a") as raised:
+    with RunStore(unfinished), pytest.raises(DialoomError, match=r"worker-1\.db is still being written by a") as raised:
         api.resume(run.path)
     assert raised.value.advice is not None
     assert raised.value.advice.values == {"path": run.path}
