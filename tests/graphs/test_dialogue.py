@@ -58,15 +58,15 @@ def test_recipe_of_values_is_played_judged_and_checked(tmp_path: Path) -> None:
 
 
 def test_judge_sees_its_rubric_and_only_the_fields_it_names(tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def recording(messages: list[Any]) -> str:
-        asked.append("\n".join(message["content"] for message in messages))
+        requests.append("\n".join(message["content"] for message in messages))
         return await judge(messages)
 
     played(tmp_path, judge=recording)
-    resolved = [text for text in asked if "The goal was reached: return a kettle" in text]
-    tone = [text for text in asked if "5 - warm" in text]
+    resolved = [text for text in requests if "The goal was reached: return a kettle" in text]
+    tone = [text for text in requests if "5 - warm" in text]
     assert (len(resolved), len(tone)) == (1, 4)
     assert all("<assistant>Done, case AB-1.</assistant>" in text for text in resolved)
     assert not any("kettle" in text for text in tone)
@@ -89,7 +89,7 @@ def test_second_judging_makes_the_same_calls_and_is_kept_separately(tmp_path: Pa
 
 
 def test_only_unparsed_judgements_are_repeated(tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def silent(messages: list[Any]) -> str:
         return "no idea" if any("5 - warm" in each["content"] for each in messages) else await judge(messages)
@@ -97,11 +97,11 @@ def test_only_unparsed_judgements_are_repeated(tmp_path: Path) -> None:
     played(tmp_path, judge=silent)
 
     async def telling(messages: list[Any]) -> str:
-        asked.append(messages[-1]["content"])
+        requests.append(messages[-1]["content"])
         return await judge(messages)
 
     run = dialoom.retry(tmp_path / "run.db", unparsed=True, recipe=Support, models={**PLAYERS, "judge": telling})
-    assert len(asked) == 4
+    assert len(requests) == 4
     assert all(each.status == "ok" for episode in run.episodes() for each in episode.outcome.judgements)
 
 

@@ -79,19 +79,19 @@ def test_refused_common_call_is_not_repeated_before_a_resume(
     workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local_cluster(monkeypatch)
-    asked: list[object] = []
+    requests: list[object] = []
 
     async def refusing(messages: Sequence[ChatMessage]) -> str:
         if messages[0]["content"].startswith("p0") and len(messages) in (1, 2):
-            asked.append(messages)
+            requests.append(messages)
             raise ValueError("no reply")
         return await assistant(list(messages))
 
     run = played(tmp_path / "run.db", refusing, workers=workers, concurrency=2)
-    assert (run.status().done, run.status().failed, len(asked)) == (8, 4, 1)
+    assert (run.status().done, run.status().failed, len(requests)) == (8, 4, 1)
     assert [row["error"] is None for row in common(run)].count(False) == 1
     run = api.resume(run.path, models={"assistant": refusing}, retry_failed=True, workers=workers)
-    assert (run.status().failed, len(asked)) == (4, 2)
+    assert (run.status().failed, len(requests)) == (4, 2)
     assert [row["error"] is None for row in common(run)].count(False) == 2
 
 
@@ -282,11 +282,11 @@ def test_calls_made_at_the_same_time_as_a_failing_one_are_recorded(
     workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local_cluster(monkeypatch)
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def judge(messages: Sequence[ChatMessage]) -> str:
-        asked.append(messages[-1]["content"])
-        if len(asked) == 1:
+        requests.append(messages[-1]["content"])
+        if len(requests) == 1:
             raise ValueError("no verdict")
         for _ in range(50):
             await asyncio.sleep(0)
@@ -297,6 +297,6 @@ def test_calls_made_at_the_same_time_as_a_failing_one_are_recorded(
     run = dialoom.play("personalens", path=tmp_path / "run.db", options=options, models=models, workers=workers)
     status = run.status()
     assert (status.done, status.failed, status.usage.unanswered) == (0, 1, 0)
-    assert len(asked) == 6
+    assert len(requests) == 6
     run = dialoom.retry(run.path, models=models, workers=workers)
-    assert (run.status().done, len(asked)) == (1, 6 + 1)
+    assert (run.status().done, len(requests)) == (1, 6 + 1)

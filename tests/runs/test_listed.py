@@ -121,20 +121,20 @@ def test_neighbours_are_those_of_the_list(run: dialoom.Run, query: ScenarioQuery
 
 
 def test_expression_is_evaluated_once_for_all_pages(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    evaluated: list[str] = []
 
     def counted(file: RunFile, judging: str | None, where: str, **more: Any) -> Any:
-        asked.append(where)
+        evaluated.append(where)
         return all_scenarios(file, judging, where, **more)
 
     monkeypatch.setattr("dialoom.runs.reading.scenarios.all_scenarios", counted)
     where = "coherence >= 1 and number > 0"
     assert [run.scenarios(where=where, offset=offset, limit=2).total for offset in (0, 2)] == [4, 4]
-    assert asked == [where]
+    assert evaluated == [where]
     with sqlite3.connect(run.path) as connection:
         connection.execute("UPDATE judgements SET score = 0 WHERE metric = 'coherence' AND scenario = 5")
     assert run.scenarios(where=where).total == 3
-    assert asked == [where, where]
+    assert evaluated == [where, where]
 
 
 def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> None:

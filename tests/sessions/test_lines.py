@@ -214,16 +214,16 @@ def test_state_after_tool_calls_without_text_is_kept(tmp_path: Path) -> None:
 
 
 async def test_opening_a_conversation_that_was_not_played_starts_no_player(tmp_path: Path) -> None:
-    asked: list[int] = []
+    called: list[int] = []
 
     async def failing(_messages: list[dict[str, Any]], session: dialoom.Session) -> str:
-        asked.append(session.number)
+        called.append(session.number)
         raise RuntimeError("no")
 
     run = played(tmp_path / "run.db", user=failing)
     async with run.step(2) as stepper:
         assert (await stepper.here()).transcript == ()
-    assert asked == [1]
+    assert called == [1]
 
 
 def _repeating() -> dialoom.Agent:

@@ -352,11 +352,11 @@ async def judge(messages):
 
 @pytest.mark.parametrize(("sample", "counts"), [(1, [2, 0, 0, 2, 2]), (2, [4, 0, 0, 0, 2])])
 def test_rounds_not_sampled_are_not_counted_as_failed(sample: int, counts: list[int], tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def assistant(messages: list[Any]) -> str:
-        asked.append(messages[-1]["content"])
-        if len(asked) == 1:
+        requests.append(messages[-1]["content"])
+        if len(requests) == 1:
             raise ValueError("no reply")
         return "I see."
 

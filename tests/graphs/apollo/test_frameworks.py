@@ -44,11 +44,11 @@ def test_reminder_adds_a_rule_to_the_system_message(tmp_path: Path, plain: tuple
 
 
 def test_memory_notes_each_session_once_for_all_samples(tmp_path: Path, plain: tuple[str, str]) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def memory(messages: Messages) -> str:
         session = messages[1]["content"]
-        asked.append(session)
+        requests.append(session)
         if "number 1:" in session:
             return "I cannot do that."
         return json.dumps({"notes": ["Flies direct.", "Pays by card."] if "I want this" in session else []})
@@ -61,8 +61,8 @@ def test_memory_notes_each_session_once_for_all_samples(tmp_path: Path, plain: t
     system, user = first_of(agent)
     assert f"<notes>\nsession {place}: Flies direct.\nsession {place}: Pays by card.\n</notes>" in system
     assert user == plain[1]
-    again = sum("number 1:" in session for session in asked) > 0
-    assert len(asked) == long.facets["sessions"] + again, "a shorter history's sessions are among the longer one's"
+    again = sum("number 1:" in session for session in requests) > 0
+    assert len(requests) == long.facets["sessions"] + again, "a shorter history's sessions are among the longer one's"
     assert long.outcome.details["notes"] == [
         {"session": long.facets["place"], "text": text} for text in ("Flies direct.", "Pays by card.")
     ]

@@ -280,11 +280,11 @@ def test_order_of_completion_does_not_change_the_export(tmp_path: Path) -> None:
 
 
 def test_shared_texts_are_embedded_once(tmp_path: Path) -> None:
-    asked: list[tuple[str, ...]] = []
+    requests: list[tuple[str, ...]] = []
 
     async def embedder(messages: list[Any]) -> str:
         texts = tuple(message["content"] for message in messages)
-        asked.append(texts)
+        requests.append(texts)
         return json.dumps({"vectors": [packed(unit([1.0, float("boats" in text)])) for text in texts]})
 
     run = dialoom.play(
@@ -301,5 +301,5 @@ def test_shared_texts_are_embedded_once(tmp_path: Path) -> None:
         },
         models={"assistant": Assistant(), "judge": Judge(), "embedder": embedder},
     )
-    assert sorted(map(len, asked)) == [3, 3, 4]
+    assert sorted(map(len, requests)) == [3, 3, 4]
     assert [episode.outcome.details["retrieved"] for episode in run.episodes()] == [[0], [0, 1]] * 2

@@ -120,15 +120,15 @@ def test_judgement_by_an_edited_request_does_not_count_for_another_conversation(
 
 
 def test_live_role_has_its_current_prompt_and_others_the_recorded_one(shop: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def assistant(messages: list[dict[str, str]]) -> str:
-        asked.append(messages[0]["content"])
+        requests.append(messages[0]["content"])
         return "Order 17 is cancelled."
 
     (shop / "shop.toml").write_text(STUDY.replace("You help.", "You are of help.").replace("You want", "I want"))
     played = api.replay(shop / "case.json", live=["assistant"], models={"assistant": assistant})
-    assert [text[:16] for text in asked] == ["You are of help."] * 2
+    assert [text[:16] for text in requests] == ["You are of help."] * 2
     assert list(played.changed) == [
         "shop.toml has changed",
         "prompt shop/assistant has changed",
