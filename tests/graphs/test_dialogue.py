@@ -316,7 +316,7 @@ def test_id_of_a_scenario_follows_from_its_content() -> None:
     assert Word(word="heron").id.startswith("heron-")
 
 
-class Suspicious(Gate):
+class FaultFindingGate(Gate):
     """A gate that finds a fault in the first lines that it checks."""
 
     def __init__(self, rejected: int) -> None:
@@ -330,11 +330,11 @@ class Suspicious(Gate):
 async def test_rejected_line_is_requested_again_at_the_same_place() -> None:
     ledger = MemoryLedger()
     for _ in range(2):
-        stage = replace(staged(ledger), gate=Suspicious(2), retries=3)
+        stage = replace(staged(ledger), gate=FaultFindingGate(2), retries=3)
         await Scene(stage, "node", 1).ask_user("play", [], str, word="heron")
     assert [(place.ordinal, place.ask) for _, place, _ in ledger.begun] == [(0, 1), (0, 3), (0, 5)]
     assert len({place.seed for _, place, _ in ledger.begun}) == 3
-    stage = replace(staged(MemoryLedger()), gate=Suspicious(9), retries=1)
+    stage = replace(staged(MemoryLedger()), gate=FaultFindingGate(9), retries=1)
     assert await Scene(stage, "node", 1).ask_user("play", [], str, word="heron"), "the last one is accepted as it is"
 
 

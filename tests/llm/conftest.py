@@ -101,7 +101,7 @@ def killable(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(autouse=True)
-def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set a key, which LiteLLM requires and the server does not check."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
 

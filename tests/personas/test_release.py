@@ -180,26 +180,30 @@ _ROW = re.compile(r"\| ([A-Z][^|]+) \| ([^|]+) \| x? ?\| ([-\d]+) \| [^|]+ \| (\
 
 
 @pytest.fixture(scope="module")
-def four() -> Census:
+def four_users() -> Census:
     """Return the census of the real people."""
     return Census.of(PersonaLensRelease(REAL))
 
 
 @needs_real_data
-def test_demographics_and_dialogues_of_the_four_users(four: Census) -> None:
+def test_demographics_and_dialogues_of_the_four_users(four_users: Census) -> None:
     """The figures are those of tables 1, 6 and 7."""
-    assert four.people == 4
-    assert four.demographics["age"] == {"55-64 years old": 2, "18-24 years old": 1, "45-54 years old": 1}
-    assert four.demographics["religion"] == {"Christian": 2, "Folk religion": 1, "Non-religious": 1}
-    assert four.demographics["employment_status"] == {"Working full-time": 3, "Student": 1}
-    assert set(four.demographics["birth_country"]) == {"South Africa", "Norway", "United Kingdom", "Canada"}
-    assert four.pairs == {"single": 246, "multi": 58}
-    assert (four.dialogues["Calendar"], four.dialogues["Rental Cars"], four.dialogues["Buses"]) == (63, 5, 0)
-    assert four.dialogues.total() == 447
+    assert four_users.people == 4
+    assert four_users.demographics["age"] == {"55-64 years old": 2, "18-24 years old": 1, "45-54 years old": 1}
+    assert four_users.demographics["religion"] == {"Christian": 2, "Folk religion": 1, "Non-religious": 1}
+    assert four_users.demographics["employment_status"] == {"Working full-time": 3, "Student": 1}
+    assert set(four_users.demographics["birth_country"]) == {"South Africa", "Norway", "United Kingdom", "Canada"}
+    assert four_users.pairs == {"single": 246, "multi": 58}
+    assert (four_users.dialogues["Calendar"], four_users.dialogues["Rental Cars"], four_users.dialogues["Buses"]) == (
+        63,
+        5,
+        0,
+    )
+    assert four_users.dialogues.total() == 447
 
 
 @needs_real_data
-def test_evenness_of_all_ninety_preferences(four: Census) -> None:
+def test_evenness_of_all_ninety_preferences(four_users: Census) -> None:
     """The rows are those of tables 8 and 9."""
     wanted = {
         (row[1], row[2]): tuple(row.groups()[2:]) for row in map(_ROW.match, ORACLES.read_text().splitlines()) if row
@@ -207,7 +211,7 @@ def test_evenness_of_all_ninety_preferences(four: Census) -> None:
     if not wanted:
         pytest.skip("the table of expected values is missing")
     found = {}
-    for domain, name, values in four.rows():
+    for domain, name, values in four_users.rows():
         possible = "-" if values.possible is None else str(values.possible)
         evenness = "-" if values.evenness is None else f"{values.evenness:.4f}"
         found[domain, name] = possible, str(len(values.counts)), str(values.counts.total()), evenness

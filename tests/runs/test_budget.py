@@ -26,14 +26,14 @@ KEY = {"OPENAI_API_KEY": "sk-test"}
 """The environment variables of runs that use the server."""
 
 
-def said(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
+def hashed_reply(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
     """Return a reply with a hash of the messages; the user's fourth reply ends the dialogue."""
     words = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
     replies = sum(message["role"] == "assistant" for message in body["messages"])
     return completion(words + (" TERMINATE" if body["model"] == "user" and replies >= 3 else ""))
 
 
-def served(server: ChatServer) -> list[str]:
+def server_cast(server: ChatServer) -> list[str]:
     """Return the arguments for a user and an assistant that the server plays."""
     cast = ["--model", "user=openai/user", "--model", "assistant=openai/assistant", "--no-judge"]
     return [*cast, "--api-base", server.url]
@@ -52,8 +52,8 @@ def exported(dialoom: Command, folder: Path, run: str) -> list[dict[str, Any]]:
 
 def test_calls_never_exceed_the_budget_and_a_higher_one_continues(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=4)
-    with serving(said) as server:
-        plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", 8]
+    with serving(hashed_reply) as server:
+        plan = ["run", "personalens", "--profiles", "release", *server_cast(server), "--concurrency", 8]
         dialoom(*plan, "-o", "whole.db", variables=KEY)
         needed = len(server.requests)
         server.requests.clear()
@@ -79,11 +79,11 @@ def test_ledger_is_right_after_sigkill(dialoom: Command, tmp_path: Path) -> None
         if number >= 20:
             asked_enough.set()
             is_killed.wait(PATIENCE)
-        return said(body, number)
+        return hashed_reply(body, number)
 
     write_release(tmp_path / "release", users=6)
     with serving(answer) as server:
-        plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", 6]
+        plan = ["run", "personalens", "--profiles", "release", *server_cast(server), "--concurrency", 6]
         with Started(tmp_path, *plan, "-o", "run.db", "--max-calls", 45, environment={**os.environ, **KEY}) as process:
             asked_enough.wait(PATIENCE)
             process.kill()
@@ -114,8 +114,8 @@ def test_budget_used_up_amid_judgements_changes_no_dialogue(
 
 def test_tokens_and_cost_are_limited(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=4)
-    with serving(said) as server:
-        plan = ["run", "personalens", "--profiles", "release", *served(server)]
+    with serving(hashed_reply) as server:
+        plan = ["run", "personalens", "--profiles", "release", *server_cast(server)]
         stopped = dialoom(*plan, "-o", "tokens.db", "--max-tokens", 1500, code=3, variables=KEY)
         assert "--max-tokens 1500 is used up" in stopped.stdout
         status = status_of(dialoom, "tokens.db")
@@ -225,7 +225,7 @@ def partly_cached(text: str) -> Answer:
 
 
 def play(dialoom: Command, players: list[str], folder: Path, *more: object) -> None:
-    """Play one dialogue whose assistant is served over HTTP."""
+    """Play one dialogue whose assistant is server_cast over HTTP."""
     if not (folder / "release").exists():
         write_release(folder / "release")
     with serving(lambda _body, _number: partly_cached("Certainly.")) as server:

@@ -394,13 +394,13 @@ def test_turns_are_judged_with_their_calls(tmp_path: Path) -> None:
     """A message that has only calls is not a turn; the judge of the turn sees the calls and their results."""
     shown: list[str] = []
 
-    async def reading(messages: Messages) -> str:
+    async def recording_judge(messages: Messages) -> str:
         shown.append(str(messages))
         return await judge(messages)
 
     agent = calling(("read", {}), ("update", {"path": "tickets/0/open", "value": False}))
     judges = [dialoom.Judge("useful", rubric="The reply is useful.", per_turn=True)]
-    episode = simulated(tmp_path / "run.db", agent, Desk, judge=reading, judges=judges)
+    episode = simulated(tmp_path / "run.db", agent, Desk, judge=recording_judge, judges=judges)
     assert [each.turn for each in episode.outcome.judgements] == [1]
     assert len(shown) == 1 and "tickets/0/open" in shown[0] and "It is done." in shown[0]
 
@@ -430,13 +430,13 @@ def test_environment_given_as_an_object_resumes_after_an_interruption(tmp_path: 
 def test_judge_reads_the_final_state(tmp_path: Path) -> None:
     shown: list[str] = []
 
-    async def reading(messages: Messages) -> str:
+    async def recording_judge(messages: Messages) -> str:
         shown.append(messages[-1]["content"])
         return await judge(messages)
 
     rubric = "The ticket is closed, as the state says: {{ environment }}"
     agent = calling(("update", {"path": "tickets/0/open", "value": False}))
-    simulated(tmp_path / "run.db", agent, Desk, judge=reading, judges=[dialoom.Judge("closed", rubric=rubric)])
+    simulated(tmp_path / "run.db", agent, Desk, judge=recording_judge, judges=[dialoom.Judge("closed", rubric=rubric)])
     assert '"open": false' in shown[0]
 
 

@@ -49,7 +49,7 @@ SERVERS = [
 
 
 @pytest.fixture(autouse=True)
-def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set a key, which the servers do not check."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 

@@ -23,7 +23,7 @@ REFUSAL = "Unsupported value: 'temperature' does not support 0.7 with this model
 
 
 @pytest.fixture(autouse=True)
-def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set a key, which the server does not check."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 

@@ -530,7 +530,7 @@ def no_memory(state: MessagesState) -> dict[str, Any]:
     return {"messages": [("ai", f"I see {len(state['messages'])} messages.")]}
 
 
-async def learning(messages: list[dict[str, Any]], session: dialoom.Session) -> str:
+async def session_aware(messages: list[dict[str, Any]], session: dialoom.Session) -> str:
     """Play a function that could keep state by the ids of a session, and cannot be restored."""
     return f"Yes, {session.turn} of {len(messages)}."
 
@@ -545,8 +545,8 @@ async def learning(messages: list[dict[str, Any]], session: dialoom.Session) -> 
         ),
         (
             {
-                "assistant": learning,
-                "judge": dialoom.Agent(learning, stateful=True),
+                "assistant": session_aware,
+                "judge": dialoom.Agent(session_aware, stateful=True),
                 "judges": [dialoom.Judge("kind", rubric="It is kind.")],
             },
             "judge cannot be stateful, because its prompt 'simulation/judge-kind' holds the conversation as text",
@@ -564,7 +564,7 @@ def test_player_that_cannot_be_stateful_is_refused_before_anything_is_played(
 
 def test_stateful_player_in_calls_that_scenarios_share_stops_the_run(tmp_path: Path) -> None:
     recipe = f"{Path(__file__).parents[2]}/benchmarks/long_requests.py:Recalling"
-    models = {"assistant": dialoom.Agent(learning, stateful=True, name="mine")}
+    models = {"assistant": dialoom.Agent(session_aware, stateful=True, name="mine")}
     path = tmp_path / "run.db"
     said = "models: mine keeps state, and this call belongs to no conversation, .*; begin a new run in which it is not"
     with pytest.raises(BindingError, match=said):

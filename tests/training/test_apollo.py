@@ -78,7 +78,7 @@ def test_grpo_takes_a_step(run: dialoom.Run, tmp_path: Path) -> None:
     before = model.lm_head.weight.detach().clone()
     seen: list[tuple[Any, float]] = []
 
-    def kept(completions: list[Any], gold_calls: list[str], **columns: Any) -> list[float]:
+    def recorded_reward(completions: list[Any], gold_calls: list[str], **columns: Any) -> list[float]:
         found = reward(completions, gold_calls, **columns)
         seen.extend(zip(completions, found, strict=True))
         return found
@@ -86,7 +86,7 @@ def test_grpo_takes_a_step(run: dialoom.Run, tmp_path: Path) -> None:
     step = {**ONE_STEP, "per_device_train_batch_size": 16, "num_generations": 16, "max_completion_length": 3}
     trainer = GRPOTrainer(
         model=model,
-        reward_funcs=kept,
+        reward_funcs=recorded_reward,
         args=GRPOConfig(output_dir=str(tmp_path), learning_rate=0.01, **step),
         train_dataset=rows,
         processing_class=tokenizer,

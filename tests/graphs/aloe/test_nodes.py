@@ -29,7 +29,9 @@ from tests.runs.test_kill_anywhere import KILLER
 ROLES = ("user", "induction", "preferred", "rejected")
 
 
-def grown(dialoom: Command, people: Path, *options: object, players: list[str] | None = None) -> list[dict[str, Any]]:
+def trees_of_run(
+    dialoom: Command, people: Path, *options: object, players: list[str] | None = None
+) -> list[dict[str, Any]]:
     """Return the trees of a run with these options."""
     dialoom("run", "aloe", "--personas", people, *(players or cast(*ROLES)), *options, "-o", "tree.db")
     dialoom("export", "tree.db", "--format", "tree", "-o", "tree.jsonl")
@@ -45,7 +47,7 @@ def requests(folder: Path, role: str) -> list[list[str]]:
 
 
 def test_run_without_branching_has_one_path(dialoom: Command, people: Path) -> None:
-    trees = grown(dialoom, people)
+    trees = trees_of_run(dialoom, people)
     followed: Counter[str] = Counter()
     for tree in trees:
         path = ""
@@ -61,7 +63,7 @@ def test_run_without_branching_has_one_path(dialoom: Command, people: Path) -> N
 
 def test_branches_share_their_prefix(dialoom: Command, people: Path) -> None:
     """With two branching rounds of four there are 1 + 2 + 4 + 4 rounds, each made once."""
-    trees = grown(dialoom, people, "--rounds", 4, "--branching", 2)
+    trees = trees_of_run(dialoom, people, "--rounds", 4, "--branching", 2)
     for tree in trees:
         assert [done["path"] for done in tree["rounds"][:7]] == ["", "p", "r", "pp", "pr", "rp", "rr"]
         assert len(tree["rounds"]) == 11
@@ -71,7 +73,7 @@ def test_branches_share_their_prefix(dialoom: Command, people: Path) -> None:
 
 
 def test_every_request_continues_the_followed_path(dialoom: Command, people: Path) -> None:
-    trees = grown(dialoom, people, "--rounds", 4, "--branching", 1)
+    trees = trees_of_run(dialoom, people, "--rounds", 4, "--branching", 1)
     said = {}
     for tree in trees:
         by_path = {done["path"]: done for done in tree["rounds"]}
@@ -88,7 +90,7 @@ def test_every_request_continues_the_followed_path(dialoom: Command, people: Pat
 
 
 def test_each_role_sees_only_its_own_context(dialoom: Command, people: Path) -> None:
-    tree = grown(dialoom, people, "--limit", 1, "--rounds", 2)[0]
+    tree = trees_of_run(dialoom, people, "--limit", 1, "--rounds", 2)[0]
     hens = "two hens"
     assert all(hens in " ".join(texts) for role in ("user", "induction") for texts in requests(people.parent, role))
     shown = [" ".join(texts) for texts in requests(people.parent, "preferred")]
@@ -101,7 +103,7 @@ def test_each_role_sees_only_its_own_context(dialoom: Command, people: Path) -> 
 
 
 def test_pair_is_verified_when_both_orders_agree(dialoom: Command, people: Path) -> None:
-    trees = grown(dialoom, people, "--verify-pairs", players=cast(*ROLES, "judge"))
+    trees = trees_of_run(dialoom, people, "--verify-pairs", players=cast(*ROLES, "judge"))
     judged = requests(people.parent, "judge")
     assert len(judged) == 60
     found = [done["verified"] for tree in trees for done in tree["rounds"]]
@@ -129,7 +131,7 @@ def test_interval_of_orders_takes_the_trees_into_account(tmp_path: Path) -> None
 def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path) -> None:
     (people.parent / "haze").touch()
     size = ("--rounds", 4, "--branching", 2, "--verify-pairs")
-    trees = grown(dialoom, people, *size, players=cast(*ROLES, judge="hazy"))
+    trees = trees_of_run(dialoom, people, *size, players=cast(*ROLES, judge="hazy"))
     hazy = [done["verified"] for tree in trees for done in tree["rounds"]]
     assert hazy.count(None) > 3 and set(hazy) == {True, False, None}
     dialoom("judge", "tree.db", "--model", "judge=python:players:judge", "--name", "second")
@@ -150,14 +152,14 @@ def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path)
 
 
 def test_unparsed_judge_verifies_nothing(dialoom: Command, people: Path) -> None:
-    trees = grown(dialoom, people, "--verify-pairs", "--limit", 1, players=cast(*ROLES, judge="five"))
+    trees = trees_of_run(dialoom, people, "--verify-pairs", "--limit", 1, players=cast(*ROLES, judge="five"))
     assert [done["verified"] for done in trees[0]["rounds"]] == [None] * 10
     assert "unparsed" in dialoom("show", "tree.db", "1").stdout
 
 
 def test_unparseable_induction_keeps_what_was_known(dialoom: Command, people: Path) -> None:
     players = cast("user", "preferred", "rejected", induction="late")
-    (tree,) = grown(dialoom, people, "--limit", "1", "--rounds", "4", players=players)
+    (tree,) = trees_of_run(dialoom, people, "--limit", "1", "--rounds", "4", players=players)
     known = [done["inferred_profile"] for done in tree["rounds"]]
     assert known[0] != known[1] == known[2] == known[3], "the third and the fourth were unparseable"
     asked = requests(people.parent, "induction")
@@ -175,7 +177,7 @@ def test_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people: Pat
 
 def test_killed_and_resumed_tree_is_the_same(dialoom: Command, people: Path) -> None:
     options = ["--rounds", "5", "--branching", "1", "--verify-pairs"]
-    grown(dialoom, people, *options, players=cast(*ROLES, "judge"))
+    trees_of_run(dialoom, people, *options, players=cast(*ROLES, "judge"))
     whole = (people.parent / "tree.jsonl").read_bytes()
     (people.parent / "tree.db").unlink()
     plan = ["run", "aloe", "--personas", people, *cast(*ROLES, "judge"), *options, "-o", "tree.db"]

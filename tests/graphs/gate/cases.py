@@ -153,12 +153,12 @@ def _never_ended(lines: list[Line], _who: str, piece: str, draw: random.Random) 
     return lines, "turn_limit"
 
 
-def _beside_the_point(_lines: list[Line], _who: str, piece: str, _draw: random.Random) -> tuple[list[Line], str]:
+def _off_topic(_lines: list[Line], _who: str, piece: str, _draw: random.Random) -> tuple[list[Line], str]:
     said = piece.split(" || ")
     return [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(said)], "turn_limit"
 
 
-def _circling(lines: list[Line], _who: str, piece: str, draw: random.Random) -> tuple[list[Line], str]:
+def _looping(lines: list[Line], _who: str, piece: str, draw: random.Random) -> tuple[list[Line], str]:
     said, answer = piece.split(" || ")
     pair = [Line(role="user", content=said), Line(role="assistant", content=answer)]
     return [*lines[: 2 * draw.randint(1, 2)], *pair * draw.randint(4, 7)], "turn_limit"
@@ -168,8 +168,8 @@ _MADE: Mapping[str, Made] = {
     "early_preferences": _with_opening,
     "early_end": _ended_early,
     "no_end": _never_ended,
-    "loop": _circling,
-    "task_not_stated": _beside_the_point,
+    "loop": _looping,
+    "task_not_stated": _off_topic,
 }
 
 

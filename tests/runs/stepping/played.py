@@ -73,13 +73,13 @@ async def keeper(messages):
     return [part for role in ("guesser", "keeper") for part in ("--model", f"{role}=python:quiz:{role}")]
 
 
-def counted(path: Path) -> Calls:
+def call_counts(path: Path) -> Calls:
     """Return the number of calls in a run's file and how often they were replayed."""
     with closing(sqlite3.connect(path)) as connection:
         return Calls(*connection.execute("SELECT count(*), sum(replays) FROM calls").fetchone())
 
 
-def asked(path: Path, after: int = 0) -> list[str]:
+def called_roles(path: Path, after: int = 0) -> list[str]:
     """Return the roles of the calls after the first `after`, in order."""
     with closing(sqlite3.connect(path)) as connection:
         return [row[0] for row in connection.execute("SELECT role FROM calls WHERE id > ? ORDER BY id", (after,))]

@@ -9,7 +9,7 @@ import pytest
 from dialoom import DialoomError, Stepper
 from dialoom.runs.stepping import diff
 from tests.conftest import MadeOnce
-from tests.runs.stepping.played import counted, dialogue, play, shown, shown_stops, stepping
+from tests.runs.stepping.played import call_counts, dialogue, play, shown, shown_stops, stepping
 
 
 def test_numbers_of_stops_never_change(made_once: MadeOnce) -> None:
@@ -173,7 +173,7 @@ def test_rewind_takes_at_most_the_steps_before(made_once: MadeOnce) -> None:
 
 def test_run_stops_at_conditions_and_goto_finds_them(made_once: MadeOnce) -> None:
     path = play(made_once, "personalens")
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def act(stepper: Stepper) -> None:
         end = await stepper.here()
@@ -191,7 +191,7 @@ def test_run_stops_at_conditions_and_goto_finds_them(made_once: MadeOnce) -> Non
         assert shown_stops([end]) == shown_stops([await (await stepper.switch("main")).here()])
 
     stepping(path, act)
-    assert counted(path).rows == rows
+    assert call_counts(path).rows == rows
 
 
 def test_going_forward_follows_what_was_played_last(made_once: MadeOnce) -> None:

@@ -13,7 +13,7 @@ import pytest
 from dialoom import DialoomError, Stepper
 from dialoom.runs.stepping import ReplayResult, case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command, MadeOnce
-from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown_stops, stepping
+from tests.runs.stepping.played import RECIPES, call_counts, called_roles, dialogue, play, shown_stops, stepping
 
 Act = Callable[[Stepper], Any]
 
@@ -303,7 +303,7 @@ def test_calls_of_parallel_tasks_belong_to_the_step(run: Path) -> None:
         assert (await replay(await case_of(stepper))).departures == []
 
     stepping(run, act)
-    assert counted(run) == (4, 4)
+    assert call_counts(run) == (4, 4)
 
 
 def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
@@ -314,7 +314,7 @@ def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
             await stepper.say("write:3", "Nothing.")
         stop = await stepper.say("write:1", "Alpacas hum.")
         assert stop.state["notes"] == ["On ferries", "Alpacas hum.", "On cellos"]
-        assert asked(run, 4) == ["writer"]
+        assert called_roles(run, 4) == ["writer"]
         assert (await replay(await case_of(stepper))).departures == []
         await stepper.rewind()
         stop = await stepper.ask_instead("write:2", [{"role": "user", "content": "Cellos, briefly"}])
@@ -324,7 +324,7 @@ def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
         assert (await replay(await case_of(stepper))).departures == []
 
     stepping(run, act)
-    assert counted(run) == (4 + 1 + 1 + 1, 2 + 2)
+    assert call_counts(run) == (4 + 1 + 1 + 1, 2 + 2)
 
 
 def test_repeated_request_shows_what_the_person_wrote(run: Path) -> None:

@@ -16,7 +16,7 @@ from dialoom.runs.store import RunStore
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 from tests.processes import Started
-from tests.runs.stepping.played import UNBOUNDED, counted, dialogue, play, shown_stops, stepping
+from tests.runs.stepping.played import UNBOUNDED, call_counts, dialogue, play, shown_stops, stepping
 from tests.server import Answer, Response, completion, error, serving, silence
 
 
@@ -57,10 +57,10 @@ def test_stepped_scenario_ends_as_a_run_would(dialoom: Command, made_once: MadeO
             assert shown_stops(await stepper.stops()) == shown_stops(await branch.stops())
 
     stepping(path, act, budget=UNBOUNDED)
-    made = counted(path).rows
+    made = call_counts(path).rows
     dialoom("resume", "run.db", "--max-calls", "none")
-    whole = counted(uninterrupted).rows
-    assert counted(path).rows == whole
+    whole = call_counts(uninterrupted).rows
+    assert call_counts(path).rows == whole
     assert made == whole or way == "steps, then resume"
     assert exported(dialoom, path) == exported(dialoom, uninterrupted)
     assert dialoom("show", "run.db", 1, "--json").stdout == dialoom("show", "whole.db", 1, "--json").stdout
@@ -179,7 +179,7 @@ def test_kill_loses_no_step(dialoom: Command, made_once: MadeOnce, tmp_path: Pat
             RunStore(path)
         process.kill()
 
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def go_on(stepper: Stepper) -> None:
         stop = await stepper.here()
@@ -187,7 +187,7 @@ def test_kill_loses_no_step(dialoom: Command, made_once: MadeOnce, tmp_path: Pat
         assert [each.checkpoint for each in (await stepper.stops())[-4:]] == [id_ for _, id_ in printed]
         await stepper.rewind(4)
         await stepper.run([stepper.condition(f"messages|length == {len(stop.state['messages'])}")])
-        assert counted(path).rows == rows
+        assert call_counts(path).rows == rows
         assert (await stepper.run()).is_end
 
     stepping(path, go_on, branch="mine")
@@ -232,7 +232,7 @@ def test_branches_survive_compacting(dialoom: Command, made_once: MadeOnce, reci
 
     stops = stepping(path, branch_off)
     dialoom("compact", "run.db")
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def look(stepper: Stepper) -> None:
         assert shown_stops(await stepper.stops()) == stops
@@ -241,7 +241,7 @@ def test_branches_survive_compacting(dialoom: Command, made_once: MadeOnce, reci
         main = await stepper.switch("main")
         await main.goto(1)
         await main.run()
-        assert counted(path).rows == rows
+        assert call_counts(path).rows == rows
         assert (await (await stepper.switch("mine")).run()).is_end
 
     stepping(path, look, branch="b1")

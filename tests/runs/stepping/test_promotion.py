@@ -14,7 +14,7 @@ from dialoom import DialoomError, Stepper, open_run
 from dialoom.roles import UnparsedReplyError
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import write_release
-from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping
+from tests.runs.stepping.played import RECIPES, UNBOUNDED, call_counts, dialogue, play, stepping
 
 
 def exported(dialoom: Command, path: Path, *options: object) -> bytes:
@@ -74,9 +74,9 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
     assert [each["content"] for each in line["messages"]] == [each.content for each in outcome.messages]
     assert line["messages"][0]["content"] == "Good morning."
     assert [each["score"] for each in line["judgements"]] == [each.score for each in outcome.judgements]
-    rows = counted(path)
+    rows = call_counts(path)
     dialoom("resume", "run.db")
-    assert counted(path) == rows, "nothing is left to play"
+    assert call_counts(path) == rows, "nothing is left to play"
 
     async def back(stepper: Stepper) -> None:
         assert stepper.branch == "main"
@@ -145,17 +145,17 @@ def test_other_judges_verdicts_are_dropped_and_requested_again(
     judge = ["judge", "run.db", "--model", "judge=python:others:strict", "--name", "strict"]
     dialoom(*judge)
     strict = exported(dialoom, path, "--judging", "strict")
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def promote(stepper: Stepper) -> None:
         await another_ending(stepper)
         await stepper.promote()
 
     stepping(path, promote)
-    tried = counted(path).rows
+    tried = call_counts(path).rows
     assert tried > rows
     dialoom(*judge)
-    assert counted(path).rows == tried + 6, "the changed dialogue is judged again"
+    assert call_counts(path).rows == tried + 6, "the changed dialogue is judged again"
     exported(dialoom, path, "--judging", "strict")
     [line] = lines_of(tmp_path / "out.jsonl")
     assert line["messages"][0]["content"] == "Good morning."
@@ -163,7 +163,7 @@ def test_other_judges_verdicts_are_dropped_and_requested_again(
 
     stepping(path, lambda stepper: stepper.promote())
     dialoom(*judge)
-    assert counted(path).rows == tried + 6
+    assert call_counts(path).rows == tried + 6
     assert exported(dialoom, path, "--judging", "strict") == strict
 
 
@@ -207,7 +207,7 @@ async def judge(messages):
 """
     )
     path = dialogue_failing(dialoom, tmp_path, [*players[:4], "--model", "judge=python:moody:judge"])
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def go_on(stepper: Stepper) -> None:
         assert (stepper.branch, len((await stepper.here()).next)) == ("main", 6)
@@ -216,7 +216,7 @@ async def judge(messages):
         assert stepper.branch == "b1"
         stop = await stepper.here()
         assert len(stop.next) == 6
-        assert counted(path).rows == rows + 1, "only the failed call is repeated"
+        assert call_counts(path).rows == rows + 1, "only the failed call is repeated"
         await stepper.resample()
         await stepper.exchange("judge", "python:players:judge")
         end = await stepper.step()
@@ -264,12 +264,12 @@ def test_retried_scenario_has_no_earlier_branches(dialoom: Command, made_once: M
 
     async def again(stepper: Stepper) -> None:
         assert [each.name for each in stepper.branches()] == ["main"]
-        rows = counted(path).rows
+        rows = call_counts(path).rows
         main = await stepper.stops()
         await stepper.goto(1)
         branch = await stepper.fork("b1")
         assert (await branch.run()).state == main[-1].state
-        assert counted(path).rows == rows
+        assert call_counts(path).rows == rows
         await branch.promote()
         await (await stepper.switch("main")).promote()
 
@@ -294,9 +294,9 @@ def test_promoted_branch_finishes_an_unfinished_scenario(dialoom: Command, playe
             await (await stepper.switch("main")).promote()
 
     stepping(tmp_path / "run.db", promote, budget=UNBOUNDED)
-    rows = counted(tmp_path / "run.db")
+    rows = call_counts(tmp_path / "run.db")
     dialoom("resume", "run.db", "--max-calls", "none")
-    assert counted(tmp_path / "run.db") == rows
+    assert call_counts(tmp_path / "run.db") == rows
     exported(dialoom, tmp_path / "run.db")
     [line] = lines_of(tmp_path / "out.jsonl")
     assert (line["branch"]["name"], line["branch"]["said"], line["messages"][3]["content"]) == ("mine", 1, "I see.")

@@ -251,7 +251,7 @@ def check(case: Case, folder: Path) -> None:
             raise AssertionError(f"{case.name}, {operation}: the players fail too often, or too rarely")
         carry_out(among_workers, salt, workers=2)
         found = differences(logical_dump(alone), logical_dump(among_workers))
-        assert not found, _told(case, operation, found)
+        assert not found, _difference_report(case, operation, found)
     assert dict(_results(alone)) == dict(_results(among_workers)), case.name
 
 
@@ -350,6 +350,6 @@ def _labelled(path: Path) -> Path:
     return path
 
 
-def _told(case: Case, operation: str, found: Sequence[str]) -> str:
+def _difference_report(case: Case, operation: str, found: Sequence[str]) -> str:
     lines = [f"{row:.300}" for row in found[:_MOST]]
     return "\n".join([f"{case.name}, {operation}: {len(found)} rows differ (- one process, + workers)", *lines])

@@ -30,7 +30,7 @@ SHARED: dict[str, Any] = {"options": SMALL, "models": {"assistant": "offline/att
 TALKS: dict[str, Any] = {"options": {"users": "1", "setting": ("base", "I")}, "sample": 2, "seed": 3}
 
 
-def everything(run: Run) -> tuple[Any, ...]:
+def contents(run: Run) -> tuple[Any, ...]:
     """Return a run's export, call ledger, checkpoints of each scenario and usage, without ids."""
     run.export("dialogues", run.path.with_suffix(".jsonl"))
     exported = run.path.with_suffix(".jsonl").read_bytes()
@@ -59,12 +59,12 @@ def test_workers_give_the_bytes_and_ledger_of_one_process(tmp_path: Path, monkey
     local = local_cluster(monkeypatch)
     seen: list[Event] = []
     run = api.play("personalens", path=tmp_path / "run.db", workers=2, concurrency=3, on_event=seen.append, **TALKS)
-    assert everything(run) == everything(alone)
+    assert contents(run) == contents(alone)
     assert sorted(position for leased in local.leased for position in leased) == [0, 1]
     assert sorted(each.number for each in seen if isinstance(each, ScenarioDone)) == [1, 2]
     api.judge(alone.path, "offline/generic", name="again")
     judged = api.judge(run.path, "offline/generic", name="again", workers=2)
-    assert everything(judged) == everything(alone)
+    assert contents(judged) == contents(alone)
     for each in (alone, judged):
         each.export("dialogues", each.path.with_suffix(".jsonl"), judging="again")
     assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
@@ -87,7 +87,7 @@ def test_file_of_a_dead_worker_is_merged_and_the_rest_reassigned(
     )
     run = api.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
     assert local.deaths == 2
-    assert everything(run)[0] == everything(alone)[0]
+    assert contents(run)[0] == contents(alone)[0]
     assert run.status().usage.calls == alone.status().usage.calls
     assert run.ended is not None
     assert (run.ended.done, run.ended.failed) == (12, 0)
@@ -161,7 +161,7 @@ def test_common_calls_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     alone = api.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
     local_cluster(monkeypatch)
     run = api.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
-    assert everything(run) == everything(alone)
+    assert contents(run) == contents(alone)
 
 
 class Counting:
@@ -234,7 +234,7 @@ def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pyt
     assert list(folder_of(tmp_path / "run.db").glob("*.db"))
     run = api.resume(tmp_path / "run.db", models={"assistant": counting})
     assert counting.asked == run.status().usage.calls == 3 + 12
-    assert everything(run)[0] == everything(whole)[0]
+    assert contents(run)[0] == contents(whole)[0]
     assert is_cleaned_up(run.path)
 
 
