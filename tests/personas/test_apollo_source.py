@@ -256,7 +256,7 @@ def test_preference_in_a_second_session_is_refused() -> None:
 
 
 def test_unrelated_sessions_use_all_tools_and_have_true_outputs() -> None:
-    """Each user's sessions use all 31 tools, tell no preference, repeat no call and are of similar size."""
+    """Each user's sessions use all 31 tools, tell no preference, repeat no call and have a limited size."""
     for user, sessions in SOURCE.unrelated.items():
         assert {tool for session in sessions for tool in session.tools} == set(UNRELATED_TOOLS)
         assert len(UNRELATED_TOOLS) == 31 == sum(tool.domain not in _told_domains() for tool in TOOLS.values())

@@ -88,7 +88,7 @@ def test_every_tool_answers() -> None:
 
 
 def test_unrelated_tools_have_many_answers() -> None:
-    """200 random calls of each tool have at least 24 different forms and 12 different answers."""
+    """Among 200 random calls of such a tool, at least 24 differ, and 12 of their answers."""
     draw = random.Random(3)
     for tool in TOOLS.values():
         if tool.domain not in PREFERENCE_DOMAINS:

@@ -225,7 +225,7 @@ def partly_cached(text: str) -> Answer:
 
 
 def play(dialoom: Command, players: list[str], folder: Path, *more: object) -> None:
-    """Play one dialogue whose assistant is server_cast over HTTP."""
+    """Play one dialogue whose assistant is served over HTTP."""
     if not (folder / "release").exists():
         write_release(folder / "release")
     with serving(lambda _body, _number: partly_cached("Certainly.")) as server:

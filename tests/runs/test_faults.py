@@ -17,17 +17,17 @@ from tests.server import Answer, completion, error, serving
 
 
 def failing_players(folder: Path, players: list[str]) -> list[str]:
-    """Return a cast whose assistant fails until a file `calm` exists, each time with another message."""
-    (folder / "moody.py").write_text(
+    """Return a cast whose assistant fails until a file `fixed` exists, each time with another message."""
+    (folder / "failing.py").write_text(
         "from pathlib import Path\n"
-        "moods = []\n"
+        "repeats = []\n"
         "async def assistant(messages):\n"
-        "    if not Path('calm').exists():\n"
-        "        moods.append('very')\n"
-        "        raise ValueError(' '.join([*moods, 'cross']))\n"
+        "    if not Path('fixed').exists():\n"
+        "        repeats.append('very')\n"
+        "        raise ValueError(' '.join([*repeats, 'wrong']))\n"
         "    return 'fine'\n"
     )
-    return [*players[:2], *players[4:], "--model", "assistant=python:moody:assistant"]
+    return [*players[:2], *players[4:], "--model", "assistant=python:failing:assistant"]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_run_that_only_fails_is_stopped(
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
     assert least <= scenarios["failed"] <= most, "at most the calls in progress fail, too"
     assert scenarios["pending"] == scenarios["total"] - scenarios["failed"]
-    (tmp_path / "calm").touch()
+    (tmp_path / "fixed").touch()
     dialoom("resume", "run.db", "--retry-failed", "--fail-on-error", bound)
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["done"] == scenarios["total"]
 
@@ -97,11 +97,11 @@ def test_only_the_replayed_scenario_is_played(tmp_path: Path) -> None:
 
 def test_only_failed_scenarios_are_retried(tmp_path: Path) -> None:
     async def assistant(messages: list[dict[str, str]]) -> str:  # noqa: ARG001
-        if not calm:
-            raise ValueError("not in the mood")
+        if not fixed:
+            raise ValueError("not yet")
         return "fine"
 
-    calm: list[bool] = []
+    fixed: list[bool] = []
     run = dialoom.play(
         "personalens",
         path=tmp_path / "run.db",
@@ -112,7 +112,7 @@ def test_only_failed_scenarios_are_retried(tmp_path: Path) -> None:
     )
     before = run.status()
     assert before.failed and before.pending > 1
-    calm.append(True)
+    fixed.append(True)
     dialoom.retry(run.path, models={"assistant": assistant})
     assert (run.status().failed, run.status().done) == (0, before.failed)
     dialoom.retry(run.path, scenarios=[5], models={"assistant": assistant})

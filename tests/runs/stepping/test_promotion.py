@@ -195,23 +195,23 @@ def test_unfinished_branch_is_not_promoted(dialoom: Command, made_once: MadeOnce
 
 
 def test_failed_scenario_is_finished_in_a_branch(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    (tmp_path / "moody.py").write_text(
+    (tmp_path / "failing.py").write_text(
         """
 from pathlib import Path
 from players import judge as fair
 
 async def judge(messages):
-    if "Was this goal reached" in messages[-1]["content"] and not Path("calm").exists():
-        raise ValueError("not in the mood")
+    if "Was this goal reached" in messages[-1]["content"] and not Path("fixed").exists():
+        raise ValueError("not yet")
     return await fair(messages)
 """
     )
-    path = dialogue_failing(dialoom, tmp_path, [*players[:4], "--model", "judge=python:moody:judge"])
+    path = dialogue_failing(dialoom, tmp_path, [*players[:4], "--model", "judge=python:failing:judge"])
     rows = call_counts(path).rows
 
     async def go_on(stepper: Stepper) -> None:
         assert (stepper.branch, len((await stepper.here()).next)) == ("main", 6)
-        with pytest.raises(Exception, match="not in the mood"):
+        with pytest.raises(Exception, match="not yet"):
             await stepper.step()
         assert stepper.branch == "b1"
         stop = await stepper.here()
