@@ -54,7 +54,7 @@ def planted() -> dict[str, Counts]:
     """Return the counts by kind in the test half of the invented dialogues."""
     there, right, wrong = Counter[str](), Counter[str](), Counter[str]()
     for case in cases():
-        if case.is_kept_apart:
+        if case.is_held_out:
             kinds, brought = case.found(), frozenset[str]().union(*(ALLOWED.get(kind, ()) for kind in case.planted))
             there.update(case.planted)
             right.update(kinds & case.planted)

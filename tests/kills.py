@@ -75,8 +75,8 @@ commands, last, share, has_workers = json.loads(sys.argv[1])
 from dialoom.cli import main
 if has_workers:
     import pytest
-    from tests.runs.workers.near import near_cluster
-    near_cluster(pytest.MonkeyPatch())
+    from tests.runs.workers.local_cluster import local_cluster
+    local_cluster(pytest.MonkeyPatch())
 codes, written = [], 0
 for command in commands:
     sys.argv[1:] = command

@@ -28,7 +28,7 @@ from dialoom.roles.players import Session
 from docs.examples.endpoint import shop
 from tests.conftest import ROOT, Command, command_in
 from tests.roles.gateway.asking import request
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 from tests.server import Answer, Response, busy, completion, error, serving
 
 from .players import CAST, NAMES, Messages, assistant, judge, talk, told, user
@@ -635,7 +635,7 @@ def test_response_format_refused_once_is_not_tried_again_in_the_run(
 
     What a worker has found out stands in the run's file, too.
     """
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
     def answer(body: dict[str, Any], _number: int) -> Answer:

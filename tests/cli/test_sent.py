@@ -18,7 +18,7 @@ from tests.conftest import ROOT, Command
 from tests.invented import write_release
 from tests.roles.gateway.test_sent import answer as provider
 from tests.roles.gateway.test_sent import sent_of
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 from tests.server import Answer, error, serving
 
 MODEL, CLAUDE = "openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"
@@ -60,7 +60,7 @@ def test_changes_are_announced_once_and_shown_everywhere(dialoom: Command, plan:
 def test_two_workers_show_the_same_as_one_process(
     dialoom: Command, plan: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     shown = []
     with serving(answer) as server:
         flags = ["--api-base", server.url]

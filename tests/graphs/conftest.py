@@ -1,4 +1,4 @@
-"""The quick cast and the three people of the ALOE tests."""
+"""The people of the ALOE tests."""
 
 from tests.graphs.aloe.players import people
 

@@ -11,7 +11,7 @@ from dialoom.graphs import Conversation
 
 
 class Errand(Scenario):
-    """What a caller wants."""
+    """A caller's goal."""
 
     goal: str
 
@@ -43,7 +43,7 @@ class Support(DialogueRecipe):
 
 
 def played_by(lines: Sequence[str]) -> Callable[[list[Any]], Awaitable[str]]:
-    """Return a player that says one line after the other, the last one again and again."""
+    """Return a player that says the lines in order and then repeats the last one."""
 
     async def player(messages: list[Any]) -> str:
         said = sum(message["role"] == "assistant" for message in messages)
@@ -53,7 +53,7 @@ def played_by(lines: Sequence[str]) -> Callable[[list[Any]], Awaitable[str]]:
 
 
 async def judge(messages: list[Any]) -> str:
-    """Approve of everything: a verdict or a score, whichever is asked for."""
+    """Return an approving verdict or a score, as the question requires."""
     asked: str = messages[-1]["content"]
     if "true or false" in asked:
         return '{"explanation": "so it says", "verdict": true}'

@@ -58,22 +58,22 @@ def test_recipe_of_values_is_played_judged_and_checked(tmp_path: Path) -> None:
 
 
 def test_judge_sees_its_rubric_and_only_the_fields_it_names(tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
-    async def noting(messages: list[Any]) -> str:
-        asked.append("\n".join(message["content"] for message in messages))
+    async def recording(messages: list[Any]) -> str:
+        requests.append("\n".join(message["content"] for message in messages))
         return await judge(messages)
 
-    played(tmp_path, judge=noting)
-    resolved = [text for text in asked if "The goal was reached: return a kettle" in text]
-    tone = [text for text in asked if "5 - warm" in text]
+    played(tmp_path, judge=recording)
+    resolved = [text for text in requests if "The goal was reached: return a kettle" in text]
+    tone = [text for text in requests if "5 - warm" in text]
     assert (len(resolved), len(tone)) == (1, 4)
     assert all("<assistant>Done, case AB-1.</assistant>" in text for text in resolved)
     assert not any("kettle" in text for text in tone)
     assert sum("Done, case" in text for text in tone) == 2  # the first turn is judged without the second
 
 
-def test_second_judging_asks_the_same_and_is_kept_apart(tmp_path: Path) -> None:
+def test_second_judging_makes_the_same_calls_and_is_kept_separately(tmp_path: Path) -> None:
     played(tmp_path)
 
     async def strict(messages: list[Any]) -> str:
@@ -88,8 +88,8 @@ def test_second_judging_asks_the_same_and_is_kept_apart(tmp_path: Path) -> None:
     assert [score for *_, score in scores[1]] == [False, True, 2, 2]
 
 
-def test_unparsed_judgement_is_repeated_alone(tmp_path: Path) -> None:
-    asked: list[str] = []
+def test_only_unparsed_judgements_are_repeated(tmp_path: Path) -> None:
+    requests: list[str] = []
 
     async def silent(messages: list[Any]) -> str:
         return "no idea" if any("5 - warm" in each["content"] for each in messages) else await judge(messages)
@@ -97,11 +97,11 @@ def test_unparsed_judgement_is_repeated_alone(tmp_path: Path) -> None:
     played(tmp_path, judge=silent)
 
     async def telling(messages: list[Any]) -> str:
-        asked.append(messages[-1]["content"])
+        requests.append(messages[-1]["content"])
         return await judge(messages)
 
     run = dialoom.retry(tmp_path / "run.db", unparsed=True, recipe=Support, models={**PLAYERS, "judge": telling})
-    assert len(asked) == 4
+    assert len(requests) == 4
     assert all(each.status == "ok" for episode in run.episodes() for each in episode.outcome.judgements)
 
 
@@ -177,7 +177,7 @@ def test_impossible_value_is_refused_when_it_is_made(made: Any, message: str) ->
 
 def test_rubric_that_names_no_field_is_refused_before_playing(tmp_path: Path) -> None:
     class Mistaken(Support):
-        """Callers, judged by mistake."""
+        """Callers, with a mistake in the judge."""
 
         judges = [Judge("resolved", rubric="Reached: {{ gaol }}")]
 
@@ -191,7 +191,7 @@ def test_rubric_that_names_no_field_is_refused_before_playing(tmp_path: Path) ->
 
 def test_field_outside_the_allow_list_is_refused(tmp_path: Path) -> None:
     class Blind(Support):
-        """Callers, judged blindly."""
+        """Callers, with a judge that sees no field."""
 
         judges = [Judge("resolved", rubric="Reached: {{ goal }}", sees=())]
 
@@ -232,7 +232,7 @@ PROMPT = "---\nid: play\nversion: 1\nrole: player\ninputs: [word]\nreply: text\n
 
 @understudy("play", "player")
 def play(request: MarkedRequest, draws: Draws) -> str:
-    """Says anything."""
+    """Return a reply drawn at random."""
     return f"{request.prompt} {draws.number(0, 999)}"
 
 
@@ -243,16 +243,16 @@ class Word(Scenario):
 
     @property
     def label(self) -> str:
-        """The word."""
+        """Return the word."""
         return self.word
 
     def facets(self) -> dict[str, Any]:
-        """The word."""
+        """Return the word."""
         return {"word": self.word}
 
 
 def staged(ledger: MemoryLedger, sample: int = 0) -> Stage:
-    """A stage with one role, played by the offline model."""
+    """Return a stage with one role, played by the offline model."""
     library = PromptLibrary([Prompt.parse(PROMPT, "t")])
     models = {"player": ModelBinding(model="offline/generic", temperature=0.0)}
     return Stage(Word(word="heron"), Cast(library, models, Gateway(ledger)), "thread", seed=5, sample=sample)
@@ -316,8 +316,8 @@ def test_id_of_a_scenario_follows_from_its_content() -> None:
     assert Word(word="heron").id.startswith("heron-")
 
 
-class Suspicious(Gate):
-    """A gate that finds a fault in the first lines that it is shown."""
+class FaultFindingGate(Gate):
+    """A gate that finds a fault in the first lines that it checks."""
 
     def __init__(self, rejected: int) -> None:
         self.left = rejected
@@ -330,12 +330,12 @@ class Suspicious(Gate):
 async def test_rejected_line_is_requested_again_at_the_same_place() -> None:
     ledger = MemoryLedger()
     for _ in range(2):
-        stage = replace(staged(ledger), gate=Suspicious(2), retries=3)
+        stage = replace(staged(ledger), gate=FaultFindingGate(2), retries=3)
         await Scene(stage, "node", 1).ask_user("play", [], str, word="heron")
     assert [(place.ordinal, place.ask) for _, place, _ in ledger.begun] == [(0, 1), (0, 3), (0, 5)]
     assert len({place.seed for _, place, _ in ledger.begun}) == 3
-    stage = replace(staged(MemoryLedger()), gate=Suspicious(9), retries=1)
-    assert await Scene(stage, "node", 1).ask_user("play", [], str, word="heron"), "the last one is taken as it is"
+    stage = replace(staged(MemoryLedger()), gate=FaultFindingGate(9), retries=1)
+    assert await Scene(stage, "node", 1).ask_user("play", [], str, word="heron"), "the last one is accepted as it is"
 
 
 @pytest.mark.parametrize("options", [ApolloOptions, PrefEvalOptions, PairsOptions])
@@ -368,7 +368,7 @@ def test_axis_has_each_value_once_and_at_least_one(options: type[RecipeOptions],
         options.model_validate({axis: []})
 
 
-def test_names_are_chosen_by_commas() -> None:
+def test_names_are_separated_by_commas() -> None:
     assert chosen("topics", " b, a,b ", "abc") == ["b", "a"]
     assert chosen("topics", "all", "abc") == ["a", "b", "c"]
     for nothing in ("d", "", ","):
@@ -380,18 +380,18 @@ TURNS = tuple(Line(role="user", content=f"turn {number}") for number in range(10
 
 
 class Item(Scenario):
-    """A number, and turns that others have, too."""
+    """A scenario of a number and shared turns."""
 
     number: int
     turns: Shared[tuple[Line, ...]]
 
     @property
     def label(self) -> str:
-        """The number."""
+        """Return the number."""
         return str(self.number)
 
     def facets(self) -> dict[str, Any]:
-        """The number."""
+        """Return the number."""
         return {"number": self.number}
 
 
@@ -399,9 +399,9 @@ def test_id_of_a_scenario_has_the_hash_of_its_shared_part() -> None:
     item = Item(number=1, turns=Shared(TURNS))
     assert item.id == Item(number=1, turns=Shared(tuple(TURNS))).id
     assert item.id != Item(number=1, turns=Shared(TURNS[1:])).id
-    kept: dict[str, str] = {}
-    by_hash = item.model_dump(mode="json", context=ByHash(kept.__setitem__))
-    assert by_hash == {"number": 1, "turns": {"$shared": next(iter(kept))}}
+    documents: dict[str, str] = {}
+    by_hash = item.model_dump(mode="json", context=ByHash(documents.__setitem__))
+    assert by_hash == {"number": 1, "turns": {"$shared": next(iter(documents))}}
     whole = item.model_dump(mode="json")
     assert whole["turns"][3] == {"role": "user", "content": "turn 3"}
     again = Item.model_validate(whole)
@@ -416,9 +416,9 @@ def test_scenarios_read_again_share_one_object() -> None:
         fetched.append(hash_)
         return plain
 
-    held = SharedValues(fetch)
+    shared = SharedValues(fetch)
     rows = [{"number": number, "turns": {"$shared": "ab" * 16}} for number in range(5)]
-    items = [Item.model_validate(row, context=held) for row in rows]
+    items = [Item.model_validate(row, context=shared) for row in rows]
     assert {id(item.turns) for item in items} == {id(items[0].turns)}
     assert items[0].turns.value == TURNS
     assert fetched == ["ab" * 16]
@@ -440,7 +440,15 @@ MANY = 1_000_000
         (" " * MANY + "x" + "*" * MANY, "x" + "*" * MANY, False),
         ("x" + " *" * MANY + "TERMINATE" + " " * MANY, "x", True),
     ],
-    ids=["at the end", "set off", "in the middle", "twice", "another word", "none in a million spaces", "behind them"],
+    ids=[
+        "at the end",
+        "emphasized",
+        "in the middle",
+        "twice",
+        "another word",
+        "none in a million spaces",
+        "after a million spaces",
+    ],
 )
 def test_marker_is_removed_from_a_line_of_any_length(line: str, bare: str, is_ended: bool) -> None:
     assert without_marker(line, "TERMINATE") == (bare, is_ended)

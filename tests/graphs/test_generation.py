@@ -1,4 +1,4 @@
-"""Generation loops in a recipe of a user's own: what is rewritten, what is dropped, and what the report says of it."""
+"""Generation loops in a user-defined recipe: which drafts are rewritten or dropped, and the report on them."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ Does <slogan>{{ slogan }}</slogan> fit <product>{{ product }}</product>? Answer 
 
 
 class Range(Scenario):
-    """The products of a shop, and slogans that somebody has written."""
+    """The products of a shop, and slogans that a person has written."""
 
     products: tuple[str, ...]
     given: dict[str, str] = {}
 
 
 class SloganState(GenerationState, total=False):
-    """What is checkpointed."""
+    """The state of the graph."""
 
     drafts: dict[str, str]
 
 
 async def write(state: SloganState, scene: Scene) -> dict[str, Any]:
-    """Write the slogans that there are not."""
+    """Write the missing slogans."""
     planned = [product for product in scene.scenario.products if product not in scene.scenario.given]
     inputs = {product: {"product": product, **earlier(state, product)} for product in due(state, planned)}
     drafts, problems = await written(scene, "slogans/write", inputs)
@@ -143,20 +143,20 @@ class Slogans(GenerationRecipe):
 
 
 async def writer(messages: list[Any]) -> str:
-    """Write at first what is too long for kettles and too loud for sofas, nothing for rugs, else a good slogan."""
+    """Write a good slogan, but at first one too long for kettles and one too loud for sofas, and none for rugs."""
     text = "\n".join(message["content"] for message in messages)
     asked[text.split("<product>")[1].split("<")[0]] += 1
     if "kettle" in text and "<wrong>" not in text:
         return "k" * 30
     if "kettle" in text:
-        heard.append(text)
+        kettle_rewrites.append(text)
     if "sofa" in text and "<wrong>" not in text:
         return "Short and good!"
     return "" if "rug" in text else "Short and good."
 
 
 async def checker(messages: list[Any]) -> str:
-    """Reject whatever is said of lamps, and say nothing clear of sofas."""
+    """Reject slogans for lamps, and give an unparseable reply on sofas."""
     text = "\n".join(message["content"] for message in messages)
     if "sofa" in text:
         return "Perhaps."
@@ -164,14 +164,14 @@ async def checker(messages: list[Any]) -> str:
 
 
 asked: Counter[str] = Counter()
-heard: list[str] = []
+kettle_rewrites: list[str] = []
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> dialoom.Run:
-    """A run of the recipe."""
+    """Play a run of the recipe."""
     asked.clear()
-    heard.clear()
+    kettle_rewrites.clear()
     for name, text in (("write", WRITE), ("fits", FITS)):
         (path := tmp_path / "slogans" / f"{name}.md").parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -182,7 +182,7 @@ def run(tmp_path: Path) -> dialoom.Run:
 def test_rejected_drafts_are_rewritten_twice_and_then_dropped(run: dialoom.Run) -> None:
     """The writer is shown its draft with the reason; a draft that a person wrote is checked and never overwritten.
 
-    A check that could not be made does not keep the next one from being made.
+    A check without a parseable reply does not prevent the next one.
     """
     (episode,) = run.episodes()
     assert episode.error is None, episode.error
@@ -190,7 +190,7 @@ def test_rejected_drafts_are_rewritten_twice_and_then_dropped(run: dialoom.Run) 
     assert {name: count for name, count in asked.items() if name != "rug"} == {
         **{"kettle": 2, "lamp": 3, "chair": 1, "sofa": 2}
     }
-    (again,) = heard
+    (again,) = kettle_rewrites
     assert f"<written>{'k' * 30}</written> was rejected: <wrong>30 characters, at most 20</wrong>" in again
     notes = [(note["id"], note["round"], note["result"], note["check"]) for note in episode.outcome.details["notes"]]
     assert [note for note in notes if note[0] in ("kettle", "lamp", "sofa", "desk")] == [

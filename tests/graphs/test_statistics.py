@@ -1,4 +1,4 @@
-"""Means, intervals, aggregates and comparisons against the plainest way of computing them."""
+"""Means, intervals, aggregates and comparisons against simple computations of them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_paired_difference_is_tested_over_people() -> None:
 
 
 def test_holm_correction_of_the_textbook() -> None:
-    """The textbook's steps down, never below the one before, and at most 1; what was not tested stays so."""
+    """Corrected values never decrease in the order of p and are at most 1; an untested value stays None."""
     assert holm([0.01, 0.04, None, 0.03, 0.005]) == [0.03, 0.06, None, 0.06, 0.02]
     assert holm([0.6, 0.7]) == [1.0, 1.0] and holm([]) == []
 
@@ -100,13 +100,13 @@ def test_mean_of_shares_weighs_groups_equally(counts: list[tuple[int, int]]) -> 
 
 
 def test_interval_of_a_mean_of_shares_uses_each_groups_spread() -> None:
-    """Two groups of 200: the mean's variance is the mean of the groups' own, halved, and so narrower than pooled."""
+    """For two groups of 200, the mean's variance is half the mean of the groups' variances, less than a pooled one."""
     found = mean_of_shares([(20, 200), (180, 200)])
     assert found is not None and found.low is not None and found.high is not None
     half = 1.96 * (2 * 0.1 * 0.9 / 200) ** 0.5 / 2
     assert abs(found.low - (0.5 - half)) < 0.15 * half
     assert abs(found.high - (0.5 + half)) < 0.15 * half
-    assert mean_of_shares([(20, 200)]) == share_of(20, 200), "of a single group Wilson's"
+    assert mean_of_shares([(20, 200)]) == share_of(20, 200), "a single group has Wilson's interval"
 
 
 def test_dialogues_of_one_person_are_not_independent() -> None:
@@ -121,11 +121,11 @@ def test_dialogues_of_one_person_are_not_independent() -> None:
         four.add(1 + person % 4, person % 4)
     found = four.estimate()
     assert found is not None
-    assert (found.n, found.low, found.high) == (400, None, None), "four people tell no interval, however often asked"
+    assert (found.n, found.low, found.high) == (400, None, None), "four people are too few for an interval"
 
 
 def test_verdicts_of_one_person_are_not_independent() -> None:
-    """Half of ten people always succeed: V is 1/36, p (1 - p) / V is 9, and (1.96 / 2.26)² of these count."""
+    """Half of ten people always succeed: V is 1/36, p (1 - p) / V is 9, and the effective n is (1.96 / 2.26)² of 9."""
     tally, mixed = Tally(), Tally()
     for person in range(10):
         for number in range(4):
@@ -155,7 +155,7 @@ def test_intervals_of_verdicts_contain_the_truth_when_people_differ(share: float
 
 @pytest.mark.parametrize(
     ("right", "n", "interval"),
-    # Wilson's, as statsmodels' proportion_confint(right, n, method="wilson") has them.
+    # Wilson's intervals by statsmodels: proportion_confint(right, n, method="wilson").
     [
         (1, 1, (0.206549, 1.0)),
         (2, 2, (0.342380, 1.0)),
@@ -194,7 +194,7 @@ def test_constant_scores_of_a_judge_are_reported() -> None:
 
 
 def ends(tally: Tally) -> tuple[float, float]:
-    """An interval that there is."""
+    """Return the ends of an interval, which must exist."""
     estimate = tally.estimate()
     assert estimate is not None
     assert estimate.low is not None
@@ -203,7 +203,6 @@ def ends(tally: Tally) -> tuple[float, float]:
 
 
 def test_no_scores_have_no_mean() -> None:
-    """Not 0, not a guess."""
     assert Tally().estimate() is None
 
 
@@ -288,7 +287,7 @@ def _table(
     return Table("scores", "Scores", list(columns), list(rows), [note])
 
 
-def test_compared_rows_stand_in_one_table() -> None:
+def test_compared_rows_are_in_one_table() -> None:
     first = _table(["base", 0.5], ["I", 0.9])
     second = _table(["base", 0.6], ["P", 0.7], note="Another note.")
     for each in (first, second):
@@ -305,7 +304,7 @@ def test_compared_rows_stand_in_one_table() -> None:
     assert (table.name, table.title) == ("scores", "Scores")
 
 
-def test_tables_of_other_columns_stay_apart() -> None:
+def test_tables_with_different_columns_stay_separate() -> None:
     longer = _table(["base", 0.5, 0.4], columns=("setting", "turn 1", "turn 2"))
     shorter = _table(["base", 0.5], columns=("setting", "turn 1"))
     tables = side_by_side([("a.db", [longer]), ("b.db", [shorter])])
@@ -314,7 +313,7 @@ def test_tables_of_other_columns_stay_apart() -> None:
         ("scores-2", "Scores (b.db)"),
     ]
     assert [table.rows for table in tables] == [longer.rows, shorter.rows]
-    assert longer.name == "scores", "what was given is left as it was"
+    assert longer.name == "scores", "the given table is unchanged"
 
 
 def test_table_that_only_one_run_has_is_shown() -> None:
@@ -323,7 +322,7 @@ def test_table_that_only_one_run_has_is_shown() -> None:
 
 
 class Counting(Support):
-    """Counts endings in several ways."""
+    """A recipe that counts endings in several ways."""
 
     checks = [*Support.checks, Check("unheard of", lambda _talk: None)]
     pivots = (
@@ -343,7 +342,7 @@ class Counting(Support):
     )
 
 
-def test_figure_knows_which_scenarios_count_in_it(tmp_path: Path) -> None:
+def test_figure_records_which_scenarios_it_counts(tmp_path: Path) -> None:
     models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
     run = dialoom.play(Counting, path=tmp_path / "run.db", models={**models, "judge": judge})
     table = run.report()["endings"]
@@ -356,7 +355,7 @@ def test_figure_knows_which_scenarios_count_in_it(tmp_path: Path) -> None:
     assert table.chosen == {"long": None}
 
 
-def test_default_tables_know_the_scales_of_their_metrics(tmp_path: Path) -> None:
+def test_default_tables_have_the_scales_of_their_metrics(tmp_path: Path) -> None:
     models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
     run = dialoom.play(Support, path=tmp_path / "run.db", models={**models, "judge": judge})
     scales = run.report()["scores"].scales
@@ -385,7 +384,7 @@ def _is_correct(verdicts: Mapping[str, bool | None]) -> bool:
     return verdicts["kept"] is True and (verdicts["named"] is False or verdicts["true"] is True)
 
 
-def test_verdicts_that_imply_a_condition_are_as_few_as_possible() -> None:
+def test_verdicts_that_imply_a_condition_are_minimal() -> None:
     found = verdicts_with(("kept", "named", "true"), _is_correct)
     assert [*found] == [{"kept": True, "named": False}, {"kept": True, "true": True}]
 

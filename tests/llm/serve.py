@@ -11,8 +11,8 @@ import xllamacpp
 def serve(weights: str, port: int, context: int) -> None:
     """Serve a model on loopback until the process ends.
 
-    It has one thread, as several wait for each other on a busy machine, and one slot, so that the whole context is a
-    request's. It logs the completed and the refused requests.
+    It has one thread, as several wait for each other on a busy machine, and one slot, so that a request can use the
+    whole context. It logs the completed and the refused requests.
     """
     settings = xllamacpp.CommonParams()
     settings.model.path = weights

@@ -1,4 +1,4 @@
-"""A sentence embedder from a folder: it sees what texts mean, which counting words does not."""
+"""A sentence embedder from a folder: it recognizes paraphrases, which the lexical one does not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAME_IN_OTHER_WORDS = (
 )
 
 
-def test_embedder_knows_paraphrases(minilm: str) -> None:
+def test_embedder_recognizes_paraphrases(minilm: str) -> None:
     for texts in SAME_IN_OTHER_WORDS:
         assert similarity(minilm, *texts) > 0.5 > 0.2 > similarity("lexical", *texts)
     for first, second in pairwise(texts[0] for texts in SAME_IN_OTHER_WORDS):
@@ -26,9 +26,9 @@ def test_embedder_knows_paraphrases(minilm: str) -> None:
 
 
 def test_embedder_retrieves_a_preference_without_common_words(minilm: str, tmp_path: Path) -> None:
-    told = "I only take in old animals that nobody else wants, never a young one."
+    preference = "I only take in old animals that nobody else wants, never a young one."
     asked = "We'd love a dog. What should we look for in a puppy, or in a breeder?"
-    pair = {"topic": "pets", "preference": told, "question": asked}
+    pair = {"topic": "pets", "preference": preference, "question": asked}
     (tmp_path / "pairs.json").write_text(json.dumps([pair]))
     options = {"pairs": tmp_path / "pairs.json", "method": ["rag"], "retrieved": [1], "turns": [8], "judge": False}
     for embedder, is_found in ((minilm, True), ("lexical", False)):
@@ -39,6 +39,6 @@ def test_embedder_retrieves_a_preference_without_common_words(minilm: str, tmp_p
 
 
 def similarity(embedder: str, first: str, second: str) -> float:
-    """The cosine similarity of two texts."""
+    """Return the cosine similarity of two texts."""
     one, other = local_embedder(embedder).embed([first, second])
     return float(one @ other)

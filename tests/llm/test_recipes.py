@@ -1,4 +1,4 @@
-"""Every recipe with a real model in every role: what must hold whatever a model says."""
+"""Every recipe with a real model in every role: properties that hold for any replies."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ DOMAIN = {
 }
 
 
-def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]:
-    """A small run of a recipe: few scenarios, short profiles, short replies."""
+def small_run(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]:
+    """Return the settings of a small run of a recipe: few scenarios, short profiles, short replies."""
     if recipe == "personalens":
         options: dict[str, Any] = {"profiles": write_release(folder / "release", tasks=[ALARM]), "turn_limit": 1}
     elif recipe == "prefeval":
@@ -79,21 +79,21 @@ def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]
 
 
 def query(path: Path, sql: str) -> list[Any]:
-    """Rows of a run's file."""
+    """Return the rows of a query of a run's file."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql).fetchall()
 
 
 def exported(run: dialoom.Run, path: Path) -> bytes:
-    """What came out, as it is taken away."""
+    """Export a run and return the bytes."""
     run.export(path=path)
     return path.read_bytes()
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people: Path, minilm: str) -> None:
-    plan = {**told(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
-    plan["timeout"] = _PATIENCE  # a try that is given up is one that the server's log does not have
+    plan = {**small_run(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
+    plan["timeout"] = _PATIENCE  # the server's log does not have attempts that time out
     answered, refused = served.answered(), served.refused()
     name = recipe.removesuffix("-text").removesuffix("-native")
     run = dialoom.play(name, path=tmp_path / "run.db", model=served.model, **plan)
@@ -105,21 +105,21 @@ def test_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people
     calls = status.usage
     assert calls.calls - calls.failed == served.answered() - answered
     (failed,) = query(run.path, "SELECT count(*) FROM attempts")[0]
-    assert failed == served.refused() - refused, "forms of a shape that the server does not know"
+    assert failed == served.refused() - refused, "replies of a shape that the server does not support"
     assert None not in (calls.input_tokens, calls.output_tokens)
     again = dialoom.play(name, path=tmp_path / "again.db", model=served.model, **plan, replay_only=True)
     assert exported(again, tmp_path / "again.jsonl") == exported(run, tmp_path / "run.jsonl")
-    assert calls.calls - calls.failed == served.answered() - answered, "nothing was sent again"
+    assert calls.calls - calls.failed == served.answered() - answered, "no request was repeated"
 
 
-def test_stopped_and_resumed_gives_the_same_bytes(served: Server, tmp_path: Path, people: Path) -> None:
+def test_stopped_and_resumed_run_gives_the_same_bytes(served: Server, tmp_path: Path, people: Path) -> None:
     plan: dict[str, Any] = {
         "options": {"personas": people, "limit": 2, "rounds": 1},
         "max_reply": {"": 24, "judge": 64},
     }
     plan |= {"model": served.model, "seed": 6, "concurrency": 1, "structured": "prompt"}
-    kept = {"cache": tmp_path / "kept.db", "concurrency": 1}
-    whole = dialoom.play("aloe-eval", path=tmp_path / "whole.db", **{**plan, **kept})
+    cached = {"cache": tmp_path / "cached.db", "concurrency": 1}
+    whole = dialoom.play("aloe-eval", path=tmp_path / "whole.db", **{**plan, **cached})
     control = dialoom.Control()
 
     def stop_after_one(event: dialoom.Event) -> None:
@@ -127,10 +127,10 @@ def test_stopped_and_resumed_gives_the_same_bytes(served: Server, tmp_path: Path
             control.interrupt()
 
     half = dialoom.play(
-        "aloe-eval", path=tmp_path / "half.db", **{**plan, **kept}, control=control, on_event=stop_after_one
+        "aloe-eval", path=tmp_path / "half.db", **{**plan, **cached}, control=control, on_event=stop_after_one
     )
     assert (half.status().done, half.status().pending) == (1, 1)
-    resumed = dialoom.resume(half.path, cache=tmp_path / "kept.db", concurrency=1, replay_only=True)
+    resumed = dialoom.resume(half.path, cache=tmp_path / "cached.db", concurrency=1, replay_only=True)
     assert exported(resumed, tmp_path / "resumed.jsonl") == exported(whole, tmp_path / "whole.jsonl")
     given_up = "SELECT content FROM calls JOIN texts ON texts.id = reply WHERE role = 'judge' AND ask = 2"
     unparsed = [each for each in query(whole.path, given_up) if not _is_score(each[0])]

@@ -1,4 +1,4 @@
-"""What a server of one's own does to a run: it dies and comes back, reads only so much, and can be held to a shape."""
+"""Runs with a self-hosted server: it is killed and restarted, has a limited context, and enforces reply shapes."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ from tests.llm.conftest import CONTEXT, NAME, PEOPLE, Server
 _PATIENCE = 120.0
 
 
-def test_server_killed_and_restarted_loses_nothing(mortal: Server, tmp_path: Path, people: Path) -> None:
-    def strike() -> None:
+def test_server_killed_and_restarted_loses_nothing(killable: Server, tmp_path: Path, people: Path) -> None:
+    def restart_amid_a_call() -> None:
         deadline = time.monotonic() + _PATIENCE
-        while not (mortal.started() > mortal.answered() >= 2) and time.monotonic() < deadline:
+        while not (killable.started() > killable.answered() >= 2) and time.monotonic() < deadline:
             time.sleep(0.05)
-        mortal.kill()
-        mortal.start()
+        killable.kill()
+        killable.start()
 
-    striking = threading.Thread(target=strike)
-    striking.start()
+    restarting = threading.Thread(target=restart_amid_a_call)
+    restarting.start()
     run = dialoom.play(
         "aloe-eval",
         path=tmp_path / "run.db",
-        model=mortal.model,
+        model=killable.model,
         options={"personas": people, "limit": 2, "rounds": 2},
         max_reply={"": 24, "judge": 64},
         concurrency=1,
     )
-    striking.join()
+    restarting.join()
     assert (run.status().done, run.status().failed) == (2, 0)
     usage = run.status().usage
-    lost = mortal.answered() - (usage.calls - usage.failed)
+    lost = killable.answered() - (usage.calls - usage.failed)
     assert lost in (0, 1), "the server logs an answer before it is sent, so the kill may lose the last one"
 
 
-def test_request_beyond_the_servers_context_is_found_before_or_fails_at_once(served: Server, tmp_path: Path) -> None:
+def test_request_beyond_the_servers_context_is_refused_before_the_run_or_fails_at_once(
+    served: Server, tmp_path: Path
+) -> None:
     long = {**PEOPLE[0], "profile": "She keeps two hens. " * CONTEXT}
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in (long, PEOPLE[1])))
     plan: dict[str, Any] = {
@@ -54,20 +56,20 @@ def test_request_beyond_the_servers_context_is_found_before_or_fails_at_once(ser
         dialoom.play("aloe-eval", path=tmp_path / "refused.db", **plan)
     failed: list[dialoom.ScenarioFailed] = []
 
-    def hear(event: dialoom.Event) -> None:
+    def collect(event: dialoom.Event) -> None:
         if isinstance(event, dialoom.ScenarioFailed):
             failed.append(event)
 
     refused = served.refused()
     too_wide = {NAME: 100 * CONTEXT}
-    run = dialoom.play("aloe-eval", path=tmp_path / "run.db", **plan, context=too_wide, on_event=hear)
+    run = dialoom.play("aloe-eval", path=tmp_path / "run.db", **plan, context=too_wide, on_event=collect)
     assert [str(event.fault) for event in failed] == ["context"]
     assert f"its context window is {CONTEXT:,}" in failed[0].error
     assert served.refused() == refused + 1
     assert run.status().done == 1
 
 
-def test_doctor_finds_that_the_model_is_held_to_a_shape(served: Server) -> None:
+def test_doctor_finds_that_reply_shapes_are_enforced(served: Server) -> None:
     checks = examine([NAME], api_base=served.model.api_base, max_reply=64)
     (shape,) = [check for check in checks if check.about == "shape"]
     assert (shape.state, shape.detail) == (State.OK, "enforced, requested as JSON schema")

@@ -1,4 +1,4 @@
-"""The example study with a real model, and what its rules for simulated users change: `pytest -s` prints figures."""
+"""The example study with a real model, and the effect of its rules for simulated users: `pytest -s` prints figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEASURED = int(os.environ.get("DIALOOM_MEASURED", "1"))
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """A copy of the example study, whose conversations are short."""
+    """Return the path of a copy of the example study with short conversations."""
     folder = Path(shutil.copytree(ROOT / "docs/examples/studies", tmp_path / "studies"))
     path = folder / "support.toml"
     path.write_text(path.read_text().replace("max_turns = 8", "max_turns = 2"))
@@ -32,7 +32,7 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_example_study_of_a_real_model(served: Server, study: Path, tmp_path: Path) -> None:
-    """Every conversation is played and scored; replayed from what was answered, it gives the same bytes."""
+    """Every conversation is played and scored; a replay from the cache gives the same bytes."""
     plan: dict[str, Any] = {"model": served.model, "seed": 5, "sample": 2, "trials": 2, "concurrency": 1}
     plan |= {"max_reply": {"": 32, "judge": 64}, "timeout": _PATIENCE, "cache": tmp_path / "kept.db"}
     run = dialoom.play(str(study), path=tmp_path / "run.db", **plan)
@@ -45,11 +45,11 @@ def test_example_study_of_a_real_model(served: Server, study: Path, tmp_path: Pa
         assert found == {"resolved", "tone", "gave_number", "words_per_reply"} or episode.state == "failed"
     again = dialoom.play(str(study), path=tmp_path / "again.db", **plan, replay_only=True)
     assert exported(again, tmp_path / "again.jsonl") == exported(run, tmp_path / "run.jsonl")
-    assert served.answered() == answered, "nothing was sent again"
+    assert served.answered() == answered, "no request was repeated"
 
 
-def test_what_the_rules_for_simulated_users_change(served: Server, study: Path, tmp_path: Path) -> None:
-    """Prints the figures; a model of this size follows few rules, so nothing is demanded of them."""
+def test_effect_of_the_rules_for_simulated_users(served: Server, study: Path, tmp_path: Path) -> None:
+    """The figures are printed and not checked, as a model of this size follows few rules."""
     free = study.with_name("free.toml")
     free.write_text(study.read_text().replace("[user]\n", "[user]\nrules = false\n"))
     plan: dict[str, Any] = {"model": served.model, "seed": 5, "sample": _MEASURED, "concurrency": 1}
@@ -61,7 +61,7 @@ def test_what_the_rules_for_simulated_users_change(served: Server, study: Path, 
 
 
 def _figures(run: dialoom.Run) -> dict[str, Any]:
-    """Return what tells how the simulated users behaved."""
+    """Return figures of the simulated users' behaviour."""
     episodes = list(run.episodes())
     spoken = [[line.content for line in each.outcome.messages if line.role == "user"] for each in episodes]
     faults = Counter(

@@ -23,7 +23,7 @@ from tests.conftest import ROOT
 from tests.graphs.support import played_by
 from tests.processes import Started
 from tests.programs import free_port
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 
 pytest.importorskip("mcp", reason="the package mcp is not installed: pip install 'dialoom[mcp]'")
 
@@ -90,7 +90,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def server(folder: Path) -> str:
-    """Return the command of a server that keeps its book in a folder."""
+    """Return the command of a server that records its refunds in a folder."""
     return f"{sys.executable} {SERVER} {folder / 'book.txt'}"
 
 
@@ -173,7 +173,7 @@ def test_completed_call_is_not_executed_again(folder: Path, assistant: str, mcp:
     assert refunds(folder) == ["A1"]
     finished(folder, "resume", "run.db")
     assert refunds(folder) == ["A1"]
-    assert (folder / "book.looked").read_text().splitlines() == ["A1", "A1"], "what only reads is called again"
+    assert (folder / "book.looked").read_text().splitlines() == ["A1", "A1"], "a read-only tool is called again"
     (episode,) = dialoom.open_run(folder / "run.db").episodes()
     assert [result for _, result in episode.outcome.tool_results] == ["refunded A1", "order A1: a kettle"]
 
@@ -182,11 +182,11 @@ def test_completed_call_is_not_executed_again(folder: Path, assistant: str, mcp:
 def test_call_of_unknown_result_is_not_repeated(folder: Path, assistant: str, mcp: str) -> None:
     (folder / "book.refund").touch()
     killed(folder, *command(assistant, mcp))
-    told = finished(folder, "resume", "run.db", code=1)
-    assert 'the tool call refund(order_id="A1") was started before an interruption, and its result is unknown' in told
+    output = finished(folder, "resume", "run.db", code=1)
+    assert 'the tool call refund(order_id="A1") was started before an interruption, and its result is unknown' in output
     assert refunds(folder) == ["A1"]
     finished(folder, "retry", "run.db", "--scenario", 1)
-    assert refunds(folder) == ["A1", "A1"], "played anew, as the user wishes"
+    assert refunds(folder) == ["A1", "A1"], "a retry repeats the call"
 
 
 def simulated(folder: Path, assistant: Any, **changed: Any) -> Any:
@@ -227,37 +227,37 @@ def test_attempt_that_is_repeated_executes_no_call_again(folder: Path) -> None:
     assert "refunded A1 and refunded A1" in [line.content for line in episode.outcome.messages]
 
 
-def test_server_that_cannot_be_used_is_one_message(folder: Path) -> None:
+def test_server_that_cannot_be_used_is_reported_in_one_message(folder: Path) -> None:
     with pytest.raises(DialoomError, match="mcp: the server 'no-such-command' cannot be used"):
         simulated(folder, unlucky, mcp=["no-such-command"])
 
 
 @pytest.mark.parametrize("bad", ["no-such-command", "false"])
 def test_server_must_be_usable_though_the_assistant_takes_no_tools(folder: Path, bad: str) -> None:
-    said = finished(folder, "run", "shop.toml", "--mcp", bad, "-o", "run.db", code=2)
-    assert f"--mcp: the server '{bad}' cannot be used: " in said and "start it by hand to see why" in said
+    output = finished(folder, "run", "shop.toml", "--mcp", bad, "-o", "run.db", code=2)
+    assert f"--mcp: the server '{bad}' cannot be used: " in output and "start it by hand to see why" in output
     assert dialoom.open_run(folder / "run.db").status().pending == 1
     assert "1 done" in finished(folder, "run", "shop.toml", "--mcp", server(folder), "-o", "usable.db")
     assert dialoom.open_run(folder / "usable.db").report().tables[0].warnings
 
 
 def test_workers_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     with pytest.raises(DialoomError, match="workers: tools of MCP servers are called from one process only"):
         simulated(folder, unlucky, workers=2)
     assert not (folder / "simulated.db").exists()
 
 
-def test_server_of_a_strangers_file_is_not_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_of_an_untrusted_file_is_not_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finished(folder, *command("function", server(folder)), "--max-calls", 1, code=3)
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "another-user"))
-    told = finished(folder, "resume", "run.db", "--max-calls", "none", code=2)
-    assert "names" in told and "not used" in told and not refunds(folder)
+    output = finished(folder, "resume", "run.db", "--max-calls", "none", code=2)
+    assert "names" in output and "not used" in output and not refunds(folder)
     finished(folder, "resume", "run.db", "--max-calls", "none", "--trust")
     assert refunds(folder) == ["A1"]
 
 
-def test_call_without_result_is_given_up(folder: Path) -> None:
+def test_call_without_a_result_times_out(folder: Path) -> None:
     async def waiting(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:  # noqa: ARG001
         return {"content": "", "tool_calls": [{"name": "wait", "arguments": {}}]}
 
@@ -292,8 +292,8 @@ def test_recipe_names_servers(folder: Path, mcp: str) -> None:
     (folder / "support.py").write_text(RECIPE.replace("SERVER", repr(mcp)))
     (folder / "book.refund").touch()
     killed(folder, "run", "support.py:RECIPE", *players("graph"), "-o", "run.db")
-    told = finished(folder, "resume", "run.db", code=1)
-    assert 'the tool call refund(order_id="A1") was started before an interruption' in told
+    output = finished(folder, "resume", "run.db", code=1)
+    assert 'the tool call refund(order_id="A1") was started before an interruption' in output
     assert refunds(folder) == ["A1"]
     finished(folder, "retry", "run.db", "--scenario", 1)
     (episode,) = dialoom.open_run(folder / "run.db").episodes()

@@ -1,4 +1,4 @@
-"""The table of docs/sessions.md, cell by cell: each kind of stateful players in everything that may become of a run."""
+"""The cells of the table in docs/sessions.md: each kind of stateful player in each operation on a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dialoom.roles.restoring import KINDS, USES, Refusal
 from docs.player_tables import kinds, refusals
 from tests.conftest import ROOT
 from tests.processes import Started
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 from tests.sessions.memories import OTHER_WORDS
 
 STUDY = """
@@ -47,7 +47,7 @@ KILLS = f"""
 import json, os, sys
 from dialoom.cli import main
 _, kills, *command = sys.argv
-sys.argv[1:] = [*command, command[1] + ".db"]  # what it imports, copies need not import
+sys.argv[1:] = [*command, command[1] + ".db"]  # import everything before forking
 try:
     main()
 except SystemExit as end:
@@ -62,7 +62,7 @@ for path, kill in json.loads(kills):
     assert os.waitpid(copy, 0)[1] == {int(signal.SIGKILL)}, f"{{kill}} ended otherwise"
 print(len(json.loads(kills)), "killed")
 """
-"""Plays a run for each kill, in a copy of the process."""
+"""A script that plays a run for each kill, in a fork of the process."""
 
 PLAYERS = {
     "in_file": KINDS[0],
@@ -75,12 +75,12 @@ PLAYERS = {
     "Begins": KINDS[5],
     "alone": KINDS[6],
 }
-"""Those in `tests/sessions/memories.py`; `in_memory` has a store besides its checkpointer."""
+"""The kinds of the players in `tests/sessions/memories.py`; `in_memory` has a store besides its checkpointer."""
 
 
 @dataclass
 class Case:
-    """A player in a folder with its run, which nothing has interrupted."""
+    """A player and the folder of its runs."""
 
     player: str
     folder: Path
@@ -112,7 +112,7 @@ def rows(run: dialoom.Run) -> list[dict[str, Any]]:
 
 
 async def states(run: dialoom.Run) -> list[Any]:
-    """The players' states at the ends of a run's conversations."""
+    """Return the players' states at the ends of a run's conversations."""
     found = []
     for number in range(1, len(rows(run)) + 1):
         async with run.look(number) as stepper:
@@ -121,27 +121,27 @@ async def states(run: dialoom.Run) -> list[Any]:
 
 
 def comparable(state: Mapping[str, Any]) -> Any:
-    """A player's state without random ids; of a persistent checkpointer, the messages that its checkpoint holds."""
-    kept = state["players"].get("assistant")
-    if isinstance(kept, dict):
-        kept = json.loads(re.sub(r"person-[0-9a-f]{20}", "person", json.dumps(kept)))
-    if not isinstance(kept, dict) or "checkpoint" not in kept:
-        return kept
-    place = {"thread_id": kept["thread"], "checkpoint_id": kept["checkpoint"], "checkpoint_ns": ""}
-    if "values" in kept and "items" not in kept:
-        return [message["content"] for message in kept["values"]["messages"]]
-    if "values" not in kept:
+    """Return a player's state without random ids; for a persistent checkpointer, the messages in its checkpoint."""
+    player = state["players"].get("assistant")
+    if isinstance(player, dict):
+        player = json.loads(re.sub(r"person-[0-9a-f]{20}", "person", json.dumps(player)))
+    if not isinstance(player, dict) or "checkpoint" not in player:
+        return player
+    place = {"thread_id": player["thread"], "checkpoint_id": player["checkpoint"], "checkpoint_ns": ""}
+    if "values" in player and "items" not in player:
+        return [message["content"] for message in player["values"]["messages"]]
+    if "values" not in player:
         with closing(sqlite3.connect("agent.db", timeout=30)) as connection:
             found = SqliteSaver(connection).get_tuple({"configurable": place})
         assert found is not None
         return [message.content for message in found.checkpoint["channel_values"]["messages"]]
-    return {name: value for name, value in kept.items() if name not in ("thread", "checkpoint")}
+    return {name: value for name, value in player.items() if name not in ("thread", "checkpoint")}
 
 
 async def resume(case: Case, is_same: bool) -> None:
-    """Killed in each call; with a persistent checkpointer, also when the agent is ahead of the run.
+    """Resume runs killed in each call; with a persistent checkpointer, also when the agent is ahead of the run.
 
-    And once with two people's conversations under way.
+    One run is killed with two people's conversations in progress.
     """
     whole = await case.play("whole.db")
     kills = [{"DIE_AT": str(number)} for number in range(1, CALLS + 1)]
@@ -165,7 +165,7 @@ async def resume(case: Case, is_same: bool) -> None:
 
 
 async def fork(case: Case, is_same: bool) -> None:
-    """A named branch on which the user says something else: as if that had been said from the beginning."""
+    """Check that a branch with another user message equals a run in which it was said from the start."""
     whole, right = await case.play("whole.db"), await case.play("right.db", user="other_customer")
     before = rows(whole), await states(whole)
     async with whole.step(2) as stepper:
@@ -179,7 +179,7 @@ async def fork(case: Case, is_same: bool) -> None:
 
 
 async def rewind(case: Case, is_same: bool) -> None:
-    """The player goes back with the conversation, and goes on from there."""
+    """Check that a rewind restores the player's state, from which it continues."""
     whole, right = await case.play("whole.db"), await case.play("right.db", user="other_customer")
     async with whole.step(2) as stepper:
         await stepper.rewind(LAST_TURN)
@@ -195,11 +195,11 @@ async def rewind(case: Case, is_same: bool) -> None:
 
 
 async def resample(case: Case, is_same: bool) -> None:
-    """An earlier turn again, and the later ones: in a whole conversation, and in one that goes on afterwards."""
+    """Resample an earlier turn and the later ones, in a finished conversation and in one that is resumed afterwards."""
     whole = await case.play("whole.db")
     (path,) = case.kill("ann.toml", [{"DIE_AT": str(CALLS - 1)}])
-    going_on = dialoom.open_run(path, trust=True)
-    for run, back in ((whole, LAST_TURN), (whole, FIRST_TURN - 1), (going_on, 1)):
+    unfinished = dialoom.open_run(path, trust=True)
+    for run, back in ((whole, LAST_TURN), (whole, FIRST_TURN - 1), (unfinished, 1)):
         async with run.step(2) as stepper:
             for steps in (back, back if run is whole else LAST_TURN):  # the second time from the end of a branch
                 await stepper.rewind(steps)
@@ -213,23 +213,23 @@ async def resample(case: Case, is_same: bool) -> None:
 
 
 async def workers(case: Case, is_same: bool) -> None:
-    """Two people's conversations, with two workers."""
+    """Play two people's conversations with two workers."""
     whole = await case.play("whole.db", "both.toml")
-    near_cluster(case.patch)
+    local_cluster(case.patch)
     spread = await case.play("spread.db", "both.toml", workers=2)
     assert is_same and (rows(spread), await states(spread)) == (rows(whole), await states(whole))
 
 
 async def elsewhere(case: Case, is_same: bool) -> None:
-    """The same with workers of a cluster, which may be on other machines."""
+    """Play them with the workers of a cluster, which may be on other machines."""
     whole = await case.play("whole.db", "both.toml")
-    near_cluster(case.patch)
+    local_cluster(case.patch)
     spread = await case.play("spread.db", "both.toml", ray="auto")
     assert is_same and (rows(spread), await states(spread)) == (rows(whole), await states(whole))
 
 
 async def trials(case: Case, is_same: bool) -> None:
-    """In every trial the player knows nothing of the others."""
+    """Check that the player knows nothing of other trials."""
     whole, tried = await case.play("whole.db"), await case.play("trials.db", trials=3)
     assert is_same
     for trial in (1, 2, 3):
@@ -239,7 +239,7 @@ async def trials(case: Case, is_same: bool) -> None:
 
 
 def contents(run: dialoom.Run) -> list[str]:
-    """What is said in the second conversation."""
+    """Return the messages of the second conversation."""
     return [message["content"] for message in rows(run)[1]["messages"]]
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.runs.workers.local_cluster import local_cluster
 from tests.runs.workers.matrix import CASES, Case, check
-from tests.runs.workers.near import near_cluster
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_workers_give_the_results_of_one_process(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     check(case, tmp_path)

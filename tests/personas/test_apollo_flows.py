@@ -1,4 +1,4 @@
-"""Flows: the calls that are right, where their arguments are from, and which requests tell nothing and are refused."""
+"""Flows: gold calls, the origins of their arguments, and uninformative requests, which are refused."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ BOOKED = {"room_type": "suite", "breakfast": True, "payment_method": "wallet"}
 
 
 def resident(draw: random.Random) -> Resident:
-    """Somebody who lives and works somewhere."""
+    """Return a person with a home and a workplace."""
     city = draw.randrange(len(CITIES))
     home, work = draw.sample([place.name for place in WORLD.places(city) if place.is_address], 2)
     return Resident(CITIES[city], home, work)
 
 
 def found(flow: str, seed: int) -> tuple[FlowRequest, Gold]:
-    """A request that passes the checks."""
+    """Return a request that passes the checks, and its gold calls."""
     draw = random.Random(f"{flow} {seed}")
     ((pair,),) = find_sets(WORLD, FLOWS[flow], resident(draw), draw, 1, 1)
     return pair.asked, pair.asked_gold
 
 
 def asked(flow: str, values: dict[str, Any], order: tuple[str, ...] | None = None, **slots: Any) -> FlowRequest:
-    """A request of somebody who lives in Hollin."""
+    """Return a request of a person who lives in Hollin."""
     home, work, *_ = (place.name for place in PLACES if place.is_address)
     lookups = tuple(step.tool for step in FLOWS[flow].lookups)
     defaults: dict[str, Any] = {
@@ -58,7 +58,7 @@ def asked(flow: str, values: dict[str, Any], order: tuple[str, ...] | None = Non
 
 
 def called(gold: Gold) -> list[str]:
-    """Names of the calls."""
+    """Return the names of the calls."""
     return [call.name for call in gold.calls]
 
 
@@ -76,8 +76,8 @@ def test_there_are_nine_flows_in_the_four_domains() -> None:
 
 
 @pytest.mark.parametrize("name", FLOWS)
-def test_kept_requests_tell_informed_agents_from_others(name: str) -> None:
-    """For any resident: gold plays, scores 1, and to stop early, to guess or to know another preference does not."""
+def test_kept_requests_distinguish_informed_agents_from_others(name: str) -> None:
+    """For any resident, the gold calls run and score 1; a guess or an omitted call does not."""
     for seed in range(4):
         request, gold = found(name, seed)
         assert refusal(request, gold) is None
@@ -111,17 +111,17 @@ def test_rule_is_followed_as_far_as_it_decides() -> None:
     assert gold(far, "sunny", joined="either") == (["distance", "ride"], used - {"bad_weather"} | {"ride_type"})
     assert gold(near, "rain", joined="either") == (["distance", "weather", "ride"], used | {"ride_type"})
     assert gold(near, "snow", bad_weather="rain or snow", joined="either")[0][-1] == "ride"
-    turned = asked("commute-rule", RULE, ("get_weather", "get_distance"), destination=far, date=days["rain"]).gold()
-    assert called(turned) == ["get_weather", "get_distance", "request_ride"]
-    assert turned.calls[2].arguments == {"city": "Hollin", "location_1": start, "location_2": far, "ride_type": "xl"}
-    assert list(turned.calls[2].provenance.values()) == ["user", "user", "query", "preference"]
+    reordered = asked("commute-rule", RULE, ("get_weather", "get_distance"), destination=far, date=days["rain"]).gold()
+    assert called(reordered) == ["get_weather", "get_distance", "request_ride"]
+    assert reordered.calls[2].arguments == {"city": "Hollin", "location_1": start, "location_2": far, "ride_type": "xl"}
+    assert list(reordered.calls[2].provenance.values()) == ["user", "user", "query", "preference"]
 
 
 def _weather(day: str) -> dict[str, Any]:
     return {"name": "get_weather", "arguments": {"city": "Hollin", "date": day}}
 
 
-def test_distance_decides_between_three_ways() -> None:
+def test_distance_decides_between_three_modes() -> None:
     values = {"near_limit": 4, "far_limit": 7, "near_mode": "walk", "middle_mode": "bus", "far_mode": "drive"}
     start = asked("commute-reach", values).resident.home
     for place in PLACES:
@@ -150,7 +150,7 @@ def test_wanted_hotel_is_unique() -> None:
 
 
 def _one_hotel(matches: int) -> FlowRequest:
-    """A request for a hotel at the harbour, on the first day with so many."""
+    """Return a request for a hotel at the harbour, on the first day with that many matches."""
     requests = (asked("hotel", {"stars": 3, "area": "harbour", **BOOKED}, date=day) for day in WORLD.days)
     return next(request for request in requests if (request.gold().picked_from or (0, -1))[1] == matches)
 

@@ -1,4 +1,4 @@
-"""Histories of past sessions, as long as one wants; and source folders that somebody has spoilt."""
+"""Histories of past sessions of any length, and source folders with errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PAIRS = list(SOURCE.pairs.values())[::4]
 
 
 def unrelated(made: ApolloHistory) -> list[str]:
-    """The ids of the sessions that tell no preference, in order."""
+    """Return the ids of the sessions that tell no preference, in order."""
     return [session.id for session in made.sessions if session.kind == "unrelated"]
 
 
@@ -68,14 +68,14 @@ def test_eight_tools_are_offered_with_those_of_the_flow() -> None:
     assert {last.then.tool, last.otherwise.tool} <= set(rule.tools)  # type: ignore[union-attr]
 
 
-def test_no_unrelated_session_holds_a_word_of_the_preference() -> None:
+def test_no_unrelated_session_contains_a_word_of_the_preference() -> None:
     for pair in PAIRS:
         words = preference_words(pair.flow, pair.values)
         made = history(SOURCE, pair, length=8_000)
         assert not [session.id for session in made.sessions if session.kind == "unrelated" and words & session.stems]
 
 
-def test_nothing_is_asked_twice_in_a_history() -> None:
+def test_nothing_is_requested_twice_in_a_history() -> None:
     pair = PAIRS[0]
     again = [
         session.model_copy(update={"id": f"{session.id}-again", "turns": (*session.turns[:-1], session.turns[0])})
@@ -118,7 +118,7 @@ def test_any_token_counter_can_be_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "message"),
     [
         ({"length": 90_000}, r"length 90,000: the history of pair u01-.* comes to 1\d,\d{3} tokens with \d\d of \d\d "),
         ({"length": 300}, r"length 300: the history of pair u01-.* comes to \d{3,} tokens with 0 of "),
@@ -128,8 +128,8 @@ def test_any_token_counter_can_be_used() -> None:
         ({}, r"either a length or a number of sessions"),
     ],
 )
-def test_history_that_cannot_be_filled_is_refused(wanted: dict[str, Any], said: str) -> None:
-    with pytest.raises(HistoryError, match=said):
+def test_history_that_cannot_be_filled_is_refused(wanted: dict[str, Any], message: str) -> None:
+    with pytest.raises(HistoryError, match=message):
         history(SOURCE, PAIRS[0], **wanted)
 
 
@@ -144,8 +144,8 @@ def test_written_source_is_read_again(tmp_path: Path) -> None:
         write_source(tmp_path / "copy", replace(SOURCE))
 
 
-def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]], object]) -> Path:
-    """A copy of the sample in which a row is another."""
+def with_changed_row(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Copy the sample and change a row; return the copy."""
     shutil.copytree(FOLDER, folder)
     rows = (folder / file).read_text().splitlines()
     row = json.loads(rows[line - 1])
@@ -156,7 +156,7 @@ def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]]
 
 
 @pytest.mark.parametrize(
-    ("place", "change", "said"),
+    ("place", "change", "message"),
     [
         ("sessions.jsonl:3", lambda row: row.update(turns=[]), "session s-u01-commute-rule-3-1: it has no turns"),
         ("sessions.jsonl:2", lambda row: row.update(user="u77"), "there is no user 'u77' in users.jsonl"),
@@ -180,17 +180,17 @@ def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]]
     ],
 )
 def test_malformed_source_is_reported_with_file_and_line(
-    tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], said: str
+    tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     file, _, line = place.partition(":")
     with pytest.raises(DataError) as caught:
-        read_source(spoilt(tmp_path / "source", file, int(line), change))
+        read_source(with_changed_row(tmp_path / "source", file, int(line), change))
     assert str(caught.value).startswith(f"{tmp_path / 'source' / place}: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("place", "change", "said"),
+    ("place", "change", "message"),
     [
         ("pairs.jsonl:25", lambda row: row.update(query="I am hungry."), "missing: start 'work' "),
         (
@@ -199,25 +199,25 @@ def test_malformed_source_is_reported_with_file_and_line(
             "leak: 'Calm' says something about mood",
         ),
         ("sessions.jsonl:28", lambda row: row["turns"][-1].update(text="Bye."), ""),
-        ("sessions.jsonl:30", lambda row: _lie(row), "wrong past call: "),
+        ("sessions.jsonl:30", lambda row: _falsify(row), "wrong past call: "),
     ],
 )
 def test_edited_source_is_checked_again(
-    tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], said: str
+    tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     file, _, line = place.partition(":")
-    folder = spoilt(tmp_path / "source", file, int(line), change)
+    folder = with_changed_row(tmp_path / "source", file, int(line), change)
     assert read_source(folder) != SOURCE
-    if not said:
+    if not message:
         assert read_source(folder, thorough=True) != SOURCE
         return
     with pytest.raises(DataError) as caught:
         read_source(folder, thorough=True)
     assert str(caught.value).startswith(f"{folder / place}: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def _lie(row: dict[str, Any]) -> None:
+def _falsify(row: dict[str, Any]) -> None:
     next(turn for turn in row["turns"] if "output" in turn)["output"] = {"status": "perfect"}
 
 

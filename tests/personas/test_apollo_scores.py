@@ -35,12 +35,12 @@ junk = scalars | st.lists(scalars, max_size=2) | st.dictionaries(texts, scalars,
 
 
 def weather(city: str) -> Call:
-    """A call that looks something up; its letter tells it from others."""
+    """Return a lookup, which its letter identifies."""
     return {"name": "get_weather", "arguments": {"city": city, "date": "2027-03-01"}}
 
 
 def order(**changes: Any) -> Call:
-    """A call that orders something."""
+    """Return an order."""
     arguments = {"beverage_id": "BV991", "brand": "Daybreak", "ice_level": "less", "sugar_level": "regular"}
     return {"name": "order_beverage", "arguments": {k: v for k, v in (arguments | changes).items() if v != "absent"}}
 
@@ -62,8 +62,8 @@ def order(**changes: Any) -> Call:
         ("aab", "ab", False, 1, 0.8),
     ],
 )
-def test_scores_equal_the_papers(gold: str, made: str, accuracy: bool, f1: float, multiset: float) -> None:
-    """F1 counts members, and so can be 1 where accuracy is 0; the protocol's table, section 12."""
+def test_scores_equal_those_of_the_paper(gold: str, made: str, accuracy: bool, f1: float, multiset: float) -> None:
+    """F1 is of sets of calls, so it can be 1 where accuracy is 0 (the protocol's table, section 12)."""
     scores = compare([weather(letter) for letter in made], [weather(letter) for letter in gold])
     assert (scores.accuracy, scores.strict) == (accuracy, accuracy)
     assert [scores.f1, scores.f1_multiset] == pytest.approx([f1, multiset])
@@ -141,7 +141,7 @@ def test_actions_are_orders_bookings_and_messages() -> None:
     assert not compare([weather("a")], gold).actions
 
 
-def test_stale_score_is_following_an_earlier_preference() -> None:
+def test_stale_score_marks_calls_by_an_earlier_preference() -> None:
     gold, earlier = [order()], [[order(brand="Amberleaf")], [order(brand="Cobalt Cup")]]
     assert compare([order(brand="cobalt cup")], gold, earlier).stale is True
     assert compare([order()], gold, earlier).stale is False
@@ -221,7 +221,7 @@ def test_call_is_read_as_it_was_written() -> None:
         ("<tool_call>" + "[" * 100_000 + "</tool_call>", "", [("", "[" * 100_000)]),
     ],
 )
-def test_any_text_is_words_and_calls(text: str, words: str, calls: list[tuple[str, str]]) -> None:
+def test_any_text_is_parsed_into_words_and_calls(text: str, words: str, calls: list[tuple[str, str]]) -> None:
     said, read = read_turn(text)
     assert " ".join(said.split()) == " ".join(words.split())
     assert [(call["name"], call["arguments"]) for call in read] == calls
@@ -243,21 +243,21 @@ PAID |= {"loan_repayment_calculator", "investment_return_calculator"}
 
 
 def slots(pair: ApolloPair) -> Mapping[str, Any]:
-    """What the session of a pair is about."""
+    """Return the slots of a pair's session."""
     return slots_of(FLOWS[pair.flow], SOURCE.sessions[pair.session], SOURCE.users[pair.user])
 
 
 def with_turns(*turns: Any) -> ApolloSession:
-    """The session with other turns."""
+    """Return the session with other turns."""
     return ApolloSession(**SESSION.model_dump(exclude={"turns"}), turns=turns)
 
 
 def said(speaker: str, text: str) -> Speech:
-    """A turn of words."""
+    """Return a turn of speech."""
     return Speech.model_validate({"speaker": speaker, "text": text})
 
 
-def test_scripted_words_pass() -> None:
+def test_scripted_texts_pass_the_wording_checks() -> None:
     for pair in SOURCE.pairs.values():
         session, user = SOURCE.sessions[pair.session], SOURCE.users[pair.user]
         assert wording_refusal(pair.preference, pair.form, slots(pair), session) is None
@@ -267,8 +267,8 @@ def test_scripted_words_pass() -> None:
             assert errand_refusal(session, session.tools[0]) is None
 
 
-def test_scripted_numbers_read_as_people_say_them() -> None:
-    """What costs nothing costs nothing, and not 0.0; sums have a currency, thousands a comma, nothing comes 0 times."""
+def test_scripted_numbers_are_written_as_people_say_them() -> None:
+    """Nothing costs 0.0 or comes 0 times; sums have a currency and thousands a comma."""
     said = [turn.text for session in SOURCE.sessions.values() for turn in session.turns if isinstance(turn, Speech)]
     assert [text for text in said if re.search(r"\d\.0\b|\b(costs|for|cost of) 0\b", text)] == []
     odd = r"(?<![\d.,:$A-Z])[01] [a-z]+|\$[\d,]*\.\d\b|(?<![\w,.])\d{4,}|\b[Aa] [aeiou]|[ ,.;:][,;:?!]|\b(\w+) \1\b"
@@ -303,7 +303,7 @@ def test_scripted_numbers_read_as_people_say_them() -> None:
         ),
     ],
 )
-def test_each_fault_of_a_session_has_its_name(turns: list[Any], form: Any, why: str) -> None:
+def test_each_fault_of_a_session_is_named(turns: list[Any], form: Any, why: str) -> None:
     refused = wording_refusal(PAIR.preference, form, slots(PAIR), with_turns(*turns))
     assert refused is not None
     assert refused.startswith(why)
@@ -328,7 +328,7 @@ def test_assistant_may_list_all_values() -> None:
     assert wording_refusal(PAIR.preference, PAIR.form, slots(PAIR), listed) is None
 
 
-def test_profiles_and_queries_that_say_too_much_or_too_little() -> None:
+def test_profiles_and_queries_that_say_too_much_or_too_little_are_refused() -> None:
     place = {"city": "Hollin", "home": "1 Ash Street", "work": "2 Ash Street"}
     profile = UserDraft(id="u01", user="u01", name="Ada", gender="woman", age=30, persona="Carves spoons.", **place)
     assert str(profile_refusal(profile)).startswith("leak: 'spoons'")

@@ -46,18 +46,18 @@ FACETS = [(flow, facet) for flow, facets in phrases().items() for facet in facet
 
 
 def parts(pair: ApolloPair) -> tuple[ApolloUser, ApolloPair, ApolloSession]:
-    """A pair with whose it is and where its preference is told."""
+    """Return a pair with its user and the session that tells its preference."""
     return SOURCE.users[pair.user], pair, SOURCE.sessions[pair.session]
 
 
 def pair_of(flow: str, **wanted: str) -> ApolloPair:
-    """The first pair of a flow that is so."""
+    """Return the first pair of a flow with these attributes."""
     pairs = (pair for pair in SOURCE.pairs.values() if pair.flow == flow)
     return next(pair for pair in pairs if all(getattr(pair, name) == value for name, value in wanted.items()))
 
 
 def refused(pair: ApolloPair, session: ApolloSession | None = None, user: ApolloUser | None = None) -> str:
-    """Why a pair is not kept."""
+    """Return the reason why a pair is refused, or 'None'."""
     owner, _, told = parts(pair)
     return str(pair_refusal(WORLD, user or owner, pair, session or told))
 
@@ -87,7 +87,7 @@ def test_twelve_pairs_have_five_explicit_ones_and_every_implicit_form() -> None:
 
 
 @pytest.mark.parametrize("flow", FLOWS)
-def test_every_wording_singles_out_its_value(flow: str) -> None:
+def test_every_wording_identifies_its_value(flow: str) -> None:
     draw = random.Random(flow)
     for name, facet in phrases()[flow].items():
         for value in FLOWS[flow].facet(name).values:
@@ -98,15 +98,15 @@ def test_every_wording_singles_out_its_value(flow: str) -> None:
                     assert facet.read(ask, reply) == (facet.form(form), value), (name, form, ask, reply)
 
 
-def test_value_has_three_names_and_facts_and_two_grumbles() -> None:
+def test_value_has_enough_wordings_of_each_form() -> None:
     for flow, facet in FACETS:
         values = FLOWS[flow].facet(facet.facet).values
-        told = Counter(facet.replies.values())
+        wordings = Counter(facet.replies.values())
         for value in values:
-            assert told["explicit", value] >= 9
+            assert wordings["explicit", value] >= 9
             if not facet.plain:
-                assert told["facts", value] >= 3, (flow, facet.facet, value)
-                assert min(told["comparison", value], told["tone", value]) >= 9
+                assert wordings["facts", value] >= 3, (flow, facet.facet, value)
+                assert min(wordings["comparison", value], wordings["tone", value]) >= 9
         if not facet.plain:
             assert all(re.search(r"\w", word) for words in facet.words.values() for word in words or {""} if words)
 
@@ -122,9 +122,9 @@ def test_value_has_three_names_and_facts_and_two_grumbles() -> None:
 )
 def test_complaint_speaks_against_the_other_value(flow: str, facet: str, against_it: str, against_none: str) -> None:
     draw, said = random.Random(0), phrases()[flow][facet]
-    for wanted, heard, unheard in ((True, against_none, against_it), (False, against_it, against_none)):
+    for wanted, expected, unexpected in ((True, against_none, against_it), (False, against_it, against_none)):
         replies = " ".join(said.exchange(wanted, "anti", draw, set())[1].casefold() for _ in range(20))
-        assert heard in replies and unheard not in replies
+        assert expected in replies and unexpected not in replies
 
 
 def test_question_about_one_facet_fits_no_other() -> None:
@@ -151,7 +151,7 @@ def test_preference_session_has_its_calls_after_the_preference() -> None:
         assert session.tools[-1] in pair.tools
 
 
-def test_queries_hold_their_slots_and_no_word_of_a_facet() -> None:
+def test_queries_contain_their_slots_and_no_word_of_a_facet() -> None:
     for pair in SOURCE.pairs.values():
         user = SOURCE.users[pair.user]
         for kind in ("reactive", "proactive"):
@@ -163,7 +163,7 @@ def test_queries_hold_their_slots_and_no_word_of_a_facet() -> None:
                 assert (user.name in query) == (kind == "proactive")
 
 
-def test_descriptions_of_people_give_no_preference_away() -> None:
+def test_descriptions_of_people_reveal_no_preference() -> None:
     for user in drawn_users(WORLD, MOST_USERS, 7):
         for flow in FLOWS:
             assert leak(pair_of(flow).model_copy(update={"query": "Well?"}), user) is None
@@ -225,8 +225,8 @@ def test_idle_lookup_is_refused() -> None:
     assert refused(other.model_copy(update={"gold": calls})).startswith("idle lookup: no other result of get_")
 
 
-def turned(session: ApolloSession, change: Callable[[dict[str, Any]], None]) -> ApolloSession:
-    """A session whose last call is another."""
+def with_changed_call(session: ApolloSession, change: Callable[[dict[str, Any]], None]) -> ApolloSession:
+    """Return a session with a changed last call."""
     turns = session.model_dump()["turns"]
     change([turn for turn in turns if "output" in turn][-1])
     return ApolloSession.model_validate(session.model_dump() | {"turns": turns})
@@ -235,14 +235,14 @@ def turned(session: ApolloSession, change: Callable[[dict[str, Any]], None]) -> 
 def test_wrong_past_call_is_refused() -> None:
     pair = pair_of("food")
     session = SOURCE.sessions[pair.session]
-    lied = turned(session, lambda call: call["output"].update(eta_min=3))
-    assert refused(pair, lied).startswith("wrong past call: order_food_delivery answers {'order_id': ")
+    falsified = with_changed_call(session, lambda call: call["output"].update(eta_min=3))
+    assert refused(pair, falsified).startswith("wrong past call: order_food_delivery answers {'order_id': ")
 
-    def otherwise(call: dict[str, Any]) -> None:
+    def negate_cutlery(call: dict[str, Any]) -> None:
         call["arguments"]["cutlery"] = not call["arguments"]["cutlery"]
         call["output"] = execute(WORLD, call)
 
-    assert refused(pair, turned(session, otherwise)).startswith("wrong past call: by the preference ")
+    assert refused(pair, with_changed_call(session, negate_cutlery)).startswith("wrong past call: by the preference ")
 
 
 def test_session_that_tells_another_preference_is_refused() -> None:
@@ -255,8 +255,8 @@ def test_preference_in_a_second_session_is_refused() -> None:
     assert str(unrelated_refusal(WORLD, told)).startswith("told twice: it tells a preference for beverage too (")
 
 
-def test_unrelated_sessions_use_all_tools_and_are_true() -> None:
-    """For each user: all 31, no preference, no call made twice, of a size, and what tools say is what they say."""
+def test_unrelated_sessions_use_all_tools_and_have_true_outputs() -> None:
+    """Each user's sessions use all 31 tools, tell no preference, repeat no call and have a limited size."""
     for user, sessions in SOURCE.unrelated.items():
         assert {tool for session in sessions for tool in session.tools} == set(UNRELATED_TOOLS)
         assert len(UNRELATED_TOOLS) == 31 == sum(tool.domain not in _told_domains() for tool in TOOLS.values())
@@ -306,7 +306,7 @@ SAMPLE = Path(personas.__file__).parent / "samples" / "apollo"
 
 
 def edited(folder: Path, file: str, edit: Callable[[dict[str, Any]], object]) -> Path:
-    """A copy of the sample with its second line of a file edited."""
+    """Copy the sample and edit the second line of a file; return the copy."""
     shutil.copytree(SAMPLE, folder)
     lines = (folder / file).read_text().splitlines()
     row = json.loads(lines[1])
@@ -316,7 +316,7 @@ def edited(folder: Path, file: str, edit: Callable[[dict[str, Any]], object]) ->
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    ("edit", "message"),
     [
         (lambda pair: pair.update(tools=[*pair["tools"], "juggle"]), 'tools: there is no tool "juggle"'),
         (lambda pair: pair.update(tools=[]), "is missing, but a gold call uses it"),
@@ -330,14 +330,14 @@ def edited(folder: Path, file: str, edit: Callable[[dict[str, Any]], object]) ->
     ],
 )
 def test_unplayable_pair_is_refused_when_read(
-    tmp_path: Path, edit: Callable[[dict[str, Any]], object], told: str
+    tmp_path: Path, edit: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     with pytest.raises(DataError, match=r"pairs\.jsonl:2: pair u01-") as raised:
         read_source(edited(tmp_path / "source", "pairs.jsonl", edit))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_preference_session_is_not_among_the_unrelated(tmp_path: Path) -> None:
+def test_preference_session_of_the_kind_unrelated_is_refused(tmp_path: Path) -> None:
     folder = edited(tmp_path / "source", "sessions.jsonl", lambda session: session.update(kind="unrelated"))
     with pytest.raises(
         DataError, match=r"pairs\.jsonl:\d+: pair .*is of the kind unrelated; it must be of the kind preference"

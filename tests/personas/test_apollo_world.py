@@ -1,4 +1,4 @@
-"""The world that tools look into: the same for ever and everywhere, and it says what is wrong with a call."""
+"""The world that tools query: the same in every process, with explanations of invalid calls."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ STAY = {"city": "Kestrow", "check_in": "2027-03-09", "nights": 2, "stars": 5}
 
 
 def answer(tool: str, **arguments: Any) -> Any:
-    """What a tool says."""
+    """Return a tool's answer."""
     return execute(WORLD, {"name": tool, "arguments": arguments})
 
 
 def some_calls(count: int) -> list[dict[str, Any]]:
-    """Calls of all tools that can run, but that bookings are of rows that searches may not have shown."""
+    """Return valid calls of all tools; bookings may be of rows that no search has shown."""
     draw = random.Random(1)
     return [_call(draw, name) for _ in range(count) for name in TOOLS]
 
@@ -54,13 +54,13 @@ def _value(draw: random.Random, parameter: Parameter) -> Any:
 
 
 def digest_of_answers() -> str:
-    """SHA-256 of what a fresh world answers."""
+    """Return the SHA-256 of a new world's answers."""
     world = World()
     return hashlib.sha256(json.dumps([execute(world, call) for call in some_calls(6)]).encode()).hexdigest()
 
 
 def test_papers_tools_are_openai_functions() -> None:
-    """15 tools in 4 domains that preferences touch, 31 in 7 others; schemas of scalars that take nothing more."""
+    """There are 15 tools in 4 domains with preferences and 31 in 7 others; their schemas allow only known scalars."""
     assert sum(tool.domain in PREFERENCE_DOMAINS for tool in TOOLS.values()) == 15
     assert len(TOOLS) == 46
     assert len({tool.domain for tool in TOOLS.values()}) == 11
@@ -88,7 +88,7 @@ def test_every_tool_answers() -> None:
 
 
 def test_unrelated_tools_have_many_answers() -> None:
-    """24 questions and more for each tool, and many answers."""
+    """Among 200 random calls of such a tool, at least 24 differ, and 12 of their answers."""
     draw = random.Random(3)
     for tool in TOOLS.values():
         if tool.domain not in PREFERENCE_DOMAINS:
@@ -157,7 +157,7 @@ def test_rows_come_in_the_stated_order() -> None:
 
 
 def calls_of(tool: str) -> list[dict[str, Any]]:
-    """Every call of a tool whose parameters all have a list of values."""
+    """Return every call of a tool whose parameters all have a list of values."""
     known = TOOLS[tool].parameters
     return [dict(zip(known, values, strict=True)) for values in product(*(each.of for each in known.values()))]
 
@@ -181,7 +181,7 @@ def test_addresses_of_one_street_are_near() -> None:
             assert venue.distance(address) < 1
 
 
-def test_ids_lead_to_one_row_each() -> None:
+def test_each_id_identifies_one_row() -> None:
     way = {"date": WORLD.days[4], "direct": False}
     ways = [way | {"from_city": a, "to_city": b} for a in CITIES for b in CITIES if a != b]
     found = [row for way in ways for row in answer("search_flight", **way)]

@@ -36,21 +36,21 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(lambda
 
 
 def written(folder: Path, content: bytes | str) -> Path:
-    """A file with that content."""
+    """Write a file with that content."""
     path = folder / "pool.jsonl"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
 
 def read(folder: Path, content: bytes | str) -> tuple[list[str], str]:
-    """A file's texts, and what was mended."""
+    """Return a file's texts and the summary of repairs."""
     repairs = Repairs()
     return [entry.text for entry in read_pool(written(folder, content), repairs)], repairs.summary()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_twenty_seeds_are_shipped_of_each_kind(kind: PoolKind) -> None:
-    """Of 8 to 10 sentences each, of round 0, all different."""
+    """They have 8 to 10 sentences each, are of round 0 and all different."""
     seeds = shipped_seeds(kind)
     assert len({seed.text for seed in seeds}) >= 20
     assert all(8 <= seed.text.count(". ") + 1 <= 10 and seed.text.endswith(".") for seed in seeds)
@@ -59,13 +59,13 @@ def test_twenty_seeds_are_shipped_of_each_kind(kind: PoolKind) -> None:
 
 def test_pool_of_the_release_is_read(tmp_path: Path) -> None:
     content = '"One lives in Rome."\n"Two has a boat.""Three has none."\n\n"Four sings."   \r\n   \n"Five sleeps."'
-    found, mended = read(tmp_path, content)
+    found, report = read(tmp_path, content)
     assert found == ["One lives in Rome.", "Two has a boat.", "Three has none.", "Four sings.", "Five sleeps."]
-    assert mended == "2 blank lines left out; 1 line with several values split; 1 line with spaces at their end"
+    assert report == "2 blank lines left out; 1 line with several values split; 1 line with spaces at their end"
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"\xef\xbb\xbf" + '"Zoë bakes."\n'.encode(), "1 byte order mark left out"),
         ('"Zoë bakes."\n'.encode("utf-16"), "1 file read as UTF-16"),
@@ -74,14 +74,16 @@ def test_pool_of_the_release_is_read(tmp_path: Path) -> None:
         ('"Zoë bakes."\n"Zoë  bakes."\n""\n'.encode(), "1 empty text left out; 1 repeated text left out"),
     ],
 )
-def test_other_encodings_and_untidy_texts_are_repaired_and_counted(tmp_path: Path, content: bytes, told: str) -> None:
-    found, mended = read(tmp_path, content)
+def test_other_encodings_and_untidy_texts_are_repaired_and_counted(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    found, report = read(tmp_path, content)
     assert found == ["Zoë bakes."]
-    assert told in mended
+    assert message in report
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "the pool contains no texts"),
         ("\n \n", "the pool contains no texts"),
@@ -99,10 +101,10 @@ def test_other_encodings_and_untidy_texts_are_repaired_and_counted(tmp_path: Pat
         ("[" * 100_000, "pool.jsonl:1: nested more than 100 deep"),
     ],
 )
-def test_unrepairable_line_is_refused_with_its_place(tmp_path: Path, content: bytes | str, told: str) -> None:
+def test_unrepairable_line_is_refused_with_its_place(tmp_path: Path, content: bytes | str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         read(tmp_path, content)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_missing_file_is_refused(tmp_path: Path) -> None:
@@ -140,7 +142,7 @@ def test_personas_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "contains no persona"),
         ('"a text"', ":1: holds str; each line must be an object with profile and personality"),
@@ -149,10 +151,10 @@ def test_personas_are_read_as_they_were_written(tmp_path: Path) -> None:
         ('{"profile": "x", "personality": "y"}\n' * 2, ":2: the id "),
     ],
 )
-def test_broken_personas_are_refused_with_their_place(tmp_path: Path, content: str, told: str) -> None:
+def test_broken_personas_are_refused_with_their_place(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         read_personas(written(tmp_path, content))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @settings(max_examples=50)
@@ -174,7 +176,7 @@ def test_more_personas_than_pairs_are_refused() -> None:
 
 
 def similarity(one: str, other: str) -> float:
-    """The lexical one."""
+    """Return the lexical similarity."""
     first, second = LexicalEmbedder().embed([one, other])
     return float(first @ second)
 
@@ -214,7 +216,7 @@ def test_threshold_separates_copies_from_other_people() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_seeds_are_unlike_each_other(kind: str) -> None:
+def test_seeds_are_dissimilar(kind: str) -> None:
     texts = [seed.text for seed in shipped_seeds(kind)]  # type: ignore[arg-type]
     assert max(near[1] for near in nearest_neighbours(LexicalEmbedder().embed(texts)) if near) < 0.3
 
@@ -238,11 +240,11 @@ def test_nearest_kept_vector_is_found(values: list[list[float]]) -> None:
     try:
         vectors = [unit(value) for value in values]
     except ValueError:
-        return  # too close to nothing to have a direction
-    kept = VectorIndex(vectors[: len(vectors) // 2])
+        return  # too close to zero to have a direction
+    index = VectorIndex(vectors[: len(vectors) // 2])
     for vector in vectors[len(vectors) // 2 :]:
-        kept.add(vector)
-    place, nearest = kept.nearest(vectors[0]) or (0, 0.0)
+        index.add(vector)
+    place, nearest = index.nearest(vectors[0]) or (0, 0.0)
     products = [float(vector @ vectors[0]) for vector in vectors]
     assert nearest == pytest.approx(max(products), abs=1e-5)
     assert products[place] == pytest.approx(nearest, abs=1e-5)

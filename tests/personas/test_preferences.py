@@ -1,4 +1,4 @@
-"""The readers of PrefEval's files: the release's layout, files of one's own, and what a broken one is told."""
+"""The readers of PrefEval's files: the release's layout, users' own files, and errors in them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_layout_is_read_in_every_form(tmp_path: Path) -> None:
     assert [line.speaker for line in choice[0].talk] == ["user", "assistant"] * 2
 
 
-def test_each_form_words_the_preference_as_its_own_file(tmp_path: Path) -> None:
+def test_each_form_has_the_wording_of_its_own_file(tmp_path: Path) -> None:
     pairs = write_pairs(tmp_path)
     path = pairs / FOLDERS["choice"] / "hats.json"
     changed = rows("hats", "choice")
@@ -63,7 +63,7 @@ def _talk(**changes: Any) -> Callable[[list[dict[str, Any]]], Any]:
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "told"),
+    ("file", "change", "message"),
     [
         ("explicit", _without("preference"), "row 1: 'preference' is missing; it must be a string"),
         ("explicit", lambda found: [found[0], {**found[1], "question": "  "}], "row 1: 'question' is '  '"),
@@ -87,27 +87,27 @@ def _talk(**changes: Any) -> Callable[[list[dict[str, Any]]], Any]:
         ("mcq", lambda found: found[:1], "has 1 rows"),
     ],
 )
-def test_broken_row_is_named(tmp_path: Path, file: str, change: Callable[[Any], Any], told: str) -> None:
+def test_broken_row_is_named(tmp_path: Path, file: str, change: Callable[[Any], Any], message: str) -> None:
     pairs = write_pairs(tmp_path)
     path = write(pairs / FOLDERS[file] / "lamps.json", change(rows("lamps", file)))
     with pytest.raises(DataError) as caught:
         for form in FORMS:
             list(PreferencePairs(pairs).pairs("lamps", form, with_options=True))
-    assert told in str(caught.value) and f"{path.name}: " in str(caught.value)
+    assert message in str(caught.value) and f"{path.name}: " in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('[{"preference": ', "not JSON: Expecting value"),
         ("[" * 100_000, "nested more than 100 deep"),
         ("\udcff", "not UTF-8"),
     ],
 )
-def test_file_that_is_no_list_of_rows_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_file_that_is_no_list_of_rows_is_refused(tmp_path: Path, text: str, message: str) -> None:
     pairs = write_pairs(tmp_path)
     (pairs / FOLDERS["explicit"] / "boats.json").write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         list(PreferencePairs(pairs).pairs("boats", "explicit"))
 
 
@@ -128,7 +128,7 @@ def test_folder_without_pairs_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("messages", "told"),
+    ("messages", "expected_message"),
     [
         ([("user", "A"), ("user", "B")], "chat 0, message 1: 'user', but the assistant must speak here"),
         ([("user", "A")], "chat 0: 'conversation' is not a list of messages of user and assistant in turn"),
@@ -136,16 +136,16 @@ def test_folder_without_pairs_is_refused(tmp_path: Path) -> None:
         ([], "chat 0: 'conversation' is not a list"),
     ],
 )
-def test_chat_out_of_turn_is_named(tmp_path: Path, messages: list[tuple[str, str]], told: str) -> None:
+def test_chat_out_of_turn_is_named(tmp_path: Path, messages: list[tuple[str, str]], expected_message: str) -> None:
     chat = {"turn": 99, "conversation": [{"role": role, "content": content} for role, content in messages]}
     with pytest.raises(DataError) as caught:
         read_chats(write(tmp_path / "pool.json", [chat]))
-    assert told in str(caught.value)
+    assert expected_message in str(caught.value)
     assert [len(chat) for chat in read_chats(write_pool(tmp_path / "pool.json"))] == [10, 10, 4]
 
 
-def test_samples_are_what_their_description_says() -> None:
-    """Sixty pairs in six topics, in all forms, with four options and a conflicting preference; a pool of 120 turns."""
+def test_samples_match_their_description() -> None:
+    """Sixty pairs in six topics have all forms, four options and a conflicting preference; the pool has 129 turns."""
     source = sample_pairs()
     pairs = [
         pair for topic in source.topics() for form in FORMS for pair in source.pairs(topic, form, with_options=True)

@@ -30,7 +30,7 @@ json_values = st.recursive(
 
 
 def read(root: Path) -> tuple[PersonaLensRelease, list[str]]:
-    """Everything in a release: the reader and the ids of the tasks."""
+    """Read a whole release; return the reader and the ids of the tasks."""
     release = PersonaLensRelease(root)
     found = [task.id for user in release.user_ids() for task in release.tasks(release.profile(user), user)]
     return release, found
@@ -47,7 +47,7 @@ def test_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
 
 
 def test_masked_domain_removes_its_tasks(tmp_path: Path) -> None:
-    """Section 2.2 of the paper: a task is given only if every domain of it is of interest."""
+    """A task is included only if all its domains are of interest (section 2.2 of the paper)."""
     changed = profile()
     changed["interests"]["Restaurants"] = 0
     release, tasks = read(write_release(tmp_path, changed))
@@ -100,7 +100,7 @@ def test_domain_names_are_repaired_only_when_the_rest_is_a_domain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "message"),
     [
         ("profile.json", "{not json", "not JSON"),
         ("profile.json", "[]", "it must be an object"),
@@ -111,14 +111,14 @@ def test_domain_names_are_repaired_only_when_the_rest_is_a_domain() -> None:
         ("tasks.json", json.dumps({"T": {**ALARM, "Relevant Domains": ["Chess"]}}), "the domain 'Chess'"),
     ],
 )
-def test_broken_file_is_named_with_the_place(tmp_path: Path, file: str, content: str, said: str) -> None:
+def test_broken_file_is_named_with_the_place(tmp_path: Path, file: str, content: str, message: str) -> None:
     write_release(tmp_path)
     path = tmp_path / "data" / "profile" / "user7" / file
     path.write_text(content)
     with pytest.raises(DataError) as caught:
         read(tmp_path)
     assert str(path) in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @settings(max_examples=150)
@@ -144,7 +144,7 @@ def test_any_json_in_a_task_is_read_or_refused(tmp_path_factory: pytest.TempPath
 
 
 def test_samples_are_complete() -> None:
-    """At least 12 people with all 20 domains and summaries, 30 single-domain and 8 multi-domain tasks."""
+    """There are at least 12 people with all 20 domains and summaries, 30 single-domain and 8 multi-domain tasks."""
     release = samples()
     people = [release.profile(user) for user in release.user_ids()]
     tasks = {task.id: task for person in people for task in release.tasks(person)}
@@ -159,7 +159,7 @@ def test_samples_are_complete() -> None:
 
 @needs_real_data
 def test_real_release_is_read_whole_and_its_defects_are_counted() -> None:
-    """Four users, 304 tasks, and among the traps user874's malformed key."""
+    """It has four users, 304 tasks, and defects such as user874's malformed key."""
     release, tasks = read(REAL)
     assert release.user_ids() == ["user2", "user42", "user874", "user1041"]
     assert len(tasks) == 304
@@ -175,39 +175,43 @@ def test_malformed_domain_is_named_by_its_place(tmp_path: Path) -> None:
 
 
 ORACLES = REAL.parent.parent / "protocols" / "personalens-statistics.md"
-"""Has a row for each preference: domain, name, x, possible, printed, n, N, E."""
+"""A table with a row for each preference: domain, name, x, possible, printed, n, N, E."""
 _ROW = re.compile(r"\| ([A-Z][^|]+) \| ([^|]+) \| x? ?\| ([-\d]+) \| [^|]+ \| (\d+) \| (\d+) \| ([-\d.]+) \|")
 
 
 @pytest.fixture(scope="module")
-def four() -> Census:
-    """The real people, counted."""
+def four_users() -> Census:
+    """Return the census of the real people."""
     return Census.of(PersonaLensRelease(REAL))
 
 
 @needs_real_data
-def test_demographics_and_dialogues_of_the_four_users(four: Census) -> None:
-    """Tables 1, 6 and 7."""
-    assert four.people == 4
-    assert four.demographics["age"] == {"55-64 years old": 2, "18-24 years old": 1, "45-54 years old": 1}
-    assert four.demographics["religion"] == {"Christian": 2, "Folk religion": 1, "Non-religious": 1}
-    assert four.demographics["employment_status"] == {"Working full-time": 3, "Student": 1}
-    assert set(four.demographics["birth_country"]) == {"South Africa", "Norway", "United Kingdom", "Canada"}
-    assert four.pairs == {"single": 246, "multi": 58}
-    assert (four.dialogues["Calendar"], four.dialogues["Rental Cars"], four.dialogues["Buses"]) == (63, 5, 0)
-    assert four.dialogues.total() == 447
+def test_demographics_and_dialogues_of_the_four_users(four_users: Census) -> None:
+    """The figures are those of tables 1, 6 and 7."""
+    assert four_users.people == 4
+    assert four_users.demographics["age"] == {"55-64 years old": 2, "18-24 years old": 1, "45-54 years old": 1}
+    assert four_users.demographics["religion"] == {"Christian": 2, "Folk religion": 1, "Non-religious": 1}
+    assert four_users.demographics["employment_status"] == {"Working full-time": 3, "Student": 1}
+    assert set(four_users.demographics["birth_country"]) == {"South Africa", "Norway", "United Kingdom", "Canada"}
+    assert four_users.pairs == {"single": 246, "multi": 58}
+    assert (four_users.dialogues["Calendar"], four_users.dialogues["Rental Cars"], four_users.dialogues["Buses"]) == (
+        63,
+        5,
+        0,
+    )
+    assert four_users.dialogues.total() == 447
 
 
 @needs_real_data
-def test_evenness_of_all_ninety_preferences(four: Census) -> None:
-    """Tables 8 and 9, row by row."""
+def test_evenness_of_all_ninety_preferences(four_users: Census) -> None:
+    """The rows are those of tables 8 and 9."""
     wanted = {
         (row[1], row[2]): tuple(row.groups()[2:]) for row in map(_ROW.match, ORACLES.read_text().splitlines()) if row
     }
     if not wanted:
-        pytest.skip("the table of oracles is not here")
+        pytest.skip("the table of expected values is missing")
     found = {}
-    for domain, name, values in four.rows():
+    for domain, name, values in four_users.rows():
         possible = "-" if values.possible is None else str(values.possible)
         evenness = "-" if values.evenness is None else f"{values.evenness:.4f}"
         found[domain, name] = possible, str(len(values.counts)), str(values.counts.total()), evenness
@@ -233,12 +237,12 @@ def test_census_counts_withheld_values_and_masked_domains(tmp_path: Path) -> Non
 
 
 def drawn(path: Path | None, count: int, seed: int = 1) -> list[dict[str, str]]:
-    """So many people."""
+    """Return a number of people."""
     return list(islice(read_demographics(path).people(random.Random(seed)), count))
 
 
 def tables(folder: Path, *more: str, leave_out: Sequence[str] = ()) -> Path:
-    """A file with one value for each key, after some tables of one's own."""
+    """Write a file of tables with one value for each key, after the given tables."""
     path = folder / "people.toml"
     plain = [f'[[draw]]\nkey = "{key}"\nweights = {{ "x" = 1 }}' for key in KEYS if key not in leave_out]
     path.write_text("\n".join([*more, *plain]))
@@ -246,14 +250,14 @@ def tables(folder: Path, *more: str, leave_out: Sequence[str] = ()) -> Path:
 
 
 def rows(folder: Path, *people: str, header: str = ",".join(KEYS)) -> Path:
-    """A file of people."""
+    """Write a file of people."""
     path = folder / "people.csv"
     path.write_text("\n".join([header, *people]) + "\n")
     return path
 
 
 def test_shipped_tables_give_every_key_and_nothing_impossible() -> None:
-    """No student of 70 with a degree to come; more people begin with the same ones."""
+    """People of 65 or more are retired or work, and nobody else is retired; a larger sample extends a smaller one."""
     people = drawn(None, 2_000)
     assert all(set(person) == set(KEYS) and all(person.values()) for person in people)
     assert {p["employment_status"] for p in people if p["age"] == "65+ years old"} == {
@@ -275,7 +279,7 @@ def test_weights_are_those_of_the_first_table_that_fits(tmp_path: Path) -> None:
     assert counts["old", "rests"] / counts["old", "works"] == pytest.approx(3, rel=0.15)
 
 
-def test_people_of_a_survey_come_once_before_any_repeats(tmp_path: Path) -> None:
+def test_people_of_a_survey_are_drawn_once_before_any_repeats(tmp_path: Path) -> None:
     people = [",".join([name] * len(KEYS)) for name in "abc"]
     path = rows(tmp_path, *people)
     found = [person["age"] for person in drawn(path, 6)]

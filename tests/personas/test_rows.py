@@ -34,7 +34,7 @@ def read(path: Path) -> list[dict[str, object]]:
     ],
 )
 def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, content: str) -> None:
-    """With a byte-order mark, semicolons or tabs; a missing value is an empty text."""
+    """This includes byte-order marks, semicolons and tabs; a missing value is an empty string."""
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content.encode())
@@ -42,14 +42,13 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, content: st
 
 
 def test_parquet_gives_the_same_rows(tmp_path: Path) -> None:
-    """Batch by batch."""
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(arrow.Table.from_pylist([ROWS[0], {"name": "Bö", "style": None}]), tmp_path / "rows.parquet")
     assert read(tmp_path / "rows.parquet") == ROWS
 
 
-def test_a_cell_may_hold_lines_and_a_row_may_be_a_text(tmp_path: Path) -> None:
-    """The number of a row is its line; of several lines, the last."""
+def test_cell_may_have_several_lines_and_row_may_be_a_string(tmp_path: Path) -> None:
+    """The number of a row is its line, or the last of several lines."""
     (tmp_path / "a.csv").write_text('name,bio\nAda,"one\ntwo, three"\nBo,four\n')
     assert list(read_rows(tmp_path / "a.csv", "goal")) == [
         (3, {"name": "Ada", "bio": "one\ntwo, three"}),
@@ -80,8 +79,8 @@ def test_a_cell_may_hold_lines_and_a_row_may_be_a_text(tmp_path: Path) -> None:
         ("a/b.txt", b"", "the folder must hold one .jsonl file, got none; name the file instead"),
     ],
 )
-def test_what_cannot_be_read_is_one_message(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    """With the file, the line and what to change."""
+def test_unreadable_file_is_reported_in_one_message(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """The message has the file, the line and what to change."""
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
@@ -91,7 +90,7 @@ def test_what_cannot_be_read_is_one_message(tmp_path: Path, name: str, content: 
 
 
 def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
-    """20,000 rows take no more memory than a few."""
+    """20,000 rows take less than 1 MiB of memory."""
     path = tmp_path / "many.csv"
     path.write_text("name,style\n" + "".join(f"person {number},brief\n" for number in range(20_000)))
     tracemalloc.start()
@@ -125,7 +124,7 @@ class _Session(Record):
     ],
 )
 def test_places_in_nested_rows_are_those_of_the_file(turn: Any, message: str) -> None:
-    """They hold no name of a type, and the problem is that of the type which lacks least."""
+    """Places contain no names of types, and the problem is that of the best matching type."""
     with pytest.raises(DataError) as caught:
         validated(_Session, {"turns": [turn]}, "a.json")
     assert str(caught.value).startswith(message)

@@ -22,11 +22,11 @@ from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import dialogue, play, stepping
 
-FIVE = 5
+LEVELS = 5
 _RANDOM = np.random.default_rng(4)
-JUDGE: Codes = _RANDOM.integers(FIVE, size=60)
-NEAR: Codes = np.where(_RANDOM.random(60) < 0.7, JUDGE, _RANDOM.integers(FIVE, size=60))
-FAR: Codes = np.where(_RANDOM.random(60) < 0.3, JUDGE, _RANDOM.integers(FIVE, size=60))
+JUDGE: Codes = _RANDOM.integers(LEVELS, size=60)
+NEAR: Codes = np.where(_RANDOM.random(60) < 0.7, JUDGE, _RANDOM.integers(LEVELS, size=60))
+FAR: Codes = np.where(_RANDOM.random(60) < 0.3, JUDGE, _RANDOM.integers(LEVELS, size=60))
 
 
 def _codes(text: str) -> Codes:
@@ -34,51 +34,53 @@ def _codes(text: str) -> Codes:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_cohens_kappa_and_its_interval_equal_the_librarys(weighted: bool) -> None:
-    table = np.zeros((FIVE + 1, FIVE + 1))
+def test_cohens_kappa_and_its_interval_equal_those_of_statsmodels(weighted: bool) -> None:
+    table = np.zeros((LEVELS + 1, LEVELS + 1))
     for one, other in zip(JUDGE, FAR, strict=True):
         table[one, other] += 1
-    theirs = cohens_kappa(table, wt="quadratic" if weighted else None)
-    ours = cohen(JUDGE, FAR, FIVE + 1, weighted)
-    assert ours is not None
-    assert (ours.value, ours.low, ours.high) == pytest.approx((theirs.kappa, theirs.kappa_low, theirs.kappa_upp))
+    expected = cohens_kappa(table, wt="quadratic" if weighted else None)
+    actual = cohen(JUDGE, FAR, LEVELS + 1, weighted)
+    assert actual is not None
+    assert (actual.value, actual.low, actual.high) == pytest.approx(
+        (expected.kappa, expected.kappa_low, expected.kappa_upp)
+    )
 
 
-def test_fleiss_kappa_equals_the_librarys() -> None:
+def test_fleiss_kappa_equals_that_of_statsmodels() -> None:
     labels = np.column_stack([JUDGE, NEAR, FAR])
-    kappa = fleiss(labels, FIVE)
+    kappa = fleiss(labels, LEVELS)
     assert kappa is not None
     assert kappa.value == pytest.approx(fleiss_kappa(aggregate_raters(labels)[0]))
 
 
 def test_mean_is_over_annotators_and_bootstrapped_over_items() -> None:
     annotators = np.column_stack([NEAR, FAR])
-    mean, near, far = mean_cohen(JUDGE, annotators, FIVE), cohen(JUDGE, NEAR, FIVE), cohen(JUDGE, FAR, FIVE)
+    mean, near, far = mean_cohen(JUDGE, annotators, LEVELS), cohen(JUDGE, NEAR, LEVELS), cohen(JUDGE, FAR, LEVELS)
     assert mean is not None and near is not None and far is not None
     assert mean.value == pytest.approx((near.value + far.value) / 2)
-    assert mean == mean_cohen(JUDGE, annotators, FIVE)
-    more = mean_cohen(np.tile(JUDGE, 4), np.tile(annotators, (4, 1)), FIVE)
+    assert mean == mean_cohen(JUDGE, annotators, LEVELS)
+    more = mean_cohen(np.tile(JUDGE, 4), np.tile(annotators, (4, 1)), LEVELS)
     assert more is not None
     assert more.value == pytest.approx(mean.value)
     assert more.low and more.high and mean.low and mean.high
     assert more.high - more.low < 0.7 * (mean.high - mean.low)
 
 
-def test_intervals_hold_the_estimate() -> None:
+def test_intervals_contain_the_estimate() -> None:
     annotators = np.column_stack([NEAR, FAR])
     for kappa in (
-        cohen(JUDGE, NEAR, FIVE),
-        cohen(JUDGE, NEAR, FIVE, weighted=True),
-        mean_cohen(JUDGE, annotators, FIVE),
-        mean_cohen(JUDGE, annotators, FIVE, weighted=True),
-        fleiss(annotators, FIVE),
+        cohen(JUDGE, NEAR, LEVELS),
+        cohen(JUDGE, NEAR, LEVELS, weighted=True),
+        mean_cohen(JUDGE, annotators, LEVELS),
+        mean_cohen(JUDGE, annotators, LEVELS, weighted=True),
+        fleiss(annotators, LEVELS),
     ):
         assert kappa is not None and kappa.low is not None and kappa.high is not None
         assert -1 <= kappa.low < kappa.value < kappa.high <= 1
 
 
 def test_prefeval_agreement_is_the_share_of_equal_answers() -> None:
-    """Of 100 answers for each form (explicit, choice, persona), by checker."""
+    """The paper gives shares of 100 answers for each form (explicit, choice, persona), by checker."""
     paper = {
         "violates": (0.92, 0.86, 0.95),
         "acknowledges": (0.88, 0.90, 0.97),
@@ -104,7 +106,7 @@ def test_full_agreement_is_one_and_its_opposite_minus_one() -> None:
 
 
 def test_raters_of_a_single_value_have_no_kappa() -> None:
-    """Neither 1 nor NaN if all give it, nor the 0 that the formula has for any labels if one does, as with one item."""
+    """Kappa is None if a rater gives only one value, even where the formula would yield 0 or 1."""
     same, mixed = _codes("1111"), _codes("0110")
     assert cohen(same, same, 2) is None
     assert mean_cohen(same, np.column_stack([same, same]), 2) is None
@@ -144,12 +146,12 @@ def test_annotator_without_a_kappa_is_not_in_the_mean() -> None:
     mean, alone = mean_cohen(judge, np.column_stack([silent, defined]), 2), cohen(judge, defined, 2)
     assert mean is not None and alone is not None
     assert mean.value == pytest.approx(alone.value)
-    assert mean.skipped > 0, "four items are drawn all alike at times"
+    assert mean.skipped > 0, "some bootstrap samples of four items have a single value"
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=1, max_size=12))
 def test_kappa_is_none_or_a_number_in_its_interval(pairs: list[tuple[int, int]]) -> None:
-    """Whatever the labels: never NaN, never outside -1 to 1."""
+    """For any labels, kappa is None or a number from -1 to 1, never NaN."""
     first, second = np.array(pairs).T
     for weighted in (False, True):
         kappa = cohen(first, second, 4, weighted)
@@ -166,7 +168,7 @@ def test_kappa_is_none_or_a_number_in_its_interval(pairs: list[tuple[int, int]])
     ("text", "value"),
     [("yes", 1), ("NO", 0), ("True", 1), ("false", 0), ("1", 1), ("0", 0), ("maybe", None), ("2", None)],
 )
-def test_verdict_is_yes_or_no_in_a_few_spellings(text: str, value: int | None) -> None:
+def test_verdicts_are_parsed_in_several_spellings(text: str, value: int | None) -> None:
     scale = Scales({}).of("goal")
     if value is None:
         with pytest.raises(ValueError, match="is not yes or no"):
@@ -180,7 +182,7 @@ def test_verdict_is_yes_or_no_in_a_few_spellings(text: str, value: int | None) -
     [("1", 1), ("5", 5), ("4.0", 4), ("0", None), ("6", None), ("3.5", None), ("yes", None), ("٣", None)],
 )
 def test_score_is_a_whole_number_on_the_scale(text: str, value: int | None) -> None:
-    """A spreadsheet's 4.0 is one."""
+    """4.0, as a spreadsheet writes it, is a whole number."""
     scale = Scales({"fit": (1, 5)}).of("fit")
     if value is None:
         with pytest.raises(ValueError, match="is not a whole number from 1 to 5"):
@@ -236,7 +238,7 @@ def _write(path: Path, text: str, encoding: str = "utf-8") -> Path:
         ("notes\tItem\tlabel:anna\tlabel:ben\nthis, that\ta/1\t3\t\n\ta/2\t\t4\n", "utf-8"),
         ('conversation,item,label:anna,label:ben\n"one\ntwo ""três""\n",a/1,3,\nx,a/2,,4\n', "utf-8"),
     ],
-    ids=["plain", "windows, marked, cut short", "semicolons", "tabs", "text of several lines"],
+    ids=["plain", "CRLF, byte order mark, short row", "semicolons", "tabs", "multi-line text"],
 )
 def test_labels_are_read_as_spreadsheets_write_them(text: str, encoding: str, tmp_path: Path) -> None:
     labels = read_labels(_write(tmp_path / "labels.csv", text, encoding))
@@ -270,7 +272,7 @@ def test_long_conversation_fits_in_a_cell(tmp_path: Path) -> None:
         ("item,label:ben,label\na/1,3,3\n", ":1: the column 'label' is not read"),
     ],
 )
-def test_wrong_labels_file_is_refused_by_line(text: str, message: str, tmp_path: Path) -> None:
+def test_invalid_label_file_is_refused_with_the_line(text: str, message: str, tmp_path: Path) -> None:
     path = _write(tmp_path / "labels.csv", text)
     with pytest.raises(DataError) as caught:
         read_labels(path)
@@ -346,7 +348,7 @@ def test_impossible_label_is_refused_and_not_written(
     assert not labels_beside(run.path).exists()
 
 
-async def _another(stepper: Stepper) -> None:
+async def _promote_a_fork(stepper: Stepper) -> None:
     await stepper.goto(3)
     branch = await stepper.fork("other")
     await branch.say("user", "Something else, please.")
@@ -354,7 +356,7 @@ async def _another(stepper: Stepper) -> None:
     await branch.promote()
 
 
-async def _back(stepper: Stepper) -> None:
+async def _promote_the_original(stepper: Stepper) -> None:
     await stepper.promote()
 
 
@@ -362,16 +364,16 @@ def test_labels_count_for_the_conversation_they_were_given_to(made_once: MadeOnc
     path = dialogue(made_once)
     run, (item, *_) = opened(path), _items(opened(path))
     run.label(1, item, "anna", "yes")
-    stepping(path, _another)
+    stepping(path, _promote_a_fork)
     assert run.labels("anna") == {}
     assert [(each.item, each.label, each.is_earlier) for each in run.given_labels("anna", 1)] == [(item, "yes", True)]
-    told = dialoom("agree", path, "--labels", labels_beside(path)).stdout
-    assert "given to an earlier conversation, left out: 1, of 1 scenario" in told and "judge, anna" not in told
+    output = dialoom("agree", path, "--labels", labels_beside(path)).stdout
+    assert "given to an earlier conversation, left out: 1, of 1 scenario" in output and "judge, anna" not in output
     run.label(1, item, "anna", "no")
     assert run.labels("anna") == {item: "no"}
     found = run.agreement()
     assert [group.cohen["anna"].n for group in found.groups] == [1] and found.earlier.count == 1
-    stepping(path, _back)
+    stepping(path, _promote_the_original)
     assert run.labels("anna") == {item: "yes"}
     run.label(1, item, "anna", "")
     assert run.labels("anna") == {} and [each.label for each in run.given_labels("anna")] == ["no"]
@@ -387,7 +389,7 @@ def test_label_counts_for_every_judgement_set_and_without_a_digest(
     assert [group.cohen["anna"].n for group in run.agreement(judging="second").groups] == [1]
     bare = tmp_path / "bare.csv"
     bare.write_text(f"item,label:ben\n{item},no\n")
-    stepping(path, _another)
+    stepping(path, _promote_a_fork)
     assert run.labels("ben", path=bare) == {item: "no"}
     assert run.agreement(path=bare).earlier.count == 0
     run.label(1, item, "anna", "yes", path=bare)

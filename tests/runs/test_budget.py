@@ -23,37 +23,37 @@ from tests.processes import PATIENCE, Started
 from tests.server import Answer, ChatServer, completion, serving
 
 KEY = {"OPENAI_API_KEY": "sk-test"}
-"""For the server."""
+"""The environment variables of runs that use the server."""
 
 
-def said(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
-    """A reply that depends on all that was said; the user ends the dialogue with the fourth."""
+def hashed_reply(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
+    """Return a reply with a hash of the messages; the user's fourth reply ends the dialogue."""
     words = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
     replies = sum(message["role"] == "assistant" for message in body["messages"])
     return completion(words + (" TERMINATE" if body["model"] == "user" and replies >= 3 else ""))
 
 
-def served(server: ChatServer) -> list[str]:
-    """A cast of two that the server plays."""
+def server_cast(server: ChatServer) -> list[str]:
+    """Return the arguments for a user and an assistant that the server plays."""
     cast = ["--model", "user=openai/user", "--model", "assistant=openai/assistant", "--no-judge"]
     return [*cast, "--api-base", server.url]
 
 
 def status_of(dialoom: Command, run: str) -> dict[str, Any]:
-    """What `status` says, for programs."""
+    """Return the output of `status --json`."""
     return dict(json.loads(dialoom("status", run, "--json").stdout))
 
 
 def exported(dialoom: Command, folder: Path, run: str) -> list[dict[str, Any]]:
-    """A run's dialogues."""
+    """Return a run's exported dialogues."""
     dialoom("export", run, "-o", f"{run}.jsonl")
     return lines_of(folder / f"{run}.jsonl")
 
 
 def test_calls_never_exceed_the_budget_and_a_higher_one_continues(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=4)
-    with serving(said) as server:
-        plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", 8]
+    with serving(hashed_reply) as server:
+        plan = ["run", "personalens", "--profiles", "release", *server_cast(server), "--concurrency", 8]
         dialoom(*plan, "-o", "whole.db", variables=KEY)
         needed = len(server.requests)
         server.requests.clear()
@@ -66,9 +66,9 @@ def test_calls_never_exceed_the_budget_and_a_higher_one_continues(dialoom: Comma
         assert status["limits"]["max_calls"] == 11
         assert "continue with: dialoom resume run.db --max-calls MORE\n" in dialoom("status", "run.db").stdout
         dialoom("resume", "run.db", code=3, variables=KEY)
-        assert len(server.requests) == 11, "resume keeps to the budget that was given last"
+        assert len(server.requests) == 11, "resume keeps the budget that was given last"
         dialoom("resume", "run.db", "--max-calls", "none", variables=KEY)
-        assert len(server.requests) == needed, "nothing was paid twice"
+        assert len(server.requests) == needed, "no call was repeated"
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
 
 
@@ -79,16 +79,16 @@ def test_ledger_is_right_after_sigkill(dialoom: Command, tmp_path: Path) -> None
         if number >= 20:
             asked_enough.set()
             is_killed.wait(PATIENCE)
-        return said(body, number)
+        return hashed_reply(body, number)
 
     write_release(tmp_path / "release", users=6)
     with serving(answer) as server:
-        plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", 6]
+        plan = ["run", "personalens", "--profiles", "release", *server_cast(server), "--concurrency", 6]
         with Started(tmp_path, *plan, "-o", "run.db", "--max-calls", 45, environment={**os.environ, **KEY}) as process:
             asked_enough.wait(PATIENCE)
             process.kill()
             process.communicate()
-            assert process.returncode == -signal.SIGKILL, "it was at work"
+            assert process.returncode == -signal.SIGKILL, "it had not ended by itself"
         is_killed.set()
         dialoom("resume", "run.db", code=3, variables=KEY)
         status = status_of(dialoom, "run.db")
@@ -97,7 +97,9 @@ def test_ledger_is_right_after_sigkill(dialoom: Command, tmp_path: Path) -> None
         assert status["counted"]["calls"] == 45
 
 
-def test_budget_cuts_off_no_judge_under_way(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_budget_used_up_amid_judgements_changes_no_dialogue(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
     write_release(tmp_path / "release", users=2)
     plan = ["run", "personalens", "--profiles", "release", *players]
     dialoom(*plan, "-o", "whole.db")
@@ -110,10 +112,10 @@ def test_budget_cuts_off_no_judge_under_way(dialoom: Command, players: list[str]
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
 
 
-def test_tokens_and_cost_are_limited_too(dialoom: Command, tmp_path: Path) -> None:
+def test_tokens_and_cost_are_limited(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=4)
-    with serving(said) as server:
-        plan = ["run", "personalens", "--profiles", "release", *served(server)]
+    with serving(hashed_reply) as server:
+        plan = ["run", "personalens", "--profiles", "release", *server_cast(server)]
         stopped = dialoom(*plan, "-o", "tokens.db", "--max-tokens", 1500, code=3, variables=KEY)
         assert "--max-tokens 1500 is used up" in stopped.stdout
         status = status_of(dialoom, "tokens.db")
@@ -164,7 +166,7 @@ def test_malformed_limits_are_refused(
     assert not list(tmp_path.glob("run.db*"))
 
 
-def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_limits_may_be_given_in_the_configuration_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "c.yaml").write_text("max-calls: 3\nrpm: 6000\ntpm: {m: 9}\nprice: {m: [1, 2.5]}\nfail-on-error: 5%\n")
     plan = ["run", "personalens", "--profiles", "release", *players, "--config", "c.yaml"]
@@ -209,13 +211,13 @@ RUN = ["run", "personalens", "--profiles", "release", "--tasks", "single", "-o",
 
 
 def rows_of(run: Path) -> dict[str, dict[str, Any]]:
-    """The table's rows, by role."""
+    """Return the cost table's rows by role."""
     table = cost_table(run)
     return {str(row[0]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
 
 
 def partly_cached(text: str) -> Answer:
-    """An answer to a request of 100 tokens, 80 of which the provider read from its cache."""
+    """Return an answer to a request of 100 tokens, 80 of which the provider read from its cache."""
     status, body = completion(text, 100, 20)
     body["usage"]["prompt_tokens_details"] = {"cached_tokens": 80}
     body["usage"]["completion_tokens_details"] = {"reasoning_tokens": 12}
@@ -223,7 +225,7 @@ def partly_cached(text: str) -> Answer:
 
 
 def play(dialoom: Command, players: list[str], folder: Path, *more: object) -> None:
-    """One dialogue whose assistant is behind a server."""
+    """Play one dialogue whose assistant is served over HTTP."""
     if not (folder / "release").exists():
         write_release(folder / "release")
     with serving(lambda _body, _number: partly_cached("Certainly.")) as server:
@@ -232,10 +234,10 @@ def play(dialoom: Command, players: list[str], folder: Path, *more: object) -> N
         dialoom(*RUN, *cast, *more, variables=variables)
 
 
-def test_tokens_of_the_cache_and_of_reasoning_are_reported_apart(
+def test_cached_and_reasoning_tokens_are_reported_separately(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
-    """Three replies at stated prices: 20 fresh, 80 cached and 20 output tokens each."""
+    """Three replies are charged at the stated prices: 20 fresh, 80 cached and 20 output tokens each."""
     play(dialoom, players, tmp_path, "--price", "openai/house=10,100,1")
     assistant = rows_of(tmp_path / "r.db")["assistant"]
     assert assistant["model"] == "openai/house"
@@ -267,16 +269,16 @@ def test_unknown_tokens_and_cost_stay_unknown(dialoom: Command, players: list[st
 
 def test_cost_is_printed_and_written_as_csv(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "-o", "r.db")
-    said = dialoom("report", "r.db", "--cost").stdout
-    assert "Usage and cost of calls" in said
-    assert "scripted stand-ins" in said
+    output = dialoom("report", "r.db", "--cost").stdout
+    assert "Usage and cost of calls" in output
+    assert "scripted stand-ins" in output
     dialoom("report", "r.db", "--cost", "-o", "out")
     with (tmp_path / "out" / "cost.csv").open() as file:
         roles = [row["role"] for row in csv.DictReader(file)]
     assert roles == ["user", "assistant", "judge", "all"]
 
 
-def test_replays_and_lost_calls_are_reported(dialoom: Command, tmp_path: Path) -> None:
+def test_replays_and_unanswered_calls_are_reported(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 1, "-o", "r.db")
     with sqlite3.connect(tmp_path / "r.db") as connection:
         connection.execute("UPDATE kept_calls SET replays = 2 WHERE id = 1")

@@ -1,4 +1,4 @@
-"""Calibrated scores: unbiased whatever the judge, with intervals that hold the truth; reports, frames and samples."""
+"""Calibrated scores: bias and coverage with accurate and inaccurate judges; reports, frames and samples."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ JUDGES = {
     "chance": (0.5, 0.5),
     "inverted": (0.2, 0.3),
     "constant": (1.0, 0.0),
-    "deaf": (0.1, 0.9),
+    "mostly no": (0.1, 0.9),
 }
-"""The probabilities of a verdict that is true where people's is, and false where people's is."""
+"""Sensitivity and specificity of the judges, relative to people's verdicts."""
 Counts = NDArray[np.int64]
 
 
-def _drawn(draw: np.random.Generator, kinds: Counts, size: int, stratified_sample: bool) -> tuple[Strata, Counts]:
-    """Draw labels of items, given by judge's and people's verdict; and the true labels of a simple random sample."""
+def _draw_sample(draw: np.random.Generator, kinds: Counts, size: int, stratified_sample: bool) -> tuple[Strata, Counts]:
+    """Return a labelled sample of items (counts by the two verdicts), and the true labels of a simple random sample."""
     said_yes, said_no = kinds[:, 0] + kinds[:, 1], kinds[:, 2] + kinds[:, 3]
     if stratified_sample:
         asked = np.rint(size * said_yes / kinds.sum(1)).astype(np.int64)
@@ -60,7 +60,7 @@ def _drawn(draw: np.random.Generator, kinds: Counts, size: int, stratified_sampl
 
 
 def _wilson_width(true: Counts, n: int) -> float:
-    """The mean width of Wilson's interval with the usual quantile, written anew."""
+    """Return the mean width of Wilson's interval, computed independently of the product."""
     share, z = true / n, 1.959964
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -73,16 +73,16 @@ def _covers(found: Calibration, truth: float) -> float:
 
 @pytest.mark.parametrize("base_rate", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("size", [30, 100, 300])
-def test_intervals_of_shares_hold_the_truth_and_are_no_wider_than_those_of_labels(size: int, base_rate: float) -> None:
-    """Of nine judges, two numbers of items, and simple and stratified samples, each 4,000 times."""
+def test_intervals_of_shares_cover_the_truth_and_are_no_wider_than_those_of_labels(size: int, base_rate: float) -> None:
+    """Nine judges, two numbers of items, and simple and stratified samples are simulated 4,000 times each."""
     draw = np.random.default_rng(1000 * size + round(100 * base_rate))
-    of_wilson = []
+    relative_widths = []
     for (sensitivity, specificity), items, is_stratified in (
         (judge, items, sample) for judge in JUDGES.values() for items in ITEMS for sample in (False, True)
     ):
         shares = [base_rate * sensitivity, (1 - base_rate) * (1 - specificity)]
         shares += [base_rate * (1 - sensitivity), (1 - base_rate) * specificity]
-        strata, simple = _drawn(draw, draw.multinomial(items, shares, REPETITIONS), size, is_stratified)
+        strata, simple = _draw_sample(draw, draw.multinomial(items, shares, REPETITIONS), size, is_stratified)
         found = calibrate(strata)
         where = (sensitivity, specificity, items, is_stratified)
         assert _covers(found, base_rate) >= 0.94, where
@@ -91,10 +91,10 @@ def test_intervals_of_shares_hold_the_truth_and_are_no_wider_than_those_of_label
         # Five standard errors; a simple sample of 30 may have no label of a rare score.
         error = 5 * float(found.mean.std()) / REPETITIONS**0.5 + (1e-9 if is_stratified or size > 30 else 0.01)
         assert abs(float(found.mean.mean()) - base_rate) < error, where
-        of_wilson.append(width / _wilson_width(simple, size))
-        assert of_wilson[-1] <= 1.04, where
-    assert np.mean(of_wilson) <= 1.02
-    assert min(of_wilson) < 0.6, "a judge that is right saves labels"
+        relative_widths.append(width / _wilson_width(simple, size))
+        assert relative_widths[-1] <= 1.04, where
+    assert np.mean(relative_widths) <= 1.02
+    assert min(relative_widths) < 0.6, "an accurate judge narrows the interval"
 
 
 SHAPES = {"even": [0.2] * 5, "middle": [0.02, 0.1, 0.7, 0.15, 0.03], "two": [0.1, 0, 0, 0, 0.9]}
@@ -102,7 +102,7 @@ SHAPES = {"even": [0.2] * 5, "middle": [0.02, 0.1, 0.7, 0.15, 0.03], "two": [0.1
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("size", [30, 100])
-def test_intervals_of_scores_hold_the_truth(size: int, shape: list[float]) -> None:
+def test_intervals_of_scores_cover_the_truth(size: int, shape: list[float]) -> None:
     draw = np.random.default_rng(size)
     covered, widths, alone = 0, 0.0, 0.0
     truth = float(np.dot(shape, np.arange(5))) / 4
@@ -119,12 +119,12 @@ def test_intervals_of_scores_hold_the_truth(size: int, shape: list[float]) -> No
         covered += bool(found.low <= truth <= found.high)
         widths += float(found.high - found.low)
         alone += float(found.alone_high - found.alone_low)
-    assert covered / repetitions >= 0.92, "500 repetitions tell a coverage of 95 % to within two points"
+    assert covered / repetitions >= 0.92, "500 repetitions determine a coverage of 95 % to within two points"
     assert widths < 0.95 * alone
 
 
-def test_mean_of_verdicts_is_that_of_ppi_with_the_tuned_weight() -> None:
-    """The mean of PPI++: that of the labels plus lambda times the difference of the judge's means."""
+def test_mean_of_verdicts_equals_that_of_ppi_with_the_tuned_weight() -> None:
+    """The mean of PPI++ is that of the labels plus lambda times the difference of the judge's means."""
     draw = np.random.default_rng(3)
     judge = draw.random(200) < 0.4
     people = np.where(draw.random(40) < 0.8, judge[:40], ~judge[:40])
@@ -137,7 +137,7 @@ def test_mean_of_verdicts_is_that_of_ppi_with_the_tuned_weight() -> None:
     assert float(calibrate(strata).mean) == pytest.approx(expected)
 
 
-def test_quantiles_are_students() -> None:
+def test_quantiles_equal_those_of_students_t() -> None:
     from scipy.stats import t  # type: ignore[import-untyped]
 
     assert [t_quantile(degrees) for degrees in (4, 5, 10, 100)] == pytest.approx(
@@ -153,7 +153,7 @@ def test_scores_without_labels_join_the_nearest_and_labels_keep_their_weight() -
     assert float(calibrate(strata).mean) == pytest.approx(0.4 * 0.75)
     strata, _ = stratified({(1.0,): 90, (2.0,): 10}, {(1.0,): [0.0, 0.0], (2.0,): [1.0, 1.0]}, most=1)
     assert float(calibrate(strata).mean) == pytest.approx(0.1)
-    assert strata.labels[0] < 4, "labels of unequal weight count for fewer"
+    assert strata.labels[0] < 4, "labels of unequal weight have a smaller effective number"
 
 
 def test_labels_of_one_unit_count_together() -> None:
@@ -165,7 +165,7 @@ def test_labels_of_one_unit_count_together() -> None:
     assert float(clustered.high - clustered.low) > 1.3 * float(alone.high - alone.low)
 
 
-def test_more_labels_quarter_the_variance_or_none_do() -> None:
+def test_more_labels_is_the_number_that_quarters_the_variance_or_none() -> None:
     def found(fixed: float) -> Calibration:
         return Calibration(*(np.array(each) for each in (0.5, 0.4, 0.6, 0.5, 0.4, 0.6, 30, fixed)))
 
@@ -180,7 +180,7 @@ async def _user(messages: list[Any]) -> str:
 
 
 def _judged(folder: Path, name: str, yes: Callable[[int], bool], people: int = 60, **settings: Any) -> Run:
-    """A run in which the judge says yes about some of the people, by number."""
+    """Return a run in which the judge says yes about the people whose number satisfies `yes`."""
 
     async def judge(messages: list[Any]) -> str:
         number = int(str(messages).rpartition("number ")[2].split()[0])
@@ -246,8 +246,8 @@ def test_lenient_judge_is_corrected_in_reports_and_frames(tmp_path: Path, dialoo
         in dialoom("report", "run.db", "--trust", "--calibrated", "--labels", "own.csv", "--table", "calibrated").stdout
     )
     assert "--calibrated" in dialoom("report", "run.db", "--labels", "own.csv", code=2).stderr
-    told = dialoom("report", "run.db", "--trust", "--calibrated", code=2).stderr
-    assert "--labels must be the path of a file of people's labels, as there is no run.labels.csv" in told
+    output = dialoom("report", "run.db", "--trust", "--calibrated", code=2).stderr
+    assert "--labels must be the path of a file of people's labels, as there is no run.labels.csv" in output
 
 
 def test_judge_has_the_interval_of_other_tables_which_counts_trials_once(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_judge_has_the_interval_of_other_tables_which_counts_trials_once(tmp_pat
     )
 
 
-def test_labels_alone_are_their_plain_mean_however_scores_are_merged(tmp_path: Path) -> None:
+def test_estimate_from_labels_alone_is_their_mean_when_scores_are_merged(tmp_path: Path) -> None:
     async def judge(messages: list[Any]) -> str:
         (number,) = map(int, re.findall(r"to number (\d+) ", str(messages)))
         return f'{{"explanation": "So it seems.", "score": {1 + number % 5}}}'

@@ -1,4 +1,4 @@
-"""Calls that belong to no scenario, and calls that fail beside others."""
+"""Common calls, which belong to no scenario, and calls made while another one fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 import dialoom
-import dialoom as door
+import dialoom as api
 from benchmarks.long_requests import Recalling, assistant
 from dialoom import Judgement, Outcome, Run
 from dialoom.graphs import Scene, Stage, WithJudging, node
@@ -26,7 +26,7 @@ from dialoom.runs.stepping import case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 
 RECIPE = f"{ROOT}/benchmarks/long_requests.py:Recalling"
 SMALL = {"pairs": 3, "methods": 4, "turns": 2}
@@ -34,38 +34,38 @@ SMALL = {"pairs": 3, "methods": 4, "turns": 2}
 
 @understudy("recalling", "assistant")
 def play_assistant(request: MarkedRequest, draws: Draws) -> str:
-    """Anything."""
+    """Return a short reply drawn at random."""
     return f"{draws.pick(['Yes', 'No'])}, {len(request.said_by('assistant'))}."
 
 
 def played(path: Path, model: Any = assistant, **more: Any) -> Run:
-    """Three pairs by four methods."""
+    """Play three pairs with four methods each."""
     options = {**SMALL, **more.pop("options", {})}
-    return door.play(RECIPE, path=path, options=options, models={"assistant": model}, **more)
+    return api.play(RECIPE, path=path, options=options, models={"assistant": model}, **more)
 
 
 def exported(run: Run) -> bytes:
-    """Its dialogues."""
+    """Return a run's exported dialogues."""
     run.export("dialogues", run.path.with_suffix(".jsonl"))
     return run.path.with_suffix(".jsonl").read_bytes()
 
 
 def common(run: Run) -> list[sqlite3.Row]:
-    """The calls that belong to no scenario."""
+    """Return the calls that belong to no scenario."""
     with closing(sqlite3.connect(run.path)) as connection:
         connection.row_factory = sqlite3.Row
         return connection.execute("SELECT * FROM calls WHERE scenario IS NULL ORDER BY key").fetchall()
 
 
-class Hesitant:
-    """A player who has nothing to say to the first preference, so many times."""
+class InitiallyEmpty:
+    """A player whose first replies about the first preference are empty."""
 
     def __init__(self, times: int) -> None:
         self.left = times
         self.asked = 0
 
     async def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        """A reply, or nothing."""
+        """Return a reply, or an empty one."""
         if messages[0]["content"].startswith("p0") and len(messages) in (1, 2):
             self.asked += 1
             self.left -= 1
@@ -78,24 +78,24 @@ class Hesitant:
 def test_refused_common_call_is_not_repeated_before_a_resume(
     workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    near_cluster(monkeypatch)
-    asked: list[object] = []
+    local_cluster(monkeypatch)
+    requests: list[object] = []
 
     async def refusing(messages: Sequence[ChatMessage]) -> str:
         if messages[0]["content"].startswith("p0") and len(messages) in (1, 2):
-            asked.append(messages)
+            requests.append(messages)
             raise ValueError("no reply")
         return await assistant(list(messages))
 
     run = played(tmp_path / "run.db", refusing, workers=workers, concurrency=2)
-    assert (run.status().done, run.status().failed, len(asked)) == (8, 4, 1)
+    assert (run.status().done, run.status().failed, len(requests)) == (8, 4, 1)
     assert [row["error"] is None for row in common(run)].count(False) == 1
-    run = door.resume(run.path, models={"assistant": refusing}, retry_failed=True, workers=workers)
-    assert (run.status().failed, len(asked)) == (4, 2)
+    run = api.resume(run.path, models={"assistant": refusing}, retry_failed=True, workers=workers)
+    assert (run.status().failed, len(requests)) == (4, 2)
     assert [row["error"] is None for row in common(run)].count(False) == 2
 
 
-def test_common_calls_are_made_and_booked_once(tmp_path: Path) -> None:
+def test_common_calls_are_made_and_recorded_once(tmp_path: Path) -> None:
     runs = [played(tmp_path / f"{number}.db", concurrency=number) for number in (1, 12)]
     assert exported(runs[0]) == exported(runs[1])
     for run in runs:
@@ -130,17 +130,17 @@ def test_show_and_step_list_common_calls(dialoom: Command, tmp_path: Path) -> No
 
 
 def test_unparsed_common_call_is_repeated_once_for_all(tmp_path: Path) -> None:
-    model = Hesitant(2)
+    model = InitiallyEmpty(2)
     run = played(tmp_path / "run.db", model)
     assert (run.status().failed, model.asked) == (4, 2)
-    again = door.retry(run.path, models={"assistant": model})
+    again = api.retry(run.path, models={"assistant": model})
     assert (again.status().failed, model.asked) == (0, 3)
     assert len(common(again)) == 3 + 2
 
 
 def test_replayed_scenario_uses_recorded_common_calls(tmp_path: Path) -> None:
     run = played(tmp_path / "run.db")
-    again = door.retry(run.path, scenarios=[2], models={"assistant": assistant})
+    again = api.retry(run.path, scenarios=[2], models={"assistant": assistant})
     assert again.status().usage.calls == 3 + 12 + 1
 
     async def step() -> list[bool]:
@@ -160,23 +160,23 @@ def test_common_calls_survive_a_kill(part: str, count: int, tmp_path: Path) -> N
     with Started(tmp_path, part, count, *plan, *options, "-o", "run.db", script=KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
-    run = door.resume(tmp_path / "run.db")
+    run = api.resume(tmp_path / "run.db")
     assert exported(run) == exported(whole)
     answered = [row["key"] for row in common(run) if row["reply"] is not None]
     assert len(answered) == len(set(answered)) == 3
 
 
 def test_cache_gives_common_calls_to_other_runs(tmp_path: Path) -> None:
-    told: Any = {"models": {"assistant": "offline/attentive"}, "cache": tmp_path / "cache.db"}
+    settings: Any = {"models": {"assistant": "offline/attentive"}, "cache": tmp_path / "cache.db"}
     for name in ("one", "two"):
-        run = door.play(RECIPE, path=tmp_path / f"{name}.db", options=SMALL, **told)
+        run = api.play(RECIPE, path=tmp_path / f"{name}.db", options=SMALL, **settings)
     assert [row["attempts"] for row in common(run)] == [0] * 3
 
 
 def test_estimate_counts_common_calls_once() -> None:
     for pairs, methods, expected in ((2, 4, 2 + 8), (1, 32, 1 + 32), (32, 1, 8 * 2 + 32)):
         options = {"pairs": pairs, "methods": methods, "turns": 2}
-        estimate = door.estimate(RECIPE, options=options, models={"assistant": "openai/gpt-4o-mini"})
+        estimate = api.estimate(RECIPE, options=options, models={"assistant": "openai/gpt-4o-mini"})
         assert estimate.total.calls == pytest.approx(expected)
 
 
@@ -184,7 +184,7 @@ TABLE = {"pairs": 3, "methods": 4, "turns": 2}
 
 
 class Judging(TypedDict):
-    """What is checkpointed."""
+    """The state of the judging graph."""
 
     judgements: Annotated[list[dict[str, Any]], joined]
 
@@ -200,13 +200,13 @@ async def judge(_state: Judging, scene: Scene) -> dict[str, Any]:
 
 
 class Judged(Recalling, WithJudging):
-    """Recalls, and can be judged."""
+    """The recipe with a judging graph."""
 
     name = "judged"
     metrics = ("kept",)
 
     def judging(self) -> Graph:
-        """One node."""
+        """Return a graph with one node."""
         from langgraph.graph import START, StateGraph
 
         builder: Graph = StateGraph(Judging, context_schema=Stage)
@@ -215,52 +215,52 @@ class Judged(Recalling, WithJudging):
         return builder
 
     def judging_roles(self) -> Mapping[str, float]:
-        """The only role."""
+        """Return the recipe's roles."""
         return self.roles
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Lines or judgements."""
+        """Return the lines and the judgements."""
         made = tuple(Judgement.model_validate(each) for each in state.get("judgements", []))
         ended = "error" if failed else "answered"
         return Outcome(messages=lines(state.get("messages", [])), ended_by=ended, judgements=made)
 
 
 async def other(messages: list[ChatMessage]) -> str:
-    """Another model with the same words."""
+    """Return the assistant's reply under another model name."""
     return await assistant(messages)
 
 
 class Counting:
-    """A judge who counts what it is asked."""
+    """A judge that records the number of messages in each request."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
 
     async def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        """As the other ones."""
+        """Return the assistant's reply."""
         self.asked.append(len(messages))
         return await assistant(list(messages))
 
 
 def judged(run: Run, model: Any, name: str, **more: Any) -> Run:
-    """A set of judgements."""
+    """Judge a run under a name."""
     return dialoom.judge(run.path, models={"assistant": model}, name=name, recipe=Judged, **more)
 
 
 def rows(run: Run, query: str) -> list[Any]:
-    """What the file says."""
+    """Return the rows of a query on the run file."""
     with closing(sqlite3.connect(run.path)) as connection:
         return connection.execute(query).fetchall()
 
 
 def test_judging_graph_makes_common_calls_once(tmp_path: Path) -> None:
     run = dialoom.play(Judged, path=tmp_path / "run.db", options=TABLE, models={"assistant": assistant})
-    judge_of_sets = Counting()
-    first = judged(run, judge_of_sets, "first")
-    assert sorted(judge_of_sets.asked) == [1] * 3 + [3] * 12
+    counting = Counting()
+    first = judged(run, counting, "first")
+    assert sorted(counting.asked) == [1] * 3 + [3] * 12
     assert first.status().by_judging["first"].calls == 3 + 12
     assert len(rows(run, "SELECT 1 FROM common_uses WHERE judging = 'first'")) == 12
-    second = judged(run, assistant, "second")  # who has replied to the preferences in the run itself
+    second = judged(run, assistant, "second")  # its replies to the preferences are those of the run
     assert second.status().by_judging["second"].calls == 12
     assert len(rows(run, "SELECT 1 FROM common_uses WHERE judging = 'second'")) == 12
     scores = [[each.outcome.judgements[0].score for each in run.episodes(judging=name)] for name in ("first", "second")]
@@ -278,15 +278,15 @@ def test_stopped_judging_continues(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [None, 1])
-def test_calls_made_at_the_same_time_as_a_failing_one_are_booked(
+def test_calls_made_at_the_same_time_as_a_failing_one_are_recorded(
     workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    near_cluster(monkeypatch)
-    asked: list[str] = []
+    local_cluster(monkeypatch)
+    requests: list[str] = []
 
     async def judge(messages: Sequence[ChatMessage]) -> str:
-        asked.append(messages[-1]["content"])
-        if len(asked) == 1:
+        requests.append(messages[-1]["content"])
+        if len(requests) == 1:
             raise ValueError("no verdict")
         for _ in range(50):
             await asyncio.sleep(0)
@@ -297,6 +297,6 @@ def test_calls_made_at_the_same_time_as_a_failing_one_are_booked(
     run = dialoom.play("personalens", path=tmp_path / "run.db", options=options, models=models, workers=workers)
     status = run.status()
     assert (status.done, status.failed, status.usage.unanswered) == (0, 1, 0)
-    assert len(asked) == 6
+    assert len(requests) == 6
     run = dialoom.retry(run.path, models=models, workers=workers)
-    assert (run.status().done, len(asked)) == (1, 6 + 1)
+    assert (run.status().done, len(requests)) == (1, 6 + 1)

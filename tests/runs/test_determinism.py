@@ -24,7 +24,7 @@ from tests.invented import write_release
 
 
 def played(folder: Path, seed: int, concurrency: int, interruptions: list[int]) -> bytes:
-    """The export of a run that was interrupted after so many results, and so many again, ..."""
+    """Return the export of a run that is interrupted after each of these numbers of results and resumed."""
     path = folder / "run.db"
     options = {"profiles": folder / "release", "setting": ["base", "all"]}
     for count, results in enumerate([*interruptions, 0]):
@@ -44,7 +44,7 @@ def played(folder: Path, seed: int, concurrency: int, interruptions: list[int]) 
 
 
 def interrupting(control: dialoom.Control, results: int) -> Callable[[Event], None]:
-    """Stops the work after so many results; 0 for never. Nothing may fail."""
+    """Return a handler that stops the run after a number of results (0: never) and asserts that no scenario fails."""
     left = itertools.count(results - 1, -1)
 
     def on_event(event: Event) -> None:
@@ -64,25 +64,25 @@ def interrupting(control: dialoom.Control, results: int) -> Callable[[Event], No
 def test_equal_runs_export_equal_bytes(
     tmp_path_factory: pytest.TempPathFactory, seed: int, concurrency: int, interruptions: list[int]
 ) -> None:
-    if seed not in _ALONE:
+    if seed not in _SEQUENTIAL:
         plain = tmp_path_factory.mktemp("plain")
         write_release(plain / "release", users=2)
-        _ALONE[seed] = played(plain, seed, 1, [])
+        _SEQUENTIAL[seed] = played(plain, seed, 1, [])
     other = tmp_path_factory.mktemp("other")
     write_release(other / "release", users=2)
-    assert played(other, seed, concurrency, interruptions) == _ALONE[seed]
-    assert len(set(_ALONE.values())) == len(_ALONE), "another seed gives other dialogues"
+    assert played(other, seed, concurrency, interruptions) == _SEQUENTIAL[seed]
+    assert len(set(_SEQUENTIAL.values())) == len(_SEQUENTIAL), "different seeds give different dialogues"
 
 
-_ALONE: dict[int, bytes] = {}
-"""What comes out with one dialogue after the other and no interruption, by the seed."""
+_SEQUENTIAL: dict[int, bytes] = {}
+"""Exports of sequential runs without interruptions, by seed."""
 
 
 OPTIONS = {"setting": ["base", "I", "all"]}
 
 
 def planned(path: Path, recipe: str = "personalens", **settings: Any) -> list[dict[str, Any]]:
-    """The facets of what is planned."""
+    """Return the facets and ids of the planned scenarios."""
     run = dialoom.plan(recipe, path=path, **settings)
     return [{**run.scenario(number + 1).facets(), "id": run.scenario(number + 1).id} for number in range(len(run))]
 
@@ -103,7 +103,7 @@ def test_sample_is_spread_over_people_and_settings(tmp_path: Path) -> None:
     assert {each["kind"] for each in found} == {"single", "multi"}
     assert any("sample: 24 of 1,578 scenarios" in text and "user: all 12" in text for text in said)
     first = planned(tmp_path / "first.db", options={**OPTIONS, "limit": 24})
-    assert len({each["user"] for each in first}) == 1, "what a limit takes"
+    assert len({each["user"] for each in first}) == 1, "a limit takes the first scenarios"
 
 
 def test_facets_of_a_sample_are_not_confounded(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_facets_of_a_sample_are_not_confounded(tmp_path: Path) -> None:
         values = len({each[first] for each in found}) * len({each[second] for each in found})
         assert len(pairs) == values
         assert max(pairs.values()) - min(pairs.values()) <= 2, (first, second)
-    assert len({(each["topic"], *(each[axis] for axis in axes)) for each in found}) > 60, "of 72 cells"
+    assert len({(each["topic"], *(each[axis] for axis in axes)) for each in found}) > 60, "more than 60 of the 72 cells"
 
 
 def test_sample_is_reproducible_and_contains_smaller_ones(tmp_path: Path) -> None:
@@ -144,10 +144,10 @@ def test_empty_sample_is_refused(tmp_path: Path) -> None:
 def test_realised_test_share_is_printed(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     run = ["run", "personalens", "--sample", 24, *players[:4], "--no-judge", "-o", "run.db"]
     assert "sample: 24 of 526 scenarios" in dialoom(*run).stdout
-    said = dialoom("export", "run.db", "--format", "sft", "--test-share", 0.2, "-o", "out").stdout
+    output = dialoom("export", "run.db", "--format", "sft", "--test-share", 0.2, "-o", "out").stdout
     test = len((tmp_path / "out" / "test.jsonl").read_text().splitlines())
     train = len((tmp_path / "out" / "train.jsonl").read_text().splitlines())
-    assert f"test share {test / (test + train):.1%} of the rows (20.0% was requested" in said
+    assert f"test share {test / (test + train):.1%} of the rows (20.0% was requested" in output
     assert f"has {test / (test + train):.1%} of the rows (20.0% were requested)" in " ".join(
         (tmp_path / "out" / "README.md").read_text().split()
     )
@@ -155,7 +155,7 @@ def test_realised_test_share_is_printed(dialoom: Command, players: list[str], tm
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
-    """Six dialogues, of which a person has changed the second."""
+    """Return a run of six dialogues, the second of which a person has changed."""
     path = tmp_path_factory.mktemp("selection") / "run.db"
     made = dialoom.play("personalens", path=path, options={"limit": 6, "tasks": "single", "setting": ["base", "I"]})
 
@@ -181,7 +181,7 @@ def test_report_names_outcomes_changed_by_people_and_can_leave_them_out(run: dia
     assert all("Only scenarios that match: not changed" in table.notes for table in without.tables)
 
 
-def test_expressions_know_facets_counts_scores_and_endings(run: dialoom.Run) -> None:
+def test_expressions_select_by_facets_counts_and_scores(run: dialoom.Run) -> None:
     episodes = list(run.episodes())
     user = episodes[0].facets["user"]
     base = [each.id for each in episodes if each.facets["setting"] == "base"]
@@ -205,7 +205,7 @@ def test_expressions_know_facets_counts_scores_and_endings(run: dialoom.Run) -> 
     ]
 
 
-def test_unjudged_scenarios_fit_no_comparison(tmp_path: Path) -> None:
+def test_unjudged_scenarios_match_no_comparison(tmp_path: Path) -> None:
     async def judge(messages: list[dict[str, str]]) -> str:  # noqa: ARG001
         return "hard to say"
 
@@ -216,7 +216,7 @@ def test_unjudged_scenarios_fit_no_comparison(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "message"),
     [
         ("personalisation >= 3", "there is no 'personalisation'; did you mean personalization? There are number, id, "),
         ("setting ==", "is not a valid expression"),
@@ -225,16 +225,16 @@ def test_unjudged_scenarios_fit_no_comparison(tmp_path: Path) -> None:
         ("setting.__class__.__mro__", "cannot be evaluated for"),
     ],
 )
-def test_wrong_expression_is_refused(run: dialoom.Run, where: str, said: str) -> None:
+def test_wrong_expression_is_refused(run: dialoom.Run, where: str, message: str) -> None:
     with pytest.raises(DialoomError, match="where") as caught:
         list(run.episodes(where=where))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.setting == "where"
 
 
 def test_report_takes_an_expression(dialoom: Command, run: dialoom.Run) -> None:
-    said = dialoom("report", run.path, "--table", "dialogues", "--where", "setting == 'I' and not changed").stdout
-    assert "Only scenarios that match:" in said
+    output = dialoom("report", run.path, "--table", "dialogues", "--where", "setting == 'I' and not changed").stdout
+    assert "Only scenarios that match:" in output
     assert "--where: there is no 'nothing'" in dialoom("report", run.path, "--where", "nothing > 1", code=2).stderr
 
 
@@ -268,13 +268,13 @@ def test_list_has_scores_and_is_sorted_by_them(dialoom: Command, run: dialoom.Ru
     assert shown[0].split()[-2:] == ["faults", "id"]
     assert shown[1].split()[0] == "3"
     assert len(shown) == 2
-    pending = selection_run(run.path.parent)
+    pending = planned_run(run.path.parent)
     assert len(dialoom("show", pending, "--where", "state == 'pending'", "--sort", "user").stdout.splitlines()) == 2
     assert "--sort: there is no 'beauty'" in dialoom("show", run.path, "--sort", "beauty", code=2).stderr
 
 
-def selection_run(folder: Path) -> Path:
-    """A run of which nothing is played."""
+def planned_run(folder: Path) -> Path:
+    """Return the path of a planned run."""
     path = folder / "planned.db"
     plan("personalens", path=path, options={"limit": 2})
     return path

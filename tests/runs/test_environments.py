@@ -1,4 +1,4 @@
-"""Assistants that act: tools, environments restored with the conversation, and scores of the state they leave."""
+"""Assistants with tools: environments restored with the conversation, and scores of the final state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.graphs.support import judge, played_by
 from tests.processes import Started
 from tests.runs.stepping.played import stepping
 from tests.runs.test_kill_anywhere import KILLER
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 from tests.server import Answer, completion, ended, serving
 
 SHOP = ROOT / "docs" / "examples" / "shop"
@@ -60,7 +60,7 @@ def exported(run: dialoom.Run) -> str:
     return target.read_text()
 
 
-def test_what_was_done_and_what_was_said_are_two_scores(tmp_path: Path) -> None:
+def test_claims_and_actions_are_scored_separately(tmp_path: Path) -> None:
     honest, liar = played(tmp_path / "honest.db", HONEST), played(tmp_path / "liar.db", LIAR)
     assert scores(honest) == [{"said_refunded": True, "refunded": True, "right_state": True}] * 4
     assert scores(liar) == [{"said_refunded": True, "refunded": False, "right_state": False}] * 4
@@ -88,25 +88,25 @@ def test_calls_results_and_final_state_are_exported(tmp_path: Path, assistant: s
     assert json.loads(frame["environment"][0])["refunds"] == row["environment"]["refunds"]
 
 
-def test_user_hears_words_only(tmp_path: Path) -> None:
-    heard: list[Messages] = []
+def test_user_does_not_see_tool_calls(tmp_path: Path) -> None:
+    requests: list[Messages] = []
 
     async def user(messages: Messages) -> str:
-        heard.append(messages)
+        requests.append(messages)
         return "Please refund order A1." if len(messages) < 3 else "DONE"
 
     models = {**players(HONEST), "user": user}
     dialoom.play(str(SHOP / "shop.toml"), path=tmp_path / "run.db", models=models, sample=1)
-    assert [each["role"] for each in heard[-1][1:]] == ["user", "assistant", "user"]
-    assert not any("tool" in json.dumps(each) for each in heard[-1][1:])
+    assert [each["role"] for each in requests[-1][1:]] == ["user", "assistant", "user"]
+    assert not any("tool" in json.dumps(each) for each in requests[-1][1:])
 
 
 BEFORE_A_CALL, BEFORE_ITS_REPLY = ("INSERT INTO kept_calls", 2), ("UPDATE kept_calls SET attempts", 1)
-"""Where a process is killed: before its second new call is recorded, and before its first reply is."""
+"""Where a process is killed: before its second new call is recorded; before its first reply is recorded."""
 
 
 @pytest.mark.parametrize("assistant", [HONEST, GRAPH])
-def test_a_run_killed_at_every_call_gives_the_same_bytes(tmp_path: Path, assistant: str) -> None:
+def test_run_killed_at_every_call_exports_the_same_bytes(tmp_path: Path, assistant: str) -> None:
     given = [part for role, model in players(assistant).items() for part in ("--model", f"{role}={model}")]
     whole = exported(played(tmp_path / "whole.db", assistant, sample=1))
     calls = len(dialoom.open_run(tmp_path / "whole.db").frame("calls"))
@@ -142,7 +142,7 @@ class Shop(Safe):
 
 
 @pytest.mark.parametrize("assistant", [HONEST, GRAPH])
-def test_killed_within_a_tool_it_refunds_once(tmp_path: Path, assistant: str) -> None:
+def test_run_killed_within_a_tool_refunds_once(tmp_path: Path, assistant: str) -> None:
     shutil.copytree(SHOP, tmp_path, dirs_exist_ok=True)
     (tmp_path / "deadly.py").write_text(DEADLY)
     study = (tmp_path / "shop.toml").read_text().replace("shop.py:Shop", "deadly.py:Shop")
@@ -155,7 +155,7 @@ def test_killed_within_a_tool_it_refunds_once(tmp_path: Path, assistant: str) ->
     (tmp_path / "died").rename(tmp_path / "again" / "died")
     with Started(tmp_path, "resume", "run.db") as process:
         process.communicate()
-        assert process.returncode == -signal.SIGKILL, "a tool without a reply is called again"
+        assert process.returncode == -signal.SIGKILL, "a tool call without a recorded result is repeated"
     with Started(tmp_path, "resume", "run.db") as process:
         _, errors = process.communicate()
         assert process.returncode == 0, errors
@@ -165,7 +165,7 @@ def test_killed_within_a_tool_it_refunds_once(tmp_path: Path, assistant: str) ->
 
 
 @pytest.mark.parametrize("assistant", [HONEST, GRAPH])
-def test_fork_and_rewind_take_the_environment_back(tmp_path: Path, assistant: str) -> None:
+def test_fork_and_rewind_restore_the_environment(tmp_path: Path, assistant: str) -> None:
     run = played(tmp_path / "run.db", assistant, sample=1)
 
     def refunds(stepper: Stepper) -> int:
@@ -192,26 +192,26 @@ def test_fork_and_rewind_take_the_environment_back(tmp_path: Path, assistant: st
     stepping(run.path, act)
 
 
-def test_workers_and_trials_come_to_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
+def test_workers_and_trials_give_equal_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local_cluster(monkeypatch)
     alone = played(tmp_path / "alone.db", GRAPH, trials=2)
     among = played(tmp_path / "workers.db", GRAPH, trials=2, workers=2)
     assert exported(alone) == exported(among)
     assert len(scores(alone)) == 8 and all(each["refunded"] for each in scores(alone))
-    kept = [episode.outcome.environment for episode in alone.episodes()]
-    assert all(sum("refunds" in line and "INSERT" in line for line in each["sqlite"]) == 1 for each in kept)
+    states = [episode.outcome.environment for episode in alone.episodes()]
+    assert all(sum("refunds" in line and "INSERT" in line for line in each["sqlite"]) == 1 for each in states)
 
 
 class Desk(JsonEnvironment):
-    """A document with one ticket."""
+    """An environment: a JSON document with one ticket."""
 
     def reset(self, scenario: Any) -> None:
-        """Begin with the person's ticket."""
+        """Create the person's ticket."""
         self.document = {"tickets": [{"who": scenario.name, "open": True}]}
 
 
 def calling(*calls: tuple[str, dict[str, Any]]) -> Any:
-    """Return an assistant that makes one call after the other, and then says so."""
+    """Return an assistant that makes the calls one by one, and then says that it is done."""
 
     async def agent(messages: Messages, tools: list[Any]) -> Any:  # noqa: ARG001
         done = sum(message["role"] == "tool" for message in messages)
@@ -249,18 +249,18 @@ def test_json_document_is_read_and_updated(tmp_path: Path) -> None:
     assert [each.score for each in episode.outcome.judgements] == [True, True]
 
 
-async def test_environment_that_changes_what_it_was_restored_from_changes_no_earlier_step(tmp_path: Path) -> None:
+async def test_environment_that_mutates_its_snapshot_does_not_change_earlier_steps(tmp_path: Path) -> None:
     agent = calling(("update", {"path": "first", "value": 1}), ("update", {"path": "second", "value": 2}))
     given: dict[str, Any] = {"user": played_by(["I need help.", "DONE"]), "environment": JsonEnvironment}
     run = await dialoom.asimulate([{"name": "Ada"}], path=tmp_path / "run.db", assistant=agent, **given)
     assert next(run.episodes()).outcome.counts["changes"] == 2
     async with run.look(1) as stepper:
-        kept = [stop.state["environment"] for stop in await stepper.stops() if stop.ran == ("tools",)]
-    assert kept == [{"first": 1}, {"first": 1, "second": 2}]
+        states = [stop.state["environment"] for stop in await stepper.stops() if stop.ran == ("tools",)]
+    assert states == [{"first": 1}, {"first": 1, "second": 2}]
 
 
-@pytest.mark.parametrize("kept", [None, InMemorySaver()])
-def test_attempt_that_failed_leaves_nothing_in_the_environment(kept: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("checkpointer", [None, InMemorySaver()])
+def test_attempt_that_failed_leaves_nothing_in_the_environment(checkpointer: Any, tmp_path: Path) -> None:
     attempts: list[None] = []
 
     async def node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:  # noqa: ARG001
@@ -271,8 +271,8 @@ def test_attempt_that_failed_leaves_nothing_in_the_environment(kept: Any, tmp_pa
             raise ConnectionError
         return {"messages": [("ai", "It is done.")]}
 
-    graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile(checkpointer=kept)
-    agent = graph if kept is None else dialoom.Agent(graph, stateful=True, name="mine")
+    graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile(checkpointer=checkpointer)
+    agent = graph if checkpointer is None else dialoom.Agent(graph, stateful=True, name="mine")
     episode = simulated(tmp_path / "run.db", agent, JsonEnvironment, max_turns=1, ends=[])
     assert (len(attempts), episode.outcome.environment) == (2, {"refund 2": "A1"})
 
@@ -283,7 +283,7 @@ class Ledger(SqliteEnvironment):
     schema = "CREATE TABLE entries (id INTEGER PRIMARY KEY, amount REAL, note TEXT);"
 
 
-def test_sql_of_an_assistant_reaches_nothing_else(tmp_path: Path) -> None:
+def test_sql_of_an_assistant_is_limited_to_its_database(tmp_path: Path) -> None:
     target = tmp_path / "stolen.db"
     agent = calling(
         ("execute", {"sql": "INSERT INTO entries (amount, note) VALUES (0.1, 'it''s')"}),
@@ -321,7 +321,7 @@ def test_dialogue_ends_on_a_tool_call(tmp_path: Path) -> None:
         simulated(tmp_path / "other.db", agent, Desk, ends=[{"tool": "hang_up"}])
 
 
-def test_graph_without_a_loop_of_its_own_has_its_calls_run(tmp_path: Path) -> None:
+def test_tool_calls_of_a_graph_without_a_tool_loop_are_run(tmp_path: Path) -> None:
     def node(state: MessagesState) -> dict[str, Any]:
         last = state["messages"][-1]
         if last.type == "tool":
@@ -355,7 +355,7 @@ def test_report_warns_of_a_player_without_tools(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_stated", [False, True])
-def test_model_that_no_table_lists_is_offered_tools_if_that_is_stated(tmp_path: Path, is_stated: bool) -> None:
+def test_unlisted_model_is_offered_tools_only_with_takes_tools(tmp_path: Path, is_stated: bool) -> None:
     def answer(body: dict[str, Any], _number: int) -> Answer:
         if body["messages"][-1]["role"] == "tool" or "tools" not in body:
             return completion("It is done.")
@@ -385,22 +385,22 @@ def test_report_warns_of_an_assistant_that_never_calls_a_tool(tmp_path: Path) ->
     assert warning in str(run.report())
 
 
-def test_tools_cannot_be_stated_of_a_player_that_refuses_them(tmp_path: Path) -> None:
+def test_takes_tools_is_refused_for_a_player_that_does_not_accept_tools(tmp_path: Path) -> None:
     with pytest.raises(DialoomError, match=r"takes_tools: assistant is played by object:[\w-]+, which does not accept"):
         simulated(tmp_path / "run.db", played_by(["It is done."]), Desk, takes_tools="assistant")
 
 
 def test_turns_are_judged_with_their_calls(tmp_path: Path) -> None:
-    """A message that only has calls is not a turn; the judge of the turn sees it, and the results."""
+    """A message that has only calls is not a turn; the judge of the turn sees the calls and their results."""
     shown: list[str] = []
 
-    async def reading(messages: Messages) -> str:
+    async def recording_judge(messages: Messages) -> str:
         shown.append(str(messages))
         return await judge(messages)
 
     agent = calling(("read", {}), ("update", {"path": "tickets/0/open", "value": False}))
     judges = [dialoom.Judge("useful", rubric="The reply is useful.", per_turn=True)]
-    episode = simulated(tmp_path / "run.db", agent, Desk, judge=reading, judges=judges)
+    episode = simulated(tmp_path / "run.db", agent, Desk, judge=recording_judge, judges=judges)
     assert [each.turn for each in episode.outcome.judgements] == [1]
     assert len(shown) == 1 and "tickets/0/open" in shown[0] and "It is done." in shown[0]
 
@@ -430,22 +430,22 @@ def test_environment_given_as_an_object_resumes_after_an_interruption(tmp_path: 
 def test_judge_reads_the_final_state(tmp_path: Path) -> None:
     shown: list[str] = []
 
-    async def reading(messages: Messages) -> str:
+    async def recording_judge(messages: Messages) -> str:
         shown.append(messages[-1]["content"])
         return await judge(messages)
 
     rubric = "The ticket is closed, as the state says: {{ environment }}"
     agent = calling(("update", {"path": "tickets/0/open", "value": False}))
-    simulated(tmp_path / "run.db", agent, Desk, judge=reading, judges=[dialoom.Judge("closed", rubric=rubric)])
+    simulated(tmp_path / "run.db", agent, Desk, judge=recording_judge, judges=[dialoom.Judge("closed", rubric=rubric)])
     assert '"open": false' in shown[0]
 
 
 class Broken(JsonEnvironment):
-    """An environment that cannot begin."""
+    """An environment whose reset fails."""
 
     def reset(self, scenario: Any) -> None:
         """Raise an exception."""
-        raise RuntimeError("no world today")
+        raise RuntimeError("no database")
 
 
 class Opaque(JsonEnvironment):
@@ -459,7 +459,7 @@ class Opaque(JsonEnvironment):
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        (Broken, "reset of environment Broken raised RuntimeError: no world today [tests/runs/test_environments.py:"),
+        (Broken, "reset of environment Broken raised RuntimeError: no database [tests/runs/test_environments.py:"),
         (Opaque, "environment Opaque: snapshot must return a JSON value"),
     ],
 )
@@ -509,18 +509,18 @@ def test_wrong_state_checks_are_refused_with_their_line(
     text = (tmp_path / "shop.toml").read_text()
     assert old in text
     (tmp_path / "shop.toml").write_text(text.replace(old, new))
-    told = dialoom("run", "shop.toml", "-o", "run.db", code=2).stderr
-    assert message in told and "Traceback" not in told
+    output = dialoom("run", "shop.toml", "-o", "run.db", code=2).stderr
+    assert message in output and "Traceback" not in output
     assert not (tmp_path / "run.db").exists()
 
 
 def test_values_are_bound_and_never_part_of_the_sql(tmp_path: Path) -> None:
     agent = calling(("execute", {"sql": "INSERT INTO entries (note) VALUES ('x')"}))
-    evil = "x' OR '1' = '1"
+    injection = "x' OR '1' = '1"
     check = Check.sql("found", "SELECT count(*) FROM entries WHERE note = {{ task.note }}", 0)
-    episode = simulated(tmp_path / "run.db", agent, Ledger, tasks=[{"goal": "g", "note": evil}], checks=[check])
+    episode = simulated(tmp_path / "run.db", agent, Ledger, tasks=[{"goal": "g", "note": injection}], checks=[check])
     (found,) = episode.outcome.judgements
-    assert found.score is True and found.explanation.endswith(f"with {json.dumps([evil])}: 0, expected 0")
+    assert found.score is True and found.explanation.endswith(f"with {json.dumps([injection])}: 0, expected 0")
 
 
 @pytest.mark.parametrize(
@@ -538,8 +538,8 @@ def test_values_are_bound_and_never_part_of_the_sql(tmp_path: Path) -> None:
         ("SELECT '12'", 12, False),
     ],
 )
-def test_a_cell_equals_the_number_that_it_shows(tmp_path: Path, sql: str, expected: Any, score: bool) -> None:
-    """Cells of CSV files are texts. A text that the study itself gives equals only a text."""
+def test_cell_of_a_csv_file_equals_the_number_it_spells(tmp_path: Path, sql: str, expected: Any, score: bool) -> None:
+    """Cells of CSV files are strings that equal the numbers they spell. A string in the study equals only a string."""
     (tmp_path / "tasks.csv").write_text("goal,n,values\nadd,12,2.50\n")
     agent = calling(("execute", {"sql": "INSERT INTO entries (id, amount) VALUES (12, 2.5)"}))
     checks = [
@@ -561,7 +561,7 @@ def test_a_cell_equals_the_number_that_it_shows(tmp_path: Path, sql: str, expect
     ],
 )
 def test_unknown_tables_and_columns_of_a_right_state_are_errors(tmp_path: Path, gold: Any, message: str) -> None:
-    """Also columns of a table without rows."""
+    """Columns of a table without rows are known, too."""
 
     class Shelves(Ledger):
         schema = f"{Ledger.schema}; CREATE TABLE shelves (number INTEGER);"
@@ -588,7 +588,7 @@ def test_conversations_begin_with_a_copy_of_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "stock.db").read_bytes() == before
 
 
-def test_page_shows_what_the_example_says_and_prints(
+def test_documentation_shows_the_example_and_its_output(
     dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")

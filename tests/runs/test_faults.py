@@ -1,4 +1,4 @@
-"""Runs that only fail are stopped; what is tried again."""
+"""Runs that only fail are stopped; retries."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tests.invented import write_release
 from tests.server import Answer, completion, error, serving
 
 
-def moody_players(folder: Path, players: list[str]) -> list[str]:
-    """A cast whose assistant fails until there is a file `calm`, never twice in the same words."""
-    (folder / "moody.py").write_text(
+def failing_players(folder: Path, players: list[str]) -> list[str]:
+    """Return a cast whose assistant fails until a file `fixed` exists, each time with another message."""
+    (folder / "failing.py").write_text(
         "from pathlib import Path\n"
-        "moods = []\n"
+        "repeats = []\n"
         "async def assistant(messages):\n"
-        "    if not Path('calm').exists():\n"
-        "        moods.append('very')\n"
-        "        raise ValueError(' '.join([*moods, 'cross']))\n"
+        "    if not Path('fixed').exists():\n"
+        "        repeats.append('very')\n"
+        "        raise ValueError(' '.join([*repeats, 'wrong']))\n"
         "    return 'fine'\n"
     )
-    return [*players[:2], *players[4:], "--model", "assistant=python:moody:assistant"]
+    return [*players[:2], *players[4:], "--model", "assistant=python:failing:assistant"]
 
 
 @pytest.mark.parametrize(
-    ("bound", "least", "most"), [("3", 3, 5), ("50%", 20, 22)], ids=["so many", "such a share of at least 20"]
+    ("bound", "least", "most"), [("3", 3, 5), ("50%", 20, 22)], ids=["number", "share of at least 20"]
 )
 def test_run_that_only_fails_is_stopped(
     dialoom: Command, players: list[str], tmp_path: Path, bound: str, least: int, most: int
 ) -> None:
     write_release(tmp_path / "release", users=20)
-    cast = moody_players(tmp_path, players)
+    cast = failing_players(tmp_path, players)
     plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 2, "-o", "run.db"]
     stopped = dialoom(*plan, "--fail-on-error", bound, code=1)
     assert f"--fail-on-error {bound}" in stopped.stdout
@@ -46,15 +46,15 @@ def test_run_that_only_fails_is_stopped(
         in stopped.stdout
     )
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
-    assert least <= scenarios["failed"] <= most, "no more than what was under way"
+    assert least <= scenarios["failed"] <= most, "at most the calls in progress fail, too"
     assert scenarios["pending"] == scenarios["total"] - scenarios["failed"]
-    (tmp_path / "calm").touch()
+    (tmp_path / "fixed").touch()
     dialoom("resume", "run.db", "--retry-failed", "--fail-on-error", bound)
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["done"] == scenarios["total"]
 
 
-def test_accepted_share_of_failures_stops_nothing(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Every fourth dialogue fails, which is not more than 30 %."""
+def test_accepted_share_of_failures_does_not_stop_a_run(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Every fourth dialogue fails, which is below 30 %."""
     write_release(tmp_path / "release", users=12)
     (tmp_path / "some.py").write_text(
         "begun = 0\n"
@@ -97,11 +97,11 @@ def test_only_the_replayed_scenario_is_played(tmp_path: Path) -> None:
 
 def test_only_failed_scenarios_are_retried(tmp_path: Path) -> None:
     async def assistant(messages: list[dict[str, str]]) -> str:  # noqa: ARG001
-        if not calm:
-            raise ValueError("not in the mood")
+        if not fixed:
+            raise ValueError("not yet")
         return "fine"
 
-    calm: list[bool] = []
+    fixed: list[bool] = []
     run = dialoom.play(
         "personalens",
         path=tmp_path / "run.db",
@@ -112,7 +112,7 @@ def test_only_failed_scenarios_are_retried(tmp_path: Path) -> None:
     )
     before = run.status()
     assert before.failed and before.pending > 1
-    calm.append(True)
+    fixed.append(True)
     dialoom.retry(run.path, models={"assistant": assistant})
     assert (run.status().failed, run.status().done) == (0, before.failed)
     dialoom.retry(run.path, scenarios=[5], models={"assistant": assistant})
@@ -123,9 +123,9 @@ def test_resume_and_retry_name_each_other(dialoom: Command, players: list[str], 
     (tmp_path / "sad.py").write_text("async def assistant(messages):\n    raise ValueError('no')\n")
     cast = [*players[:2], *players[4:], "--model", "assistant=python:sad:assistant", "--limit", 3]
     dialoom("run", "personalens", *cast, "--fail-on-error", 1, "--concurrency", 1, "-o", "run.db", code=1)
-    said = dialoom("retry", "run.db", "--scenario", 1, code=1).stdout
-    assert "2 scenarios still pending; play the rest with: dialoom resume run.db" in said
+    output = dialoom("retry", "run.db", "--scenario", 1, code=1).stdout
+    assert "2 scenarios still pending; play the rest with: dialoom resume run.db" in output
     dialoom("resume", "run.db", code=1)
-    said = dialoom("resume", "run.db", code=1).stdout
-    assert "0 done, 0 failed" in said
-    assert "3 scenarios failed earlier; retry with: dialoom retry run.db" in said
+    output = dialoom("resume", "run.db", code=1).stdout
+    assert "0 done, 0 failed" in output
+    assert "3 scenarios failed earlier; retry with: dialoom retry run.db" in output

@@ -1,4 +1,4 @@
-"""A model's server says how much it reads: a run whose requests are longer stops before anything is sent."""
+"""Context windows that servers report: a run with longer requests is refused before anything is sent."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ SMALL, LARGE = 10, 100_000
 
 
 def vllm(size: int) -> dict[str, dict[str, Any]]:
-    """What vLLM says of its models."""
+    """Return vLLM's list of models."""
     return {"/v1/models": {"data": [{"id": "other", "max_model_len": 7}, {"id": "m", "max_model_len": size}]}}
 
 
 def llama_cpp(size: int) -> dict[str, dict[str, Any]]:
-    """What llama.cpp's server says of itself; its list of models has what the model was trained with."""
+    """Return llama.cpp's reports; its list of models has only the context length of the training."""
     listed = {"data": [{"id": "m", "meta": {"n_ctx_train": 8 * LARGE}}]}
     return {"/v1/models": listed, "/props": {"default_generation_settings": {"n_ctx": size}, "total_slots": 4}}
 
 
 def ollama_loaded(size: int) -> dict[str, dict[str, Any]]:
-    """What Ollama says of a model that it has loaded."""
+    """Return Ollama's reports on a model that is loaded."""
     shown = {"model_info": {"llama.context_length": 8 * LARGE}}
     return {"/api/ps": {"models": [{"name": "m:latest", "context_length": size}]}, "/api/show": shown}
 
 
 def ollama_set(size: int) -> dict[str, dict[str, Any]]:
-    """What Ollama says of a model that it has not loaded, and whose file sets the window."""
+    """Return Ollama's reports on a model that is not loaded and whose file sets the window."""
     shown = {"parameters": f"stop x\nnum_ctx   {size}", "model_info": {"llama.context_length": 8 * LARGE}}
     return {"/api/ps": {"models": []}, "/api/show": shown}
 
@@ -49,13 +49,13 @@ SERVERS = [
 
 
 @pytest.fixture(autouse=True)
-def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key for servers that want none."""
+def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set a key, which the servers do not check."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
 
 def at(url: str, model: str) -> dialoom.Model:
-    """A model at a server; Ollama's own interface has no version in its address."""
+    """Return a model at a server; the address of Ollama's own interface has no version."""
     return dialoom.Model(model, api_base=url.removesuffix("/v1") if model.startswith("ollama") else url)
 
 
@@ -74,14 +74,14 @@ def test_run_that_does_not_fit_its_model_is_refused(model: str, reports: Any, tm
 @pytest.mark.parametrize(("model", "reports"), SERVERS[:3])
 def test_run_that_fits_its_model_is_played(model: str, reports: Any, tmp_path: Path) -> None:
     for size in (LARGE, None):
-        told = {} if size is None else reports(size)
-        with serving(lambda _body, _number: completion("Hello."), reports=told) as server:
+        reported = {} if size is None else reports(size)
+        with serving(lambda _body, _number: completion("Hello."), reports=reported) as server:
             run = play(tmp_path, people=1, name=f"run{size}", assistant=at(server.url, model))
         assert run.status().done == 1
 
 
 @pytest.mark.parametrize("report", [{}, {"data": "x"}, {"data": [{"id": "m", "max_model_len": "many"}]}, {"data": [3]}])
-def test_unreadable_model_list_stops_nothing(report: dict[str, Any], tmp_path: Path) -> None:
+def test_unreadable_model_list_does_not_stop_a_run(report: dict[str, Any], tmp_path: Path) -> None:
     broken = {"/v1/models": report, "/props": {"default_generation_settings": []}}
     with serving(lambda _body, _number: completion("Hello."), reports=broken) as server:
         assert play(tmp_path, people=1, assistant=at(server.url, "openai/m")).status().done == 1
@@ -109,8 +109,8 @@ def test_long_requests_of_apollo_are_not_sent_to_a_short_window(dialoom: Command
     for size in (4096, LARGE):
         with serving(lambda _body, number: replies.get(number, completion("A street.")), reports=vllm(size)) as server:
             asked = ["--model", "openai/m", "--api-base", server.url, "--recipe", "apollo", "--json"]
-            told = json.loads(dialoom("doctor", *asked, code=None).stdout)["checks"]
-        checks[size] = next(each for each in told if each["about"] == "context")
+            found = json.loads(dialoom("doctor", *asked, code=None).stdout)["checks"]
+        checks[size] = next(each for each in found if each["about"] == "context")
     assert checks[4096]["state"] == "failed"
     assert "assistant gets requests of " in checks[4096]["detail"]
     assert checks[LARGE]["state"] == "ok"

@@ -1,4 +1,4 @@
-"""What follows from faults: they are kept, shown, reported, left out of exports, asked for again, and reviewed."""
+"""Effects of faults: they are recorded, shown, reported, filtered from exports, requested again and reviewed."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ ANSWER = "Your alarm rings at a quarter to six, and it is a bell."
 
 
 class Players:
-    """A user who offers help to people who are not sound, the first time that they are asked; heard by an assistant.
+    """A user and an assistant; for some people the user offers help (a fault) in its first reply to a request.
 
     Args:
-        unsound: The beginnings of the ids of those people.
+        with_offer: Texts in the prompts of those people.
     """
 
-    def __init__(self, *unsound: str) -> None:
-        self._unsound = unsound
+    def __init__(self, *with_offer: str) -> None:
+        self._with_offer = with_offer
         self._asked: defaultdict[str, int] = defaultdict(int)
-        self.heard: list[str] = []
+        self.offers_received: list[str] = []
 
     @property
     def models(self) -> dict[str, Callable[[Messages], Awaitable[str]]]:
@@ -44,16 +44,16 @@ class Players:
         self._asked[key] += 1
         if not any(message["content"] == ANSWER for message in messages):
             return "Please set an alarm."
-        is_unsound = any(name in key for name in self._unsound)
-        return OFFER if is_unsound and self._asked[key] == 1 and OFFER not in key else "Good, thank you. TERMINATE"
+        is_faulty = any(name in key for name in self._with_offer)
+        return OFFER if is_faulty and self._asked[key] == 1 and OFFER not in key else "Good, thank you. TERMINATE"
 
     async def assistant(self, messages: Messages) -> str:
-        self.heard += [message["content"] for message in messages if message["content"] == OFFER]
+        self.offers_received += [message["content"] for message in messages if message["content"] == OFFER]
         return ANSWER
 
 
 def played(folder: Path, players: Players, on_user_fault: str = "flag") -> dialoom.Run:
-    """A run of two people, of whom one wakes up at six; each has one task."""
+    """Return a run of two people with one task each; one of them is 65 to 74 years old."""
     write_release(folder / "release", users=2)
     profile = folder / "release/data/profile/user7/profile.json"
     profile.write_text(profile.read_text().replace("35-44", "65-74"))
@@ -70,7 +70,7 @@ def played(folder: Path, players: Players, on_user_fault: str = "flag") -> dialo
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
-    """Two dialogues; in the first one the user offers help, and is answered with the same line as before."""
+    """Return a run of two dialogues; in the first, the user offers help and the assistant repeats its answer."""
     return played(tmp_path_factory.mktemp("gate"), Players("65-74"))
 
 
@@ -97,7 +97,7 @@ def test_faults_are_kept_with_their_role(run: dialoom.Run) -> None:
 
 
 async def end_of(run: dialoom.Run) -> Stop:
-    """Where the first conversation ends."""
+    """Return the stop at the end of the first conversation."""
     async with run.step(1) as stepper:
         return await stepper.here()
 
@@ -147,7 +147,9 @@ def test_report_counts_faults_and_has_scores_without_them(run: dialoom.Run) -> N
     )
 
 
-def test_exports_leave_out_faulty_conversations_and_say_so(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
+def test_exports_leave_out_faulty_conversations_and_report_it(
+    dialoom: Command, run: dialoom.Run, tmp_path: Path
+) -> None:
     users = {}
     for name, more in {"all": [], "faulty": ["--only", "faulty"], "without": ["--without", "swapped_role"]}.items():
         dialoom("export", run.path, *more, "-o", f"{name}.jsonl")
@@ -166,7 +168,7 @@ def test_exports_leave_out_faulty_conversations_and_say_so(dialoom: Command, run
 def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Path) -> None:
     players = Players("65-74")
     run = played(tmp_path, players, on_user_fault="retry 2")
-    assert OFFER not in players.heard
+    assert OFFER not in players.offers_received
     assert {fault.who for _, fault in run.faults()} == {"assistant"}
     calls = run.frame("calls")
     rejected = calls[calls["reply"] == OFFER]
@@ -181,10 +183,10 @@ def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Pat
     assert error.value.setting == "on_user_fault"
 
 
-def test_reviewers_verdicts_are_a_set_of_their_own(dialoom: Command, tmp_path: Path) -> None:
+def test_reviewers_verdicts_are_a_separate_judgement_set(dialoom: Command, tmp_path: Path) -> None:
     run = played(tmp_path, Players("65-74"))
-    told = dialoom("review", run.path).stdout
-    assert told.startswith(f"{run.path}: 4 faults in 2 of 2 dialogues")
+    output = dialoom("review", run.path).stdout
+    assert output.startswith(f"{run.path}: 4 faults in 2 of 2 dialogues")
 
     async def reviewer(messages: Messages) -> str:
         text = " ".join(message["content"] for message in messages)
@@ -208,7 +210,7 @@ def test_understudy_reviews_by_its_rules(dialoom: Command, run: dialoom.Run) -> 
     assert set(frame["metric"]) == set(REVIEWED) and not frame["score"].any() and len(frame) == 2 * len(REVIEWED)
 
 
-def test_written_texts_pass_the_gate_too(dialoom: Command, tmp_path: Path) -> None:
+def test_gate_checks_generated_texts(dialoom: Command, tmp_path: Path) -> None:
     whole = "She keeps two hens behind the house."
     written = [
         "He mends clocks, and sleeps on Mondays <example>.",
@@ -251,7 +253,7 @@ def test_written_texts_pass_the_gate_too(dialoom: Command, tmp_path: Path) -> No
 def test_sound_dialogues_of_understudies_raise_no_fault(
     recipe: str, options: dict[str, object], tmp_path: Path
 ) -> None:
-    """A few of each recipe, or what they write; fewer than 1 in 500 was found in 560."""
+    """A few dialogues or texts of each recipe are checked; in 560 of them, fewer than 1 in 500 had a fault."""
     sample = 6 if recipe in ("personalens", "aloe-eval") else None
     run = dialoom.play(recipe, path=tmp_path / "run.db", options=options, sample=sample)
     assert [(episode.id, fault) for episode, fault in run.faults()] == []
@@ -278,10 +280,10 @@ async def keeper(messages):
     players = [f"--model={role}=python:cast:{role}" for role in ("guesser", "keeper")]
     recipe = f"{ROOT}/docs/examples/twenty_questions/recipe.py:RECIPE"
     dialoom("run", recipe, "--questions", "3", *players, "-o", "words.db")
-    told = "In languages with reduced coverage: ja 1 (33.3%; not detected: swapped_role, claimed_action, no_end;"
+    notice = "In languages with reduced coverage: ja 1 (33.3%; not detected: swapped_role, claimed_action, no_end;"
     status = " ".join(dialoom("status", "words.db").stdout.split())
     assert (
-        told in status
+        notice in status
         and "pl 1 (33.3%; not detected: swapped_role, claimed_action, no_end; detected less reliably:" in status
     )
     languages = json.loads(dialoom("status", "words.db", "--json").stdout)["faults"]["languages"]
@@ -291,4 +293,4 @@ async def keeper(messages):
         dialoom("describe", "words.db").stdout,
         dialoom("review", "words.db").stdout,
     ):
-        assert told in " ".join(shown.split())
+        assert notice in " ".join(shown.split())

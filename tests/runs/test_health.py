@@ -1,4 +1,4 @@
-"""Health of judges: a constant, a copying and a contradictory judge, each marked at its figures; a sound one is not."""
+"""Health of judges: constant, copying and contradictory judges are marked at their figures; a sound one is not."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _judged(folder: Path, kind: str, is_own: bool = False, trials: int = 1) -> R
         if is_own and "goal was reached" not in str(messages):
             return await assistant(messages)
         verdict = kind == "constant" or next(numbers) % 2 == 0
-        told = SAID[kind] or f"The goal was {'never' if verdict else 'fully'} reached."
-        return f'{{"explanation": "{told}", "verdict": {str(verdict).lower()}}}'
+        explanation = SAID[kind] or f"The goal was {'never' if verdict else 'fully'} reached."
+        return f'{{"explanation": "{explanation}", "verdict": {str(verdict).lower()}}}'
 
     return dialoom.simulate(
         people=[{"name": f"Person {number}"} for number in range(8)],
@@ -69,8 +69,8 @@ def test_failed_check_is_marked_at_the_figure(kind: str, tmp_path: Path, dialoom
     run = _judged(tmp_path, kind)
     figure = f"{'100.0' if kind == 'constant' else '50.0'}{mark}"
     report = run.report()
-    for told in (str(report), report.page(), dialoom("report", "run.db", "--trust").stdout):
-        assert figure in told
+    for text in (str(report), report.page(), dialoom("report", "run.db", "--trust").stdout):
+        assert figure in text
     sign = {"†": "\\textdagger{}", "‡": "\\textdaggerdbl{}"}[mark]
     assert figure.replace(mark, sign) in report.latex()
     assert reason in str(report) and reason in dialoom("report", "run.db", "--trust").stdout
@@ -86,7 +86,7 @@ def test_failed_check_is_marked_at_the_figure(kind: str, tmp_path: Path, dialoom
 
 @pytest.mark.parametrize("kind", [*FAILED, "sound"])
 def test_requirement_on_an_unhealthy_judge_fails_unless_allowed(kind: str, tmp_path: Path, dialoom: Command) -> None:
-    """Verdicts that are all equal may all be right; of other scores the condition is `constant`."""
+    """Equal verdicts (†) do not fail the requirement, as all may be right; other failed checks (‡) do."""
     _judged(tmp_path, kind)
     asked = ["require", "run.db", "resolved >= 10%", "--trust"]
     is_doubtful = FAILED.get(kind, ("",))[0] == "‡"
@@ -114,7 +114,7 @@ def test_trials_of_a_scenario_count_once_in_intervals(tmp_path: Path) -> None:
 
 
 def test_intervals_count_people_if_judgements_and_faults_depend_on_them(tmp_path: Path) -> None:
-    """Four conversations of a person that are all alike tell no more than one."""
+    """Four equal conversations of a person carry no more information than one."""
 
     async def user(messages: list[Any]) -> str:
         if any(each["role"] == "assistant" for each in messages):
@@ -152,8 +152,8 @@ def test_intervals_count_people_if_judgements_and_faults_depend_on_them(tmp_path
         assert fourfold.high - fourfold.low > 0.95 * (once.high - once.low)
 
 
-def test_card_tells_that_health_covers_conversations_that_are_not_exported(tmp_path: Path) -> None:
-    """The conversations whose verdict is true have a constant judge only by their selection."""
+def test_card_states_that_health_covers_conversations_that_are_not_exported(tmp_path: Path) -> None:
+    """A selection by verdict does not make the judge a constant one."""
     run = _judged(tmp_path, "sound")
     run.export("sft", path=tmp_path / "rows.jsonl", where="resolved == 1", card=True)
     card = next(tmp_path.glob("*.md")).read_text(encoding="utf-8")
@@ -162,7 +162,7 @@ def test_card_tells_that_health_covers_conversations_that_are_not_exported(tmp_p
 
 
 def test_marks_follow_the_declared_metric_of_a_column(tmp_path: Path, dialoom: Command) -> None:
-    """PersonaLens' columns have names of their own."""
+    """PersonaLens' columns are not named like their metrics."""
     done = '{"explanation": "It is done.", "verdict": true}'
     dull = '{"explanation": "A score of 1, as it is dull.", "score": 3}'
     (tmp_path / "cast.py").write_text(
@@ -203,7 +203,7 @@ async def first(messages):
         (("aloe", "--limit", 5, "--rounds", 2, "--verify-pairs"), "rounds", "verified %", "depend on the order"),
     ],
 )
-def test_own_tables_of_recipes_are_marked(
+def test_tables_that_recipes_add_are_marked(
     run: Sequence[Any], table: str, column: str, reason: str, tmp_path: Path, dialoom: Command
 ) -> None:
     kinds = {"prefeval": "copying", "aloe-eval": "contradictory", "aloe": "first"}
@@ -213,7 +213,7 @@ def test_own_tables_of_recipes_are_marked(
     cells = [row[list(found.columns).index(column)] for row in found.rows]
     assert all(isinstance(cell, Estimate) and cell.is_doubtful for cell in cells)
     assert any(note.startswith("‡") and reason in note for note in found.notes)
-    if run[0] == "prefeval":  # counts have no place for a mark: their table says it
+    if run[0] == "prefeval":  # counts carry no mark; the table has a note
         counts = open_run(tmp_path / "run.db", trust=True).report()["errors"]
         assert any(note.startswith("‡") and reason in note for note in counts.notes)
 
@@ -239,7 +239,7 @@ def test_differences_and_comparisons_are_marked_if_either_judge_fails(tmp_path: 
     assert _doubtful(row)[:2] == [False, True]
 
 
-def test_judge_of_its_own_words_is_marked(tmp_path: Path) -> None:
+def test_judge_of_text_it_wrote_itself_is_marked(tmp_path: Path) -> None:
     text = str(_judged(tmp_path, "sound", is_own=True).report())
     assert "50.0‡" in text and "fails a check: judges text that it wrote itself" in text
 

@@ -1,4 +1,4 @@
-"""Killed at every kind of place, a run sends no request again whose reply it had, and gives the same bytes."""
+"""A run killed at any kind of statement repeats no request whose reply it recorded, and exports the same bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.invented import write_release
 from tests.processes import Started
 from tests.server import Answer, completion, serving
 
-# SQLite itself tells what it is about to execute; at the n-th statement that holds a text, the process is gone.
+# SQLite's trace callback gets each statement before its execution; at the n-th that contains a text, the process dies.
 KILLER = """
 import os, signal, sqlite3, sys
 part, left = sys.argv.pop(1), int(sys.argv.pop(1))
@@ -46,14 +46,14 @@ main()
 
 
 def killed(folder: Path, place: str, count: int, *command: object, **options: object) -> Path:
-    """A run in a folder whose process is killed before the n-th statement that holds a text; the run's path.
+    """Start a run whose process is killed before the n-th statement that contains a text; return the run's path.
 
     Args:
-        folder: Where it is to be; it is made.
+        folder: The run's folder, which is created.
         place: The text.
-        count: Which statement, from 1.
-        command: `run` and all that it needs, or what else plays the folder's `run.db`.
-        options: More of them, by name.
+        count: The number of the statement, from 1.
+        command: `run` with its arguments, or another command that plays the folder's `run.db`.
+        options: Further options by name.
     """
     folder.mkdir(exist_ok=True)
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
@@ -67,7 +67,7 @@ PLACES = [
     ("INSERT INTO kept_calls", 5),  # before a request is sent
     ("UPDATE kept_calls SET attempts", 9),  # between a reply and the ledger
     ("INTO checkpoints", 12),  # between the ledger and the checkpoint
-    ("COMMIT", 12),  # during a commit; the slower the disk, the more stands in each: there must be work for all below
+    ("COMMIT", 12),  # during a commit; a slow disk makes commits larger, and work must remain for the places below
     ("INSERT INTO outcomes", 1),  # while an outcome is written
     ("INSERT INTO judgements", 3),
     ("UPDATE scenarios SET state", 1),
@@ -75,7 +75,7 @@ PLACES = [
 
 
 def words(body: dict[str, Any], _number: int) -> Answer:
-    """An answer that follows from the request alone."""
+    """Return an answer that depends on the request alone."""
     hash_ = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
     if "Was this goal reached" in body["messages"][-1]["content"]:
         return completion(json.dumps({"verdict": hash_ < "8", "explanation": hash_}))
@@ -87,18 +87,18 @@ def words(body: dict[str, Any], _number: int) -> Answer:
 
 
 def recorded(path: Path) -> set[int]:
-    """The seeds of all calls whose replies are in the ledger; a seed stands for the place of one call."""
+    """Return the seeds of all calls whose replies are in the ledger; a seed identifies a call."""
     with closing(sqlite3.connect(path)) as connection:
         return {seed for (seed,) in connection.execute("SELECT seed FROM calls WHERE reply IS NOT NULL")}
 
 
-def test_no_request_is_repeated_whose_reply_was_recorded(dialoom: Command, tmp_path: Path) -> None:
+def test_no_request_with_a_recorded_reply_is_repeated(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=3)
-    deadly: dict[str, Any] = {"at": 0, "process": None}
+    kill_at: dict[str, Any] = {"at": 0, "process": None}
 
     def answer(body: dict[str, Any], number: int) -> Answer:
-        if number == deadly["at"]:  # between the request and the reply
-            os.kill(deadly["process"].pid, signal.SIGKILL)
+        if number == kill_at["at"]:  # between the request and the reply
+            os.kill(kill_at["process"].pid, signal.SIGKILL)
         return words(body, number)
 
     with serving(answer) as server:
@@ -109,9 +109,9 @@ def test_no_request_is_repeated_whose_reply_was_recorded(dialoom: Command, tmp_p
         server.requests.clear()
 
         environment = {**os.environ, **variables}
-        deadly["at"] = 4
+        kill_at["at"] = 4
         with Started(tmp_path, *plan, "-o", "run.db", environment=environment) as process:
-            deadly["process"] = process
+            kill_at["process"] = process
             process.communicate()
             assert process.returncode == -signal.SIGKILL
         for part, count in PLACES:
@@ -144,7 +144,7 @@ def test_truncated_wal_file_still_opens_and_resumes(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     frame, last = 24 + 4096, len(log)
-    # The configuration is in the first pages: before that there is no run to go on with.
+    # The configuration is in the first pages; without it there is no run to resume.
     for cut in (last, last - 1, last - frame, last // 2, last // 2 + 7, last // 3, last // 5 + 1):
         shutil.copy("run.db", "cut.db")
         Path("cut.db-wal").write_bytes(log[:cut])

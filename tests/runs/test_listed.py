@@ -25,7 +25,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _make(dialoom: Command, folder: Path) -> None:
     dialoom("run", "personalens", *quick_players(folder), "--limit", 6, "-o", "r.db")
-    with sqlite3.connect(folder / "r.db") as connection:  # so that there is something to tell apart
+    with sqlite3.connect(folder / "r.db") as connection:  # make the scenarios differ
         connection.execute("UPDATE scenarios SET state = 'failed', error = 'no' WHERE position = 2")
         connection.execute("UPDATE judgements SET score = scenario WHERE metric = 'coherence'")
         connection.execute("UPDATE judgements SET score = NULL WHERE metric = 'coherence' AND scenario = 3")
@@ -39,7 +39,7 @@ def _make(dialoom: Command, folder: Path) -> None:
 
 @pytest.fixture
 def run(made_once: MadeOnce) -> dialoom.Run:
-    """A run of six scenarios."""
+    """Return a run of six scenarios."""
     return dialoom.open_run(made_once(_make) / "r.db")
 
 
@@ -49,7 +49,7 @@ def _positions(run: dialoom.Run, query: ScenarioQuery, **more: str) -> list[int]
     return [row.position for row in page.rows]
 
 
-def test_pages_follow_on_each_other(run: dialoom.Run) -> None:
+def test_pages_are_consecutive(run: dialoom.Run) -> None:
     first, second = run.scenarios(limit=4), run.scenarios(offset=4, limit=4)
     assert [row.position for row in (*first.rows, *second.rows)] == [*range(6)]
     assert first.total == second.total == 6
@@ -121,36 +121,36 @@ def test_neighbours_are_those_of_the_list(run: dialoom.Run, query: ScenarioQuery
 
 
 def test_expression_is_evaluated_once_for_all_pages(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    evaluated: list[str] = []
 
     def counted(file: RunFile, judging: str | None, where: str, **more: Any) -> Any:
-        asked.append(where)
+        evaluated.append(where)
         return all_scenarios(file, judging, where, **more)
 
     monkeypatch.setattr("dialoom.runs.reading.scenarios.all_scenarios", counted)
     where = "coherence >= 1 and number > 0"
     assert [run.scenarios(where=where, offset=offset, limit=2).total for offset in (0, 2)] == [4, 4]
-    assert asked == [where]
+    assert evaluated == [where]
     with sqlite3.connect(run.path) as connection:
         connection.execute("UPDATE judgements SET score = 0 WHERE metric = 'coherence' AND scenario = 5")
     assert run.scenarios(where=where).total == 3
-    assert asked == [where, where]
+    assert evaluated == [where, where]
 
 
 def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
-    def gone(what: str, _done: int, of: int) -> None:
-        told.append(what)
+    def interrupt(what: str, _done: int, of: int) -> None:
+        messages.append(what)
         assert of > 0
         raise InterruptedError
 
     for more in ({"where": "lines > 1"}, {"search": "reply"}):
         with pytest.raises(InterruptedError):
-            run.scenarios(on_progress=gone, **more)  # type: ignore[arg-type]
+            run.scenarios(on_progress=interrupt, **more)  # type: ignore[arg-type]
         assert run.scenarios(**more).total == 6  # type: ignore[arg-type]
-        assert run.scenarios(on_progress=gone, **more).total == 6  # type: ignore[arg-type]
-    assert told == ["reading scenarios", "reading conversations"]
+        assert run.scenarios(on_progress=interrupt, **more).total == 6  # type: ignore[arg-type]
+    assert messages == ["reading scenarios", "reading conversations"]
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ def test_impossible_query_is_explained(
 
 
 def test_command_line_searches_messages(run: dialoom.Run, dialoom: Command) -> None:
-    told = dialoom("show", run.path, "--search", '"line 1 of mine"', "--where", "coherence == 4").stdout.splitlines()
-    assert len(told) == 3  # what stands above the list, the scenario, its words
-    assert "ine 1 of mine" in told[2]
+    output = dialoom("show", run.path, "--search", '"line 1 of mine"', "--where", "coherence == 4").stdout.splitlines()
+    assert len(output) == 3  # header, scenario, matching text
+    assert "ine 1 of mine" in output[2]
     (line,) = dialoom("show", run.path, "--search", "reply", "--where", "coherence == 4", "--json").stdout.splitlines()
     assert "eply" in json.loads(line)["match"]
     assert dialoom("show", run.path, 1, "--search", "reply", code=2).stderr

@@ -1,4 +1,4 @@
-"""Long conversations, and the share of each request that a provider has read before."""
+"""Long conversations, and the share of each request that a prompt cache can provide."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ PLAYED = ("run", RECIPE, "--model", "python:benchmarks.long_requests:assistant")
 
 
 def played(path: Path, **options: Any) -> Run:
-    """Every pair by two methods."""
-    told = {"pairs": 4, "methods": 2, "turns": TURNS, **options}
-    return play(Recalling, path=path, options=told, models={"assistant": assistant})
+    """Play each pair with two methods."""
+    chosen = {"pairs": 4, "methods": 2, "turns": TURNS, **options}
+    return play(Recalling, path=path, options=chosen, models={"assistant": assistant})
 
 
-def letters(path: Path, column: str, table: str) -> int:
-    """Letters in a column."""
+def count_characters(path: Path, column: str, table: str) -> int:
+    """Return the number of characters in a column."""
     with closing(sqlite3.connect(path)) as connection:
         return int(connection.execute(f"SELECT total(length({column})) FROM {table}").fetchone()[0])
 
 
-def letters_of_documents(path: Path) -> int:
-    """Letters in all documents, however they are kept."""
+def characters_of_documents(path: Path) -> int:
+    """Return the number of characters in all documents, however they are stored."""
     with closing(sqlite3.connect(path)) as connection:
         return sum(len(content) for (content,) in connection.execute("SELECT content FROM documents"))
 
@@ -61,11 +61,11 @@ def test_long_conversation_is_stored_once(tmp_path: Path) -> None:
         ("messages", "outcomes"),
         ("elements", "checkpoint_lists"),
     ):
-        more = letters(many.path, column, table) - letters(few.path, column, table)
-        assert more < 12 * 500, f"{table}: as whole lists it would be 12 times some 2,500"
-    more = letters_of_documents(many.path) - letters_of_documents(few.path)
+        more = count_characters(many.path, column, table) - count_characters(few.path, column, table)
+        assert more < 12 * 500, f"{table}: whole lists would be 12 times about 2,500"
+    more = characters_of_documents(many.path) - characters_of_documents(few.path)
     assert more < 6 * 700, "the openings of six pairs"
-    assert letters(many.path, "content", "scenarios") < 16 * 800
+    assert count_characters(many.path, "content", "scenarios") < 16 * 800
 
 
 async def test_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_uncounted_tokens_are_estimated_by_whole_requests(tmp_path: Path) -> Non
     with closing(sqlite3.connect(run.path)) as connection:
         connection.execute("UPDATE kept_calls SET input_tokens = NULL, output_tokens = NULL")
         connection.commit()
-        spoken = letters(run.path, "content", "texts")
+        spoken = count_characters(run.path, "content", "texts")
         assert spoken > 4 * 20_000
         connection.execute("UPDATE scenarios SET state = 'pending', sample = 1, take = 1")
         connection.execute("DELETE FROM outcomes")
@@ -91,7 +91,7 @@ def test_uncounted_tokens_are_estimated_by_whole_requests(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("part", "count"), [("INSERT INTO passages", 3), ("INTO checkpoint_lists", 2)])
-def test_killed_while_a_passage_is_written_resumes_to_the_same_bytes(part: str, count: int, tmp_path: Path) -> None:
+def test_run_killed_while_writing_a_passage_resumes_to_the_same_bytes(part: str, count: int, tmp_path: Path) -> None:
     whole = played(tmp_path / "whole.db", in_state=True, pairs=2)
     plan = (*PLAYED, "--pairs", 2, "--methods", 2, "--turns", TURNS, "--in-state", "--concurrency", 2)
     with Started(tmp_path, part, count, *plan, "-o", "run.db", script=KILLER) as process:
@@ -103,19 +103,18 @@ def test_killed_while_a_passage_is_written_resumes_to_the_same_bytes(part: str, 
     assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
-# Counted on the rendered requests of whole runs, in the order in which they were sent. What a provider's prompt cache
-# can give back is what a request has in common, from its first letter on, with some earlier one of the same model; four
-# letters are taken for a token, as everywhere.
+# Computed from the rendered requests of whole runs, in the order of sending. A prompt cache can provide the longest
+# prefix that a request shares with an earlier one to the same model. Four characters count as a token.
 
 
 @dataclass
 class Sent:
-    """What one model was sent.
+    """The requests sent to one model.
 
     Attributes:
-        tokens: Of all requests.
-        read_before: Those of them with which an earlier request began.
-        texts: The requests, in the order of their text.
+        tokens: Tokens of all requests.
+        read_before: Tokens in prefixes shared with an earlier request.
+        texts: The requests, sorted.
     """
 
     tokens: float = 0
@@ -123,9 +122,9 @@ class Sent:
     texts: list[str] = field(default_factory=list)
 
     def add(self, text: str) -> None:
-        """The next request."""
+        """Add the next request."""
         place = bisect_left(self.texts, text)
-        # Of all texts in order, a neighbour is the one with the longest common beginning.
+        # In sorted order, the longest common prefix is with a neighbour.
         neighbours = self.texts[max(place - 1, 0) : place + 1]
         common = max((len(os.path.commonprefix([text, near])) for near in neighbours), default=0)  # noqa: RUF071
         self.texts.insert(place, text)
@@ -134,12 +133,12 @@ class Sent:
 
     @property
     def share(self) -> float:
-        """Of the tokens that were read before."""
+        """Return the share of tokens in prefixes that were read before."""
         return self.read_before / self.tokens
 
 
 def sent_by_role(run: Path) -> dict[str, Sent]:
-    """Each role played by a model of its own."""
+    """Return the requests by role, as if each role had a model of its own."""
     sent: dict[str, Sent] = defaultdict(Sent)
     for role, text in _requests(run):
         sent[role].add(text)
@@ -147,13 +146,13 @@ def sent_by_role(run: Path) -> dict[str, Sent]:
 
 
 def share_of(run: Path) -> float:
-    """Over all roles, each played by a model of its own, which is the worse case."""
+    """Return the share over all roles, each with a model of its own, which is the worst case."""
     sent = sent_by_role(run).values()
     return sum(each.read_before for each in sent) / sum(each.tokens for each in sent)
 
 
 def _requests(run: Path) -> Iterator[tuple[str, str]]:
-    """Role and text of every request."""
+    """Yield the role and text of every request."""
     connection = open_for_reading(run)
     try:
         texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
@@ -169,8 +168,8 @@ def _requests(run: Path) -> Iterator[tuple[str, str]]:
         ("personalens", ["--limit", 8], 0.6),
         ("personalens", ["--limit", 40, "--setting", "all"], 0.6),
         ("aloe", ["--limit", 2], 0.6),
-        # The judge of personalization is shown the person after the conversation, so with a score for each turn, where
-        # the conversation is a longer one each time, the person is read anew each time.
+        # The judge of personalization gets the person after the conversation; with a score for each turn the
+        # conversation grows, so the person is never part of a shared prefix.
         ("personalens", ["--limit", 8, "--turn-scores"], 0.5),
     ],
 )

@@ -1,4 +1,4 @@
-"""A permanent error that one scenario after the other meets: the run stops early, can go on, and says what to do."""
+"""Repeated permanent errors: the run stops early with a remedy, and can be resumed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ REFUSAL = "Unsupported value: 'temperature' does not support 0.7 with this model
 
 
 @pytest.fixture(autouse=True)
-def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key for a server that wants none."""
+def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set a key, which the server does not check."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
 
 def people(folder: Path) -> Path:
-    """As many personas as there are to be scenarios."""
+    """Write a persona for each scenario and return the file's path."""
     path = folder / "people.jsonl"
     lines = (json.dumps({"profile": f"She keeps {n} hens.", "personality": "Calm."}) for n in range(PEOPLE))
     path.write_text("\n".join(lines))
@@ -37,7 +37,7 @@ def people(folder: Path) -> Path:
 
 
 def played(folder: Path, url: str, **settings: Any) -> dialoom.Run:
-    """One round with each person, a few at once; the assistant is at the server."""
+    """Play one round with each person; the server plays the assistant."""
     others = {"user": saying("Hello."), "judge": saying('{"score": 3, "explanation": "fair"}')}
     return dialoom.play(
         "aloe-eval",
@@ -49,12 +49,12 @@ def played(folder: Path, url: str, **settings: Any) -> dialoom.Run:
 
 
 def refused(_body: dict[str, Any], number: int) -> Answer:
-    """A parameter that the model does not take; each answer has an id of its own."""
+    """Return the refusal of a parameter; each answer has a different request id."""
     return error(400, REFUSAL.format(number))
 
 
 def test_repeated_permanent_error_stops_the_run_with_a_remedy(dialoom: Command, tmp_path: Path) -> None:
-    """Exit code 3; what was not sent is pending. Without a temperature the model answers."""
+    """The exit code is 3 and unsent scenarios stay pending. Without a temperature the model answers."""
 
     def answer(body: dict[str, Any], number: int) -> Answer:
         return refused(body, number) if "temperature" in body else completion("Hello.")
@@ -83,12 +83,12 @@ def test_repeated_permanent_error_stops_the_run_with_a_remedy(dialoom: Command, 
 
 
 def test_stopped_run_completes_when_the_cause_is_gone(tmp_path: Path) -> None:
-    is_mended = False
-    with serving(lambda body, number: completion("Hello.") if is_mended else refused(body, number)) as server:
+    is_fixed = False
+    with serving(lambda body, number: completion("Hello.") if is_fixed else refused(body, number)) as server:
         run = played(tmp_path, server.url)
         assert run.ended is not None and run.ended.stopped is not None
         assert (run.ended.stopped.fault, run.ended.is_complete) == ("provider, permanent", False)
-        is_mended = True
+        is_fixed = True
         others = {"user": saying("Hello."), "judge": saying('{"score": 3, "explanation": "fair"}')}
         again = dialoom.resume(tmp_path / "run.db", models=others, retry_failed=True)
     assert again.status().done == PEOPLE
@@ -103,7 +103,7 @@ def test_stopped_run_completes_when_the_cause_is_gone(tmp_path: Path) -> None:
         (lambda _: error(400, "maximum context length is 8 tokens", "context_length_exceeded"), PEOPLE),
         (lambda _: error(422, "no such field"), SAME_IN_A_ROW),
     ],
-    ids=["one answered", "another sentence", "content policy", "too long", "the same"],
+    ids=["one answered", "other message", "content policy", "too long", "same message"],
 )
 def test_only_equal_errors_in_a_row_stop_a_run(answers: Callable[[int], Answer], most: int, tmp_path: Path) -> None:
     with serving(lambda _body, number: answers(number)) as server:

@@ -1,4 +1,4 @@
-"""Exported folders: handed to a hub, and written with the run."""
+"""Exported folders: pushed to a hub, and written by a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-import dialoom as door
+import dialoom as api
 from dialoom import DialoomError
 from dialoom.personas.apollo.source import read_source
 from dialoom.runs.export.pushing import pushed
@@ -22,10 +22,10 @@ from tests.conftest import Command
 
 
 class Hub(ThreadingHTTPServer):
-    """Speaks as much of the hub's HTTP as an upload needs."""
+    """A server with the hub's endpoints that an upload needs."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Speaking)
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.files: dict[str, bytes] = {}
         self.asked: list[tuple[str, Any]] = []
         self.refuses = False
@@ -35,7 +35,7 @@ class Hub(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
 
-class _Speaking(BaseHTTPRequestHandler):
+class _Handler(BaseHTTPRequestHandler):
     server: Hub
 
     def do_POST(self) -> None:
@@ -73,7 +73,7 @@ class _Speaking(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A hub that listens."""
+    """Yield a running hub."""
     monkeypatch.setenv("HF_TOKEN", "hf_only_a_test")
     server = Hub()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -85,14 +85,14 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    """A folder with train, test and a card; and something that nobody meant to publish."""
-    run = door.play("personalens", path=tmp_path / "run.db", sample=4)
+    """Return an exported folder with train, test and a card, and a file that does not belong to the export."""
+    run = api.play("personalens", path=tmp_path / "run.db", sample=4)
     run.export("dialogues", tmp_path / "out", test_share=0.3)
     (tmp_path / "out" / "notes.txt").write_text("secret")
     return tmp_path / "out"
 
 
-def test_card_and_its_files_alone_are_sent(exported: Path, hub: Hub) -> None:
+def test_only_the_card_and_its_files_are_sent(exported: Path, hub: Hub) -> None:
     done = pushed(exported, "me/talks", is_sent=True, endpoint=hub.url)
     assert set(hub.files) == {"README.md", "train.jsonl", "test.jsonl"}
     assert all(content == (exported / name).read_bytes() for name, content in hub.files.items())
@@ -102,8 +102,8 @@ def test_card_and_its_files_alone_are_sent(exported: Path, hub: Hub) -> None:
 
 
 def test_nothing_is_sent_without_confirmation(exported: Path, hub: Hub, dialoom: Command) -> None:
-    said = dialoom("push", exported, "me/talks", "--endpoint", hub.url).stdout
-    assert "nothing was sent" in said and "train.jsonl" in said and "licence unknown" in said
+    output = dialoom("push", exported, "me/talks", "--endpoint", hub.url).stdout
+    assert "nothing was sent" in output and "train.jsonl" in output and "licence unknown" in output
     assert not hub.asked and not hub.files
 
 
@@ -137,19 +137,21 @@ def test_export_with_figures_can_be_repeated(exported: Path, dialoom: Command) -
     assert (exported.parent / "again" / "README.md").read_bytes() == before
 
 
-def test_without_a_network_the_export_stays(exported: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_upload_leaves_the_export_unchanged(
+    exported: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_only_a_test")
-    with closing(socket.socket()) as unheard:
-        unheard.bind(("127.0.0.1", 0))  # and never listens
-        endpoint = f"http://127.0.0.1:{unheard.getsockname()[1]}"
+    with closing(socket.socket()) as unanswered:
+        unanswered.bind(("127.0.0.1", 0))  # and never listens
+        endpoint = f"http://127.0.0.1:{unanswered.getsockname()[1]}"
         before = {path: path.read_bytes() for path in exported.iterdir()}
-        told = dialoom("push", exported, "me/talks", "--yes", "--endpoint", endpoint, code=2).stderr
-    assert "me/talks: the upload failed: " in told and "is unchanged" in told
-    assert len(told.splitlines()) == 1
+        output = dialoom("push", exported, "me/talks", "--yes", "--endpoint", endpoint, code=2).stderr
+    assert "me/talks: the upload failed: " in output and "is unchanged" in output
+    assert len(output.splitlines()) == 1
     assert {path: path.read_bytes() for path in exported.iterdir()} == before
 
 
-def test_unsendable_folder_is_one_line(exported: Path, hub: Hub) -> None:
+def test_folder_that_cannot_be_pushed_is_refused(exported: Path, hub: Hub) -> None:
     with pytest.raises(DialoomError, match="OWNER/NAME"):
         pushed(exported, "talks")
     hub.refuses = True
@@ -169,9 +171,9 @@ BUILD: dict[str, Any] = {"users": 1, "pairs": 1, "errands": 1}
 
 def test_folder_equals_an_export(tmp_path: Path, dialoom: Command) -> None:
     flags = [text for name, value in BUILD.items() for text in (f"--{name}", str(value))]
-    said = dialoom("run", "apollo-build", *flags, "-o", "run.db", "--folder", "made", code=0)
-    assert said.stdout.splitlines()[-1] == "made is written"
-    door.open_run(tmp_path / "run.db").export("apollo-source", tmp_path / "exported")
+    output = dialoom("run", "apollo-build", *flags, "-o", "run.db", "--folder", "made", code=0)
+    assert output.stdout.splitlines()[-1] == "made is written"
+    api.open_run(tmp_path / "run.db").export("apollo-source", tmp_path / "exported")
     read_source(tmp_path / "made")
     for name in ("users", "sessions", "pairs", "meta"):
         assert (tmp_path / "made" / f"{name}.jsonl").read_bytes() == (
@@ -181,25 +183,25 @@ def test_folder_equals_an_export(tmp_path: Path, dialoom: Command) -> None:
 
 def test_run_that_ends_early_writes_drafts(tmp_path: Path) -> None:
     options = {"topics": "travel_hotel", "calls": 1, "per_call": 2, "until": "written"}
-    door.play("prefeval-pairs", path=tmp_path / "run.db", options=options, folder=tmp_path / "drafts")
+    api.play("prefeval-pairs", path=tmp_path / "run.db", options=options, folder=tmp_path / "drafts")
     assert len(json.loads((tmp_path / "drafts" / "travel_hotel.json").read_text())) == 2
     written = {"users": 1, "until": "users"}
-    door.play("apollo-write", path=tmp_path / "write.db", options=written, folder=tmp_path / "users")
+    api.play("apollo-write", path=tmp_path / "write.db", options=written, folder=tmp_path / "users")
     assert json.loads((tmp_path / "users" / "users.jsonl").read_text())["id"] == "u01"
 
 
 def test_folder_that_cannot_be_written_is_refused_before_playing(tmp_path: Path) -> None:
-    with pytest.raises(door.DialoomError, match="folder 'made': personalens generates no data for a folder"):
-        door.play("personalens", path=tmp_path / "run.db", folder="made")
-    with pytest.raises(door.DialoomError, match="exists and is not an empty folder"):
-        door.play("apollo-build", path=tmp_path / "run.db", options=BUILD, folder=tmp_path.parent)
+    with pytest.raises(api.DialoomError, match="folder 'made': personalens generates no data for a folder"):
+        api.play("personalens", path=tmp_path / "run.db", folder="made")
+    with pytest.raises(api.DialoomError, match="exists and is not an empty folder"):
+        api.play("apollo-build", path=tmp_path / "run.db", options=BUILD, folder=tmp_path.parent)
     assert not (tmp_path / "run.db").exists()
 
 
 def test_stopped_run_writes_no_folder(tmp_path: Path, dialoom: Command) -> None:
     flags = ("--users", "1", "--until", "users", "-o", "run.db", "--folder", "made")
-    said = dialoom("run", "apollo-write", *flags, "--max-calls", "1", code=3).stdout
+    output = dialoom("run", "apollo-write", *flags, "--max-calls", "1", code=3).stdout
     assert (
-        "made is not written; when all scenarios are done, run: dialoom export run.db --format drafts -o made" in said
+        "made is not written; when all scenarios are done, run: dialoom export run.db --format drafts -o made" in output
     )
     assert not (tmp_path / "made").exists()

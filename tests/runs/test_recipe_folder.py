@@ -1,4 +1,4 @@
-"""Recipes of a user's own: where they are found, their mistakes, understudies and judgements."""
+"""User-defined recipes: where they are found, error messages, understudies and judgements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.long_requests import assistant
 from dialoom.roles.offline import Draws, MarkedRequest, SilentUnderstudyError, Words, play, understudy
 from tests.api.counting import counting
 from tests.conftest import ROOT, Command
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 
 SPEC = "talks/recipe.py:Recalling"
 PLAYERS = {"assistant": assistant}
@@ -23,7 +23,7 @@ PLAYERS = {"assistant": assistant}
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a recipe and, in another one, a run of two scenarios that was planned from there."""
+    """Return a folder with a recipe and, in a subfolder, a run of two scenarios that was planned there."""
     folder = tmp_path / "project"
     (folder / "talks").mkdir(parents=True)
     (folder / "runs").mkdir()
@@ -35,13 +35,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_recipe_is_found_where_the_run_was_made(project: Path) -> None:
+def test_recipe_is_found_in_the_folder_where_the_run_was_planned(project: Path) -> None:
     assert dialoom.resume(project / "runs/run.db", models=PLAYERS).status().done == 2
 
 
 @pytest.mark.parametrize("workers", [None, 2])
 def test_recipe_is_found_beside_the_run(project: Path, workers: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     moved = project.rename(project.with_name("moved"))
     run = (moved / "runs/run.db").rename(moved / "run.db")
     with pytest.raises(dialoom.DialoomError, match=r"names the recipe talks/recipe\.py:Recalling, .*moved"):
@@ -139,10 +139,10 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_recipe_mistake_is_one_message_and_leaves_nothing(dialoom: Command, tmp_path: Path, mistake: str) -> None:
+def test_recipe_mistake_is_one_message_and_creates_no_run(dialoom: Command, tmp_path: Path, mistake: str) -> None:
     (tmp_path / "support.py").write_text(RECIPE.replace("MISTAKE", mistake))
-    told = dialoom("run", "support.py:RECIPE", "-o", "run.db", code=2).stderr
-    assert told == f"dialoom: {MISTAKES[mistake]}\n"
+    output = dialoom("run", "support.py:RECIPE", "-o", "run.db", code=2).stderr
+    assert output == f"dialoom: {MISTAKES[mistake]}\n"
     assert not (tmp_path / "run.db").exists()
 
 
@@ -165,7 +165,7 @@ def test_role_without_an_understudy_is_played_by_the_placeholder(tmp_path: Path)
 
 
 class Answers(BaseModel):
-    """A reply with most kinds of fields, and a rule of its own."""
+    """A reply type with most kinds of fields and a validator."""
 
     chosen: Literal["a", "b"]
     numbers: Annotated[list[int], Field(min_length=2, max_length=4)]
@@ -201,14 +201,14 @@ def test_placeholder_gives_valid_instances_of_any_reply_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bank", "told"),
+    ("bank", "message"),
     [
         ('anser = "Yes."', "speaker.toml: there is no bank answer at its top level; there are anser"),
         ('answer = ["Yes, {nmae}."]', "speaker.toml: answer needs {nmae}; the slots that are filled: name"),
         ('[answer]\nlong = "Yes."', "speaker.toml: there is no bank answer at its top level; there are none"),
     ],
 )
-def test_understudy_without_words_names_its_file(tmp_path: Path, bank: str, told: str) -> None:
+def test_understudy_without_words_names_its_file(tmp_path: Path, bank: str, message: str) -> None:
     (tmp_path / "speaker.toml").write_text(bank + "\n")
     words = Words(tmp_path / "speaker.toml")
 
@@ -218,24 +218,24 @@ def test_understudy_without_words_names_its_file(tmp_path: Path, bank: str, told
 
     with pytest.raises(SilentUnderstudyError) as error:
         play("attentive", [{"role": "user", "content": "Hello"}], "silence/speech", "mute")
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 JUDGING = f"{ROOT / 'docs/examples/twenty_questions/recipe.py'}:RECIPE"
 
 
 async def guesser(messages: list[Any]) -> str:
-    """Asks thrice."""
+    """Return a guess."""
     return f"Is it a piano? ({len(messages)})"
 
 
 async def keeper(messages: list[Any]) -> str:
-    """Says no twice."""
+    """Return no twice, and then yes."""
     return "You have found it." if len(messages) > 4 else "No."
 
 
 async def judge(messages: list[Any]) -> str:
-    """Has a verdict on herons, and nothing to say of otters."""
+    """Return a verdict, or for the otter a reply without one."""
     if any("otter" in message["content"] for message in messages):
         return "I cannot say."
     return '{"verdict": true, "explanation": "every answer was true"}'

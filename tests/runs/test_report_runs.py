@@ -1,4 +1,4 @@
-"""The drawing of charts, and the writing of a report with them."""
+"""Charts, and reports written with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dialoom.runs.report.report import page
 
 
 def chart(*labels: str) -> Chart:
-    """Levels with intervals and a line for each label."""
+    """Return a chart of levels with intervals and a fitted line for each label."""
     return Chart(
         name="levels",
         title="Levels by round",
@@ -77,7 +77,7 @@ def test_odd_series_are_drawn(series: list[Series]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["points", "bars", "stacked"])
-def test_points_and_bars_have_the_names_of_their_places(kind: ChartKind) -> None:
+def test_points_and_bars_are_labelled_with_names(kind: ChartKind) -> None:
     made = chart("model-a", "model-b")
     made.kind, made.names = kind, ["alone", "$5 or $6", "in company", "last"]
     drawn = draw(made)
@@ -117,7 +117,7 @@ def test_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_figures_have_as_many_decimals_as_asked_for() -> None:
     assert text_of(0.12345, "IR") == "0.12"
-    assert text_of(-0.001, "kappa") == "0.00", "what rounds to nothing has no sign"
+    assert text_of(-0.001, "kappa") == "0.00", "a value that rounds to zero has no sign"
     assert text_of(0.12345, "IR", 3) == "0.123"
     assert text_of(0.12345, "TCR %") == "12.3"
     assert text_of(0.12345, "TCR %", 0) == "12"

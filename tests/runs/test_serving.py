@@ -1,4 +1,4 @@
-"""What is served, played without a server: contexts are plain values, checkpoints and memory are LangGraph's own."""
+"""Served graphs, played without a server: plain contexts, LangGraph's own checkpointers and stores."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent.parent
 THREAD = {"configurable": {"thread_id": "a-thread"}}
 
 
-def kept(graph: Any, store: bool = True) -> Any:
-    """A graph with the checkpointer and the store that a server would give it."""
+def persistent(graph: Any, store: bool = True) -> Any:
+    """Return a graph with the checkpointer and the store that a server would attach."""
     return graph.copy(update={"checkpointer": InMemorySaver(), "store": InMemoryStore() if store else None})
 
 
@@ -30,7 +30,7 @@ async def test_empty_input_starts_the_first_scenario() -> None:
     assert len(final["judgements"]) == 6
 
 
-async def test_scenario_can_be_given_whole() -> None:
+async def test_scenario_can_be_given_in_full() -> None:
     graph = serve("aloe", {"rounds": 2})
     whole = {"person": "p1", "profile": "She keeps bees.", "personality": "She is blunt.", "rounds": 2}
     final = await graph.ainvoke({}, context={"scenario": whole})
@@ -74,20 +74,20 @@ async def test_impossible_request_is_refused(context: dict[str, Any], message: s
 
 
 async def test_thread_keeps_its_context() -> None:
-    graph = kept(serve("personalens"))
+    graph = persistent(serve("personalens"))
     whole = await serve("personalens").ainvoke({}, context={"scenario": 3, "seed": 5})
     await graph.ainvoke({}, THREAD, context={"scenario": 3, "seed": 5}, interrupt_after=["assistant"])
     assert await graph.ainvoke(None, THREAD, context={}) == whole
 
-    forgetful = kept(serve("personalens"), store=False)
-    await forgetful.ainvoke({}, THREAD, context={"scenario": 3, "seed": 5}, interrupt_after=["assistant"])
+    without_store = persistent(serve("personalens"), store=False)
+    await without_store.ainvoke({}, THREAD, context={"scenario": 3, "seed": 5}, interrupt_after=["assistant"])
     with pytest.raises(RequestError, match="state the scenario in the context"):
-        await forgetful.ainvoke(None, THREAD, context={})
-    assert await forgetful.ainvoke(None, THREAD, context={"scenario": 3, "seed": 5}) == whole
+        await without_store.ainvoke(None, THREAD, context={})
+    assert await without_store.ainvoke(None, THREAD, context={"scenario": 3, "seed": 5}) == whole
 
 
 async def test_thread_holds_one_conversation() -> None:
-    graph = kept(serve("personalens"))
+    graph = persistent(serve("personalens"))
     with pytest.raises(RequestError, match="scenario must be from 1"):
         await graph.ainvoke({}, THREAD, context={"scenario": 0})
     final = await graph.ainvoke({}, THREAD, context={"scenario": 1})

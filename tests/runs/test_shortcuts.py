@@ -1,4 +1,4 @@
-"""The shortcut check of preference datasets: what was planted in the replies is found, and nothing else."""
+"""The shortcut check of preference datasets: it finds the planted shortcuts and no others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMON = [f"word{number}" for number in range(60)]
 def rows(
     people: int, prompts: int, *, longer: int = 0, word: str = "", sizes: tuple[int, int] = (8, 30)
 ) -> Iterator[Any]:
-    """Yield pairs of replies of like words; the chosen ones have so many words more, or a word of their own.
+    """Yield pairs of replies with common words; the chosen ones are `longer`, or have an additional `word`.
 
     In `word`, `{}` is the person's number.
     """
@@ -37,7 +37,7 @@ def rows(
 
 
 def checked(pairs: Iterable[Any]) -> Table:
-    """Return the check's table of these rows."""
+    """Return the check's table for the rows."""
     sample = PairSample()
     for row in pairs:
         sample.add(row)
@@ -52,7 +52,7 @@ def figures(table: Table) -> dict[str, tuple[Estimate, Estimate]]:
 
 
 def test_random_differences_are_no_shortcut() -> None:
-    """All intervals hold 0.5, and nobody is warned."""
+    """All intervals contain 0.5, and there is no warning."""
     table = checked(rows(40, 5))
     found = figures(table)
     assert [*found] == ["length", "punctuation", "words"]
@@ -71,7 +71,7 @@ def test_planted_shortcut_is_found_and_named(planted: dict[str, Any], feature: s
     assert auc.mean > 0.8 and (auc.low is None or auc.low > 0.7)
     warning = next(note for note in table.notes if note.startswith("Warning"))
     assert f" {feature}" in warning.partition(" (above 0.65)")[0]
-    assert figures(table)["punctuation"][0].mean < 0.65 or feature == "length", "marks are rarer in longer replies"
+    assert figures(table)["punctuation"][0].mean < 0.65 or feature == "length", "punctuation is rarer in longer replies"
 
 
 def test_shortcut_within_pairs_is_found() -> None:
@@ -106,8 +106,8 @@ def test_order_and_form_of_the_rows_do_not_matter() -> None:
     assert checked(single).rows == first.rows
 
 
-def test_large_set_is_sampled_and_says_so() -> None:
-    """At most 20 prompts of a person, and at most 300 people."""
+def test_large_set_is_sampled_with_a_note() -> None:
+    """The check uses at most 20 prompts of a person and at most 300 people."""
     table = checked(rows(20, 24))
     assert figures(table)["length"][1].n == 20 * 20
     assert any("At most 300 people and 20 prompts" in note for note in table.notes)

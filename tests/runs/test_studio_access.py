@@ -20,14 +20,14 @@ from tests.runs.stepping.played import play
 OWN = "http://127.0.0.1:8790"
 
 
-class _Asked:
-    """An application that notes what reached it, and opens itself to the whole world."""
+class _Application:
+    """An application behind access control that records its requests and answers with permissive headers."""
 
     def __init__(self, is_remote: bool = False) -> None:
         self.reached: list[str] = []
         self.tokens: list[str] = []
         self.keys = Keys(self.tokens.append)
-        self._door = AccessControl(self._answer, self.keys, 8790, ("studio.example",) if is_remote else (), is_remote)
+        self._access = AccessControl(self._answer, self.keys, 8790, ("studio.example",) if is_remote else (), is_remote)
 
     async def _answer(self, scope: MutableMapping[str, Any], _receive: Any, send: Any) -> None:
         self.reached.append(scope["path"])
@@ -38,10 +38,10 @@ class _Asked:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"everything"})
 
-    async def ask(
+    async def request(
         self, path: str = "/", query: str = "", method: str = "GET", type_: str = "http", **headers: str
     ) -> tuple[int, dict[str, str]]:
-        """The status of the answer and its headers; 101 and 403 for a web socket."""
+        """Return the status and headers of the answer; the status of a web socket is 101 or 403."""
         sent: list[Any] = []
         given = {"host": "127.0.0.1:8790"} | {name.replace("_", "-"): value for name, value in headers.items()}
         scope = {
@@ -58,40 +58,40 @@ class _Asked:
         async def receive() -> MutableMapping[str, Any]:
             return {}
 
-        await self._door(scope, receive, send)
+        await self._access(scope, receive, send)
         if type_ == "websocket":
             return (101 if sent[0]["type"] == "websocket.accept" else 403), {}
         return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
 
     @property
     def cookie(self) -> str:
-        return f"{self._door.cookie}={self.keys.pass_}"
+        return f"{self._access.cookie}={self.keys.pass_}"
 
 
-async def test_token_lets_in_one_browser() -> None:
-    asked = _Asked()
-    token = asked.keys.token
-    status, headers = await asked.ask("/runs/a", f"state=done&token={token}&facet.x=a+b")
+async def test_token_admits_one_browser() -> None:
+    app = _Application()
+    token = app.keys.token
+    status, headers = await app.request("/runs/a", f"state=done&token={token}&facet.x=a+b")
     assert (status, headers["location"]) == (303, "/runs/a?state=done&facet.x=a+b")
     cookie, *flags = headers["set-cookie"].split("; ")
     assert {*flags} == {"HttpOnly", "SameSite=Strict", "Path=/"}
-    assert (await asked.ask(cookie=cookie))[0] == 200
-    assert (await asked.ask("/", f"token={token}"))[0] == 403
-    assert asked.tokens == [asked.keys.token] != [token]
-    assert (await asked.ask("/", f"token={asked.tokens[0]}"))[0] == 303
+    assert (await app.request(cookie=cookie))[0] == 200
+    assert (await app.request("/", f"token={token}"))[0] == 403
+    assert app.tokens == [app.keys.token] != [token]
+    assert (await app.request("/", f"token={app.tokens[0]}"))[0] == 303
 
 
 @pytest.mark.parametrize(
     "cookie", ["", "dialoom-studio-8790=", "dialoom-studio-8790=é", "a=b; c", "dialoom-studio-1={}"]
 )
 async def test_requests_without_the_token_are_refused(cookie: str) -> None:
-    asked = _Asked()
-    given = {"cookie": cookie.format(asked.keys.pass_)}
-    assert (await asked.ask(**given))[0] == 403
-    assert (await asked.ask("/", "token=wrong", **given))[0] == 403
-    assert (await asked.ask("/", "token=", **given))[0] == 403
-    assert (await asked.ask("/ws", type_="websocket", origin=OWN, **given))[0] == 403
-    assert asked.reached == []
+    app = _Application()
+    given = {"cookie": cookie.format(app.keys.pass_)}
+    assert (await app.request(**given))[0] == 403
+    assert (await app.request("/", "token=wrong", **given))[0] == 403
+    assert (await app.request("/", "token=", **given))[0] == 403
+    assert (await app.request("/ws", type_="websocket", origin=OWN, **given))[0] == 403
+    assert app.reached == []
 
 
 @pytest.mark.parametrize(
@@ -99,42 +99,42 @@ async def test_requests_without_the_token_are_refused(cookie: str) -> None:
     ["evil.example:8790", "127.0.0.1.evil.example:8790", "127.0.0.1", "localhost:1", "", "[::1", "192.168.1.5:8790"],
 )
 async def test_foreign_host_name_is_refused(host: str) -> None:
-    asked = _Asked()
-    assert (await asked.ask(host=host, cookie=asked.cookie, origin=f"http://{host}"))[0] == 421
-    assert (await asked.ask(type_="websocket", host=host, cookie=asked.cookie, origin=f"http://{host}"))[0] == 403
-    assert (await asked.ask("/", f"token={asked.keys.token}", host=host))[0] == 421
-    assert asked.reached == []
+    app = _Application()
+    assert (await app.request(host=host, cookie=app.cookie, origin=f"http://{host}"))[0] == 421
+    assert (await app.request(type_="websocket", host=host, cookie=app.cookie, origin=f"http://{host}"))[0] == 403
+    assert (await app.request("/", f"token={app.keys.token}", host=host))[0] == 421
+    assert app.reached == []
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8790", "localhost:8790", "LOCALHOST:8790", "[::1]:8790"])
 async def test_own_host_names_are_answered(host: str) -> None:
-    asked = _Asked()
-    assert (await asked.ask(host=host, cookie=asked.cookie))[0] == 200
+    app = _Application()
+    assert (await app.request(host=host, cookie=app.cookie))[0] == 200
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:8791", "https://127.0.0.1:8790"])
 async def test_foreign_origin_can_neither_read_nor_write(origin: str) -> None:
-    asked = _Asked()
+    app = _Application()
     for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
-        assert (await asked.ask(method=method, origin=origin, cookie=asked.cookie))[0] == 403
-    assert (await asked.ask(type_="websocket", origin=origin, cookie=asked.cookie))[0] == 403
-    assert asked.reached == []
+        assert (await app.request(method=method, origin=origin, cookie=app.cookie))[0] == 403
+    assert (await app.request(type_="websocket", origin=origin, cookie=app.cookie))[0] == 403
+    assert app.reached == []
 
 
 async def test_request_without_an_origin_can_only_read() -> None:
-    asked = _Asked()
-    assert (await asked.ask(cookie=asked.cookie))[0] == 200
-    assert (await asked.ask(method="POST", cookie=asked.cookie))[0] == 403
-    assert (await asked.ask(type_="websocket", cookie=asked.cookie))[0] == 403
-    assert (await asked.ask(cookie=asked.cookie, sec_fetch_site="cross-site", sec_fetch_mode="no-cors"))[0] == 403
-    assert (await asked.ask(cookie=asked.cookie, sec_fetch_site="cross-site", sec_fetch_mode="navigate"))[0] == 200
-    assert (await asked.ask(method="POST", cookie=asked.cookie, origin=OWN))[0] == 200
-    assert (await asked.ask(type_="websocket", cookie=asked.cookie, origin=OWN))[0] == 101
+    app = _Application()
+    assert (await app.request(cookie=app.cookie))[0] == 200
+    assert (await app.request(method="POST", cookie=app.cookie))[0] == 403
+    assert (await app.request(type_="websocket", cookie=app.cookie))[0] == 403
+    assert (await app.request(cookie=app.cookie, sec_fetch_site="cross-site", sec_fetch_mode="no-cors"))[0] == 403
+    assert (await app.request(cookie=app.cookie, sec_fetch_site="cross-site", sec_fetch_mode="navigate"))[0] == 200
+    assert (await app.request(method="POST", cookie=app.cookie, origin=OWN))[0] == 200
+    assert (await app.request(type_="websocket", cookie=app.cookie, origin=OWN))[0] == 101
 
 
 async def test_answers_allow_no_other_origin() -> None:
-    asked = _Asked()
-    _, headers = await asked.ask(cookie=asked.cookie)
+    app = _Application()
+    _, headers = await app.request(cookie=app.cookie)
     assert "access-control-allow-origin" not in headers
     assert headers["x-frame-options"] == "DENY"
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -142,15 +142,15 @@ async def test_answers_allow_no_other_origin() -> None:
 
 
 async def test_redirect_stays_on_this_host() -> None:
-    asked = _Asked()
-    _, headers = await asked.ask("//evil.example/\r\nset-cookie: a=b", f"token={asked.keys.token}")
+    app = _Application()
+    _, headers = await app.request("//evil.example/\r\nset-cookie: a=b", f"token={app.keys.token}")
     assert headers["location"] == "/evil.example/%0D%0Aset-cookie%3A%20a%3Db"
 
 
-async def test_other_machines_are_let_in_by_number_or_name() -> None:
-    asked = _Asked(is_remote=True)
+async def test_other_machines_are_admitted_by_address_or_allowed_name() -> None:
+    app = _Application(is_remote=True)
     for host, status in (("192.168.1.5:8790", 200), ("studio.example:8790", 200), ("evil.example:8790", 421)):
-        assert (await asked.ask(host=host, cookie=asked.cookie))[0] == status
+        assert (await app.request(host=host, cookie=app.cookie))[0] == status
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "studio.example"])
@@ -160,8 +160,8 @@ def test_other_machines_need_an_explicit_option(host: str) -> None:
 
 
 def test_terminal_explains_the_option_for_other_machines(dialoom: Command, tmp_path: Path) -> None:
-    told = dialoom("studio", tmp_path / "run.db", "--host", "0.0.0.0", code=2).stderr
-    assert "not encrypted" in told and "--allow-remote" in told and "token" not in told
+    output = dialoom("studio", tmp_path / "run.db", "--host", "0.0.0.0", code=2).stderr
+    assert "not encrypted" in output and "--allow-remote" in output and "token" not in output
     help_ = " ".join(dialoom("studio", "--help").stdout.split())
     assert "--allow-remote" in help_ and "not encrypted" in help_
 
@@ -169,18 +169,18 @@ def test_terminal_explains_the_option_for_other_machines(dialoom: Command, tmp_p
 async def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[tuple[bytes, bytes]] = []
 
-    def compare(given: bytes, held: bytes) -> bool:
-        compared.append((given, held))
-        return given == held
+    def compare(given: bytes, expected: bytes) -> bool:
+        compared.append((given, expected))
+        return given == expected
 
     monkeypatch.setattr("dialoom.studio.access.hmac.compare_digest", compare)
-    asked = _Asked()
-    token, cookie = asked.keys.token, asked.cookie
-    await asked.ask("/", "token=guess")
-    await asked.ask("/", f"token={token}")
-    await asked.ask(cookie=f"{cookie}x")
-    await asked.ask(cookie=cookie)
-    pass_ = asked.keys.pass_.encode()
+    app = _Application()
+    token, cookie = app.keys.token, app.cookie
+    await app.request("/", "token=guess")
+    await app.request("/", f"token={token}")
+    await app.request(cookie=f"{cookie}x")
+    await app.request(cookie=cookie)
+    pass_ = app.keys.pass_.encode()
     assert compared == [(b"guess", token.encode()), (token.encode(),) * 2, (pass_ + b"x", pass_), (pass_, pass_)]
 
 
@@ -191,37 +191,37 @@ def test_address_can_be_opened() -> None:
 
 
 class Browser:
-    """A viewer that goes away after so many questions; it is asked at each scenario that is read."""
+    """A page that is left after a number of checks; `is_deleted` is checked at each scenario that is read."""
 
-    def __init__(self, stays: int = 1_000_000) -> None:
-        self.asked = 0
-        self._stays = stays
-        self.may_go_on = threading.Event()
-        self.may_go_on.set()
+    def __init__(self, checks: int = 1_000_000) -> None:
+        self.checked = 0
+        self._checks = checks
+        self.may_continue = threading.Event()
+        self.may_continue.set()
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it is gone; the reader waits here for as long as the test wants."""
+        """Return whether the page is left; the reading thread waits here until `may_continue` is set."""
         if threading.current_thread() is not threading.main_thread():
-            self.may_go_on.wait()
-        self.asked += 1
-        return self.asked > self._stays
+            self.may_continue.wait()
+        self.checked += 1
+        return self.checked > self._checks
 
 
 @pytest.fixture
 def run(made_once: MadeOnce) -> Run:
-    """A run with several finished scenarios."""
+    """Return a run with several finished scenarios."""
     return open_run(play(made_once, "aloe-eval"))
 
 
 async def test_report_is_computed_once_for_all_viewers(run: Run) -> None:
     reports, browser = Reports(), Browser()
-    browser.may_go_on.clear()
+    browser.may_continue.clear()
     first = await reports.find([run], None, None)
     assert isinstance(first, Computation)
     first.join(browser)
     second = await reports.find([run], None, None)
-    browser.may_go_on.set()
+    browser.may_continue.set()
     assert second is first
     found = await first.result()
     assert first.read >= len(run) and str(found) == str(run.report())
@@ -230,7 +230,7 @@ async def test_report_is_computed_once_for_all_viewers(run: Run) -> None:
 
 
 async def test_report_is_cancelled_when_its_page_is_left(run: Run) -> None:
-    reports, browser = Reports(), Browser(stays=1)
+    reports, browser = Reports(), Browser(checks=1)
     computation = await reports.find([run], None, None)
     assert isinstance(computation, Computation)
     computation.join(browser)

@@ -1,4 +1,4 @@
-"""Conversations with tools, through the door: kept, replayed, shared, resumed, stepped through and exported."""
+"""Conversations with tools: recorded, replayed, cached, resumed, stepped through and exported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ORDER = '{"name": "order_jars", "arguments": {"count": 2}}'
 
 @pytest.fixture
 def made(made_once: MadeOnce) -> Path:
-    """A finished run of two larders, played by the understudy."""
+    """Return the path of a finished run of two larders, played by the understudy."""
 
     def play(_dialoom: Command, folder: Path) -> None:
         dialoom.play(LARDER, path=folder / "run.db", seed=3)
@@ -41,14 +41,14 @@ def made(made_once: MadeOnce) -> Path:
 
 
 def exported(path: Path) -> bytes:
-    """The bytes of a run's export."""
+    """Return the bytes of a run's export."""
     rows = path.with_suffix(".jsonl")
     dialoom.open_run(path).export("dialogues", rows)
     return rows.read_bytes()
 
 
 def names(episode: dialoom.Episode) -> list[str]:
-    """The tools that were called."""
+    """Return the names of the called tools."""
     return [call["name"] for line in episode.outcome.messages for call in line.tool_calls]
 
 
@@ -73,8 +73,8 @@ def test_estimate_counts_tool_definitions() -> None:
     assert dialoom.estimate(LARDER, seed=3).total.calls == 10
 
 
-def clumsy(body: dict[str, Any], number: int) -> Answer:
-    """A model on a bad day: broken arguments, an invented tool, two calls with words, and then nothing."""
+def faulty_answer(body: dict[str, Any], number: int) -> Answer:
+    """Return a faulty reply: malformed arguments, an unknown tool, two calls with text, and then nothing."""
     outputs = sum(message["role"] == "tool" for message in body["messages"])
     turns = {
         0: ("", [("count_jars", '{"shelf": "upp')]),
@@ -91,18 +91,18 @@ def clumsy(body: dict[str, Any], number: int) -> Answer:
     return ended(text, "tool_calls" if made else "stop", usage, **({"tool_calls": made} if made else {}))
 
 
-def test_broken_calls_are_kept_replayed_and_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_calls_are_recorded_replayed_and_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody")
     whole, cut, shared = (tmp_path / f"{name}.db" for name in ("whole", "cut", "shared"))
     cache = tmp_path / "cache.db"
-    with serving(clumsy) as server:
-        told: dict[str, Any] = {"seed": 3, "model": dialoom.Model("openai/gpt-4o-mini", api_base=server.url)}
-        episodes = list(dialoom.play(LARDER, path=whole, **told, cache=cache).episodes())
+    with serving(faulty_answer) as server:
+        settings: dict[str, Any] = {"seed": 3, "model": dialoom.Model("openai/gpt-4o-mini", api_base=server.url)}
+        episodes = list(dialoom.play(LARDER, path=whole, **settings, cache=cache).episodes())
         asked = len(server.requests)
-        dialoom.play(LARDER, path=cut, **told, budget=dialoom.Budget(max_calls=5))
+        dialoom.play(LARDER, path=cut, **settings, budget=dialoom.Budget(max_calls=5))
         run = dialoom.resume(cut, budget=dialoom.Budget(max_calls=None))
         assert len(server.requests) == 2 * asked == 16
-        dialoom.play(LARDER, path=shared, **told, cache=cache)
+        dialoom.play(LARDER, path=shared, **settings, cache=cache)
         assert len(server.requests) == 2 * asked
     assert run.status().done == 2 and exported(whole) == exported(cut) == exported(shared)
     for episode in episodes:
@@ -129,11 +129,11 @@ def test_broken_calls_are_kept_replayed_and_shared(tmp_path: Path, monkeypatch: 
     ] == "system user assistant tool assistant tool assistant tool tool".split()
 
 
-def test_person_puts_a_call_into_the_agents_reply(made: Path) -> None:
+def test_person_replaces_a_reply_with_a_call(made: Path) -> None:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(3)
-        for wrong, told in (('{"name": "order_jars", "arg', "not valid JSON"), ("", "needs a text as its reply")):
-            with pytest.raises(DialoomError, match=told):
+        for wrong, message in (('{"name": "order_jars", "arg', "not valid JSON"), ("", "needs a text as its reply")):
+            with pytest.raises(DialoomError, match=message):
                 await stepper.say("clerk", wrong)
         stop = await stepper.say("clerk", ORDER)
         assert stop.calls[0].tool_calls[0]["arguments"] == '{"count": 2}' and stop.next == ("tools",)
@@ -185,7 +185,7 @@ def test_damaged_tool_call_is_reported_as_corruption(made: Path, like: str, cont
 
 
 def agent(tools: list[Any]) -> Any:
-    """Somebody's own agent, made for the tools that it is given: it counts two shelves at once, and orders."""
+    """Return a LangGraph agent for the given tools: it counts two shelves at once, and then orders."""
 
     async def think(state: MessagesState) -> dict[str, Any]:
         outputs = [str(each.content) for each in state["messages"] if isinstance(each, ToolMessage)]
@@ -209,14 +209,14 @@ def agent(tools: list[Any]) -> Any:
 
 
 async def function(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str | Mapping[str, Any]:
-    """Calls the last tool that it is offered, once."""
+    """Call the last offered tool once."""
     if messages[-1]["role"] == "tool":
         return f"It said {messages[-1]['content']}"
     return {"content": None, "tool_calls": [{"name": tools[-1]["function"]["name"], "arguments": {"count": 4}}]}
 
 
 def silent(tools: list[Any]) -> Any:
-    """An agent that shows nothing of what it calls."""
+    """Return an agent that calls a tool within its node, without a message."""
 
     def work(state: MessagesState) -> dict[str, Any]:  # noqa: ARG001
         return {"messages": [AIMessage(tools[1].invoke({"count": 5}))]}
@@ -224,15 +224,15 @@ def silent(tools: list[Any]) -> Any:
     return StateGraph(MessagesState).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
 
 
-def test_own_players_call_tools(tmp_path: Path) -> None:
-    told: dict[str, Any] = {"options": {"larders": 1}, "seed": 3}
+def test_user_defined_players_call_tools(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"options": {"larders": 1}, "seed": 3}
     for player, called, last in (
         (agent, ["count_jars", "count_jars", "sing", "order_jars"], "Done."),
         (silent, ["order_jars"], '{"ordered": 5}'),
         (function, ["order_jars"], 'It said {"ordered": 4}'),
     ):
         path = tmp_path / f"{player.__name__}.db"
-        (episode,) = dialoom.play(LARDER, path=path, models={"clerk": player}, **told).episodes()
+        (episode,) = dialoom.play(LARDER, path=path, models={"clerk": player}, **settings).episodes()
         assert (episode.error, names(episode)) == (None, called)
         assert episode.outcome.messages[-1].content == last
         outputs = [line.content for line in episode.outcome.messages if line.role == "tool"]

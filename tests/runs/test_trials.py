@@ -14,7 +14,7 @@ import pytest
 import dialoom
 from dialoom.runs.report.trials import pass_at, pass_hat, passed, variance_shares
 from tests.conftest import ROOT, Command
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 
 RECIPES: dict[str, dict[str, Any]] = {
     "personalens": {"users": "1", "setting": ("I",), "limit": 2},
@@ -55,7 +55,7 @@ def test_trials_are_independent_of_how_a_run_is_carried_out(
     assert twice[: len(single)] == single
     assert [row["id"] for row in twice[len(single) :]] == [row["id"] for row in single]
 
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     stopped = play("stopped", budget=dialoom.Budget(max_calls=3))
     grown = dialoom.resume(stopped.path, trials=2, workers=2, budget=dialoom.Budget(max_calls=10_000))
     rows_of(grown, tmp_path / "grown.jsonl")
@@ -64,7 +64,7 @@ def test_trials_are_independent_of_how_a_run_is_carried_out(
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
-    """A judged run of three trials, whose judge decides by the conversation."""
+    """Return a judged run of three trials; the verdicts depend on the conversation."""
 
     async def judge(messages: list[dict[str, str]]) -> str:
         number = hashlib.sha256(json.dumps(messages).encode()).digest()[0]
@@ -114,7 +114,7 @@ def test_report_has_success_in_trials_and_variance(run: dialoom.Run) -> None:
     assert tcr.n == 18  # type: ignore[union-attr]
 
 
-def test_missing_scores_are_counted_and_no_failures(tmp_path: Path) -> None:
+def test_missing_scores_are_counted_but_are_no_failures(tmp_path: Path) -> None:
     async def judge(messages: list[dict[str, str]]) -> str:
         return f"I cannot say anything about these {len(messages)} messages."
 
@@ -139,7 +139,7 @@ def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Pat
 
 
 def test_scenarios_of_one_person_are_not_independent() -> None:
-    """Ten people of whom half always succeed tell less than forty whose successes are spread, or than forty people."""
+    """The interval is wider if five of ten people always succeed than if successes are spread, or with forty people."""
     alike = {number: (number // 4, number < 20) for number in range(40)}
     spread = {number: (number // 4, number % 4 < 2) for number in range(40)}
     alone = {number: (number, number < 20) for number in range(40)}
@@ -157,7 +157,7 @@ def test_scenarios_of_one_person_are_not_independent() -> None:
 
 
 def test_agreement_of_judges_over_trials_is_marked(tmp_path: Path) -> None:
-    """Its intervals are over judged items, and those of several trials are not independent."""
+    """The intervals are over judged items, and items of several trials are not independent."""
     options = {"users": "1", "setting": ("I",), "limit": 2}
     run = dialoom.play("personalens", path=tmp_path / "run.db", options=options, trials=3)
     run.judge("offline/placeholder", name="again", repeat=2)
@@ -180,7 +180,7 @@ def test_estimators_are_those_of_the_literature() -> None:
     assert math.fsum(shares) == pytest.approx(1.0)
 
 
-def test_trials_cannot_be_taken_away_or_be_too_many(dialoom: Command) -> None:
+def test_trials_cannot_be_removed_or_exceed_the_maximum(dialoom: Command) -> None:
     dialoom("run", "aloe", "--limit", 1, "--rounds", 1, "--trials", 2, "-o", "run.db")
     refused = dialoom("resume", "run.db", "--trials", 1, code=2)
     assert "--trials must be at least 2, which the run has, got 1" in refused.stderr
@@ -188,7 +188,7 @@ def test_trials_cannot_be_taken_away_or_be_too_many(dialoom: Command) -> None:
     assert "--trials must be at most 10,000, got 10001" in refused.stderr
 
 
-def test_folder_of_a_release_holds_one_trial(run: dialoom.Run, tmp_path: Path) -> None:
+def test_folder_of_a_release_contains_one_trial(run: dialoom.Run, tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError, match="this run has 3 trials of each; choose one, such as 'trial == 1'"):
         run.export("personalens", tmp_path / "all")
     run.export("personalens", tmp_path / "first", where="trial == 1")

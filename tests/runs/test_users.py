@@ -17,7 +17,7 @@ from dialoom.graphs.check import Conversation
 from dialoom.runs.report.users import rank_agreement, shares_of_variance
 from tests.conftest import ROOT, Command
 from tests.invented import ALARM, write_release
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 
 SUPPORT = f"{ROOT}/docs/examples/studies/support.toml"
 RECIPES: dict[str, dict[str, Any]] = {
@@ -62,7 +62,7 @@ def test_each_scenario_is_played_with_each_user_model(
         replayable(row) | {"trial": ""} for row in alone
     ], "the first model has the seeds and keys of a run with it alone"
 
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     stopped = play("stopped", users, budget=dialoom.Budget(max_calls=3))
     grown = dialoom.resume(stopped.path, trials=2, workers=2, budget=dialoom.Budget(max_calls=10_000))
     rows_of(grown, tmp_path / "grown.jsonl")
@@ -99,22 +99,25 @@ NOISE, SCENARIOS = 1.5, 60
 
 
 def points(talk: Conversation) -> int:
-    """Score a conversation, in hundredths: the scenario's level, the user's and the assistant's points, and chance."""
+    """Return a score in hundredths: the scenario's level, the user's and the assistant's points, and chance."""
     said = [line.content.split() for line in talk.messages]
     chance = random.Random(" ".join(word for words in said for word in words))
     level = random.Random(said[0][2]).uniform(0, 4)
     return round(100 * (level + int(said[0][1]) + int(said[1][1]) + chance.uniform(-NOISE, NOISE)))
 
 
-def turned(talk: Conversation) -> int:
-    """Score a conversation so that the order of assistants is reversed with the clumsy user."""
+def reversed_points(talk: Conversation) -> int:
+    """Return a score that reverses the order of assistants with the clumsy user."""
     said = [line.content.split() for line in talk.messages]
     return 50 + int(said[1][1]) * (1 if said[0][1] == "4" else -1)
 
 
 def played(folder: Path, quality: int) -> dialoom.Run:
     """Return a run of an assistant with both user models."""
-    checks = [dialoom.Check("points", points, scale=(-1000, 2000)), dialoom.Check("turned", turned, scale=(0, 100))]
+    checks = [
+        dialoom.Check("points", points, scale=(-1000, 2000)),
+        dialoom.Check("reversed_points", reversed_points, scale=(0, 100)),
+    ]
     return dialoom.simulate(
         people=[f"person {number}" for number in range(SCENARIOS // 3)],
         tasks=["return a kettle", "order a lamp", "find a lost parcel"],
@@ -128,7 +131,7 @@ def played(folder: Path, quality: int) -> dialoom.Run:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[dialoom.Run]:
-    """The runs of three assistants of known quality with two user models of known skill."""
+    """Return the runs of three assistants of known quality with two user models of known skill."""
     folder = tmp_path_factory.mktemp("users")
     return [played(folder, quality) for quality in (1, 2, 4)]
 
@@ -140,7 +143,7 @@ def cell(table: Any, what: str, column: str, label: str | None = None) -> Any:
 
 
 def test_the_share_of_the_variance_is_recovered(runs: list[dialoom.Run]) -> None:
-    of_users, of_levels, of_chance = 2.0, 16 / 12, (2 * NOISE) ** 2 / 12  # of two values 2 apart, and of uniform draws
+    of_users, of_levels, of_chance = 2.0, 16 / 12, (2 * NOISE) ** 2 / 12  # two values 2 apart; uniform draws
     truth = of_users / (of_users + of_levels + of_chance)
     tables = runs[0].report()
     spread = tables["user-variance"]
@@ -162,32 +165,32 @@ def test_the_order_of_assistants_is_compared_between_user_models(runs: list[dial
     tau = cell(order, METRIC, "tau")
     assert tau.mean == 1 and tau.low <= 1 <= tau.high
     assert cell(order, METRIC, "same order") == "yes"
-    tau = cell(order, "turned (assistant)", "tau")
+    tau = cell(order, "reversed_points (assistant)", "tau")
     assert (tau.low, tau.mean, tau.high) == (-1, -1, -1)
-    assert cell(order, "turned (assistant)", "same order") == "no"
+    assert cell(order, "reversed_points (assistant)", "same order") == "no"
 
 
-def test_intervals_hold_the_truth() -> None:
+def test_intervals_cover_the_truth() -> None:
     draw = random.Random(1)
-    truth, held, right = 0.5 / (0.5 + 1 + 1), 0, 0
+    truth, covered, right = 0.5 / (0.5 + 1 + 1), 0, 0
     for _ in range(60):
         levels = [draw.gauss(0, 1) for _ in range(40)]
         scores = [[level + effect + draw.gauss(0, 1) for effect in (0.0, 1.0)] for level in levels]
         found = shares_of_variance(scores, range(40))
         assert found is not None and found[0].low is not None and found[0].high is not None
-        held += found[0].low <= truth <= found[0].high
+        covered += found[0].low <= truth <= found[0].high
         equal = shares_of_variance([[level + draw.gauss(0, 1) for _ in "ab"] for level in levels], range(40))
         assert equal is not None
-        held += equal[0].low == 0
+        covered += equal[0].low == 0
         three = [[[level + a + u + draw.gauss(0, 1) for u in (0, 1)] for a in (0.0, 1.0, 2.0)] for level in levels]
         tau = rank_agreement(three, range(40))
         assert tau is not None and tau.high is not None
         right += tau.high == 1
-    assert held >= 110
+    assert covered >= 110
     assert right == 60
 
 
-def test_what_cannot_be_estimated_is_left_empty() -> None:
+def test_undefined_shares_and_ranks_are_none() -> None:
     assert shares_of_variance([[1, 1], [1, 1]], [1, 2]) is None, "all scores are equal"
     assert shares_of_variance([[1, 2], [3, 4]], [1, 1]) is None, "one person"
     few = shares_of_variance([[1, 2], [3, 4.5], [2, 2.5]], [1, 2, 3])
@@ -195,15 +198,15 @@ def test_what_cannot_be_estimated_is_left_empty() -> None:
     assert rank_agreement([[[1, 1], [1, 2]]] * 6, range(6)) is None, "with one user model both are equal"
 
 
-def test_user_models_are_refused(tmp_path: Path) -> None:
+def test_invalid_user_models_are_refused(tmp_path: Path) -> None:
     path, plain = tmp_path / "x.db", "offline/attentive"
     refused: list[tuple[list[Any], str]] = [
         ([plain, plain], "is given twice for 'user'"),
         ([], "is empty"),
         ([plain, assistant_of(1)], "'quality-1' cannot be imported by a name"),
     ]
-    for users, told in refused:
-        with pytest.raises(dialoom.DialoomError, match=told):
+    for users, message in refused:
+        with pytest.raises(dialoom.DialoomError, match=message):
             dialoom.plan("personalens", models={"user": users}, path=path)
     with pytest.raises(dialoom.DialoomError, match="only one model can play 'user'"):
         dialoom.plan("prefeval", models={"user": [plain, "offline/generic"]}, path=path)
@@ -236,7 +239,7 @@ def test_runs_with_different_users_are_not_compared(tmp_path: Path, dialoom: Com
     first = run_with(tmp_path, "first", "offline/attentive", "offline/attentive")
     same = run_with(tmp_path, "same", "offline/attentive", "offline/generic")
     other = run_with(tmp_path, "other", "offline/generic", "offline/attentive")
-    assert report(first, same)["differences"].rows, "the assistant alone differs"
+    assert report(first, same)["differences"].rows, "only the assistant differs"
 
     refused = report(first, other)["differences"]
     assert not refused.rows
@@ -247,8 +250,8 @@ def test_runs_with_different_users_are_not_compared(tmp_path: Path, dialoom: Com
     assert {row[0] for row in three["differences"].rows} == {three.labels[1]}, "the comparable run is compared"
 
     worse = ["require", str(tmp_path / "other.db"), "--not-worse-than", str(tmp_path / "first.db")]
-    told = dialoom(*worse, code=2).stderr
-    assert "their simulated users differ (user model)" in told and "add --allow-different-users" in told
+    output = dialoom(*worse, code=2).stderr
+    assert "their simulated users differ (user model)" in output and "add --allow-different-users" in output
     passed = dialoom(*worse, "--allow-different-users", code=1).stdout
     assert "no significant loss of " in passed and "(with different users: user model): " in passed
 

@@ -1,4 +1,4 @@
-"""A conversation as pages show it, and reading while a run is written."""
+"""Conversations as pages show them, and reading while a run is being written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_each_message_has_its_call(made_once: MadeOnce, recipe: str) -> None:
     assert len(set(rows)) == len(rows)
 
 
-def test_judgements_of_turns_stand_at_the_end_of_the_turn(made_once: MadeOnce) -> None:
+def test_judgements_of_turns_are_shown_at_the_end_of_the_turn(made_once: MadeOnce) -> None:
     run = dialoom.open_run(play(made_once, "aloe-eval"))
     shown = run.conversation(1)
     by_turn = [item for each in shown.messages for item in each.judged]
@@ -37,7 +37,7 @@ def test_judgements_of_turns_stand_at_the_end_of_the_turn(made_once: MadeOnce) -
     assert len(by_turn) + len(shown.judged) == len(shown.episode.outcome.judgements)
 
 
-def test_request_is_shown_with_what_is_new_in_it(made_once: MadeOnce) -> None:
+def test_request_is_shown_with_its_new_messages_marked(made_once: MadeOnce) -> None:
     run = dialoom.open_run(dialogue(made_once))
     shown = run.conversation(1)
     first, second = [each.call for each in shown.messages if each.line.role == "assistant"][:2]
@@ -55,7 +55,7 @@ def test_request_is_shown_with_what_is_new_in_it(made_once: MadeOnce) -> None:
         run.request(999)
 
 
-def test_removed_message_is_shown_where_it_stood() -> None:
+def test_removed_message_is_shown_in_its_former_place() -> None:
     one, two, three = ({"role": "user", "content": each} for each in ("one", "two", "three"))
     found = message_diff([one, two], [one, three])  # type: ignore[list-item]
     assert [(each.mark, each.message["content"]) for each in found] == [
@@ -73,10 +73,10 @@ def test_pending_scenario_shows_its_progress(tmp_path: Path) -> None:
 
 def test_marked_texts_are_complete_and_show_their_differences() -> None:
     left, right = "It is  set for 3:30 PM.", "It is  set for noon."
-    ours, theirs = word_diff(left, right)
-    assert ("".join(each.text for each in ours), "".join(each.text for each in theirs)) == (left, right)
-    assert [each.text for each in ours if not each.is_shared] == ["3:30 PM."]
-    assert [each.text for each in theirs if not each.is_shared] == ["noon."]
+    left_pieces, right_pieces = word_diff(left, right)
+    assert ("".join(each.text for each in left_pieces), "".join(each.text for each in right_pieces)) == (left, right)
+    assert [each.text for each in left_pieces if not each.is_shared] == ["3:30 PM."]
+    assert [each.text for each in right_pieces if not each.is_shared] == ["noon."]
     long = "word " * 3000
     assert word_diff(long, long + "more")[0] == [Piece(long, False)]
 
@@ -95,7 +95,7 @@ def test_tree_marks_the_shown_conversation(made_once: MadeOnce) -> None:
     assert len(taken) + 1 == shown.episode.outcome.counts["rounds"]
 
 
-TORN = """
+INCONSISTENCIES = """
 SELECT count(*) FROM scenarios WHERE (state = 'done') != EXISTS (SELECT 1 FROM outcomes WHERE scenario = position)
 UNION ALL
 SELECT count(*) FROM scenarios WHERE state = 'done' AND 6 != (SELECT count(*) FROM judgements WHERE scenario = position)
@@ -107,7 +107,7 @@ UNION ALL
 SELECT count(*) FROM checkpoints, json_each(held) AS part WHERE part.type = 'object'
 AND json_extract(part.value, '$.list') NOT IN (SELECT id FROM checkpoint_lists)
 """
-"""What a whole transaction never shows: five counts that must be 0."""
+"""Five counts that are 0 in every consistent snapshot."""
 
 
 _USER = """
@@ -126,10 +126,12 @@ async def user(messages):
         await asyncio.sleep(0.01)
     return await talker(messages)
 """
-"""A user who goes on only once there are readers, and does not come to an end before they have read."""
+"""A user who waits for the open transaction after 30 calls, and for the other readers after 75."""
 
 
-def test_readers_neither_block_a_run_nor_see_it_torn(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_readers_do_not_block_a_run_and_see_consistent_snapshots(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
     path = tmp_path / "run.db"
     (tmp_path / "patient.py").write_text(_USER)
     cast = ["--model", "user=python:patient:user", *players[2:]]
@@ -142,30 +144,30 @@ def test_readers_neither_block_a_run_nor_see_it_torn(dialoom: Command, players: 
             then = _done(path, keeping)
             (tmp_path / "is-kept-open").touch()
             with ThreadPoolExecutor() as pool:
-                torn = pool.submit(_looked_at, path, run)
+                watching = pool.submit(_inconsistencies, path, run)
                 while run.poll() is None:
-                    # Each in a process of its own: whoever closes the file drops the locks that SQLite holds on it
-                    # for the other connections of the process, and the run would be free to lock it when it ends.
+                    # Each in a separate process: closing the file drops the locks that SQLite holds on it for other
+                    # connections of this process, and the run could then lock the file when it ends.
                     dialoom("status", path, env=os.environ)
                     dialoom("show", path, "1", env=os.environ)
                     dialoom("export", path, "-o", tmp_path / f"{time.monotonic_ns()}.jsonl", env=os.environ)
                     (tmp_path / "is-read").touch()
-                found = torn.result()
+                found = watching.result()
             _, errors = run.communicate()
             assert run.returncode == 0, errors
-            # All the while nothing has changed for the one that kept its transaction open.
+            # The open transaction still reads its first snapshot.
             assert _done(path, keeping) == then < _done(path)
     assert not found
     for file in tmp_path.glob("*.jsonl"):
         assert then <= len(lines_of(file)) <= _done(path)
 
 
-def _looked_at(path: Path, run: Started) -> list[object]:
-    """What a foreign connection that waits for nobody found torn; it looked again and again while the run went on."""
+def _inconsistencies(path: Path, run: Started) -> list[object]:
+    """Return the inconsistencies seen by a connection without a busy timeout while the run goes on."""
     looks, found = 0, []
     while run.poll() is None:
-        with closing(sqlite3.connect(path, timeout=0)) as foreign:
-            found += [row for row in foreign.execute(TORN) if row != (0,)]
+        with closing(sqlite3.connect(path, timeout=0)) as reader:
+            found += [row for row in reader.execute(INCONSISTENCIES) if row != (0,)]
         looks += 1
         if looks == 10:
             (path.parent / "is-looked-at").touch()
@@ -179,5 +181,5 @@ def _done(path: Path, connection: sqlite3.Connection | None = None) -> int:
     with closing(sqlite3.connect(path)) as own:
         try:
             return int(own.execute(query).fetchone()[0])
-        except sqlite3.OperationalError:  # its tables are not made yet
+        except sqlite3.OperationalError:  # the tables do not exist yet
             return 0

@@ -1,7 +1,7 @@
-"""Assistants with a memory, each in another form, and their users. Every reply tells what its speaker remembers.
+"""Stateful assistants of every kind, and their users. Every reply depends on all that its speaker remembers.
 
-With `DIE_AT=N` in the environment, the process dies in the N-th call: the player has changed its state by then, and
-the reply is lost. With `DIE_AFTER=N`, it dies when a persistent checkpointer has N replies: dialoom has N - 1 of them.
+With `DIE_AT=N` in the environment, the process dies in the N-th call, when the player has changed its state and before
+it replies. With `DIE_AFTER=N`, it dies when a persistent checkpointer has N replies, of which dialoom has N - 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OTHER_WORDS = "And on the terrace, please."
 
 
 def die_if_due(name: str) -> None:
-    """Count down in the environment, which players share though each has a module of its own; die at zero."""
+    """Count down a variable of the environment, which the players' separate modules share; die at zero."""
     if name in os.environ:
         os.environ[name] = str(int(os.environ[name]) - 1)
         if os.environ[name] == "0":
@@ -32,37 +32,37 @@ def die_if_due(name: str) -> None:
 
 
 async def customer(messages: list[dict[str, Any]], session: Any) -> str:
-    """A user whose every message tells where it belongs."""
+    """Play a user whose messages contain their position."""
     die_if_due("DIE_AT")
     return f"This is my message {session.turn} of conversation {session.number}, after {len(messages)} of the prompt."
 
 
 async def other_customer(messages: list[dict[str, Any]], session: Any) -> str:
-    """The same one, with other words in the last turn."""
+    """Play the same user with another message in the last turn."""
     if (session.number, session.turn) == (2, 2):
         return OTHER_WORDS
     return await customer(messages, session)
 
 
-def told(conversation: list[str], person: list[str]) -> str:
-    """A reply by which the speaker's whole state can be told from any other."""
+def reply_of(conversation: list[str], person: list[str]) -> str:
+    """Return a reply with a hash of the speaker's whole state."""
     die_if_due("DIE_AT")
     digest = hashlib.sha256(repr((conversation, person)).encode()).hexdigest()[:8]
     return f"I know {len(conversation)} messages of this talk and {len(person)} of yours ({digest})."
 
 
 async def remember(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
-    """The node of graphs with a store: it remembers the person's earlier conversations."""
+    """Run the node of graphs with a store, which remembers the person's earlier conversations."""
     space = ("memories", config["configurable"]["user_id"])
     known = [item.value["text"] for item in await store.asearch(space, limit=100)]
     known.append(str(state["messages"][-1].content))
     await store.aput(space, str(len(known)), {"text": known[-1]})
-    return {"messages": [("ai", told([str(each.content) for each in state["messages"]], known))]}
+    return {"messages": [("ai", reply_of([str(each.content) for each in state["messages"]], known))]}
 
 
 def count_messages(state: MessagesState) -> dict[str, Any]:
-    """The node of a graph that is not asynchronous, and has no store."""
-    return {"messages": [("ai", told([str(each.content) for each in state["messages"]], []))]}
+    """Run the node of a synchronous graph without a store."""
+    return {"messages": [("ai", reply_of([str(each.content) for each in state["messages"]], []))]}
 
 
 def _graph(node: Any) -> StateGraph[Any, Any, Any, Any]:
@@ -93,7 +93,7 @@ in_file = _graph(count_messages).compile(checkpointer=saver)
 
 
 class Served(BaseCheckpointSaver[str]):
-    """A checkpointer that every process reaches, as one in a database server."""
+    """A checkpointer that all processes share, like one in a database server."""
 
     get_next_version = saver.get_next_version
 
@@ -116,7 +116,7 @@ _held = InMemorySaver()
 
 
 def made(tools: list[Any]) -> Any:  # noqa: ARG001
-    """The graph for some tools; its checkpointer is the same for all."""
+    """Return the graph for some tools; all graphs share a checkpointer."""
     return _graph(count_messages).compile(checkpointer=_held)
 
 
@@ -128,7 +128,7 @@ class Snapshots:
 
     def __call__(self, messages: list[dict[str, Any]]) -> str:
         self.seen += [message["content"] for message in messages]
-        self.seen.append(told(self.seen, []))
+        self.seen.append(reply_of(self.seen, []))
         return str(self.seen[-1])
 
     def snapshot(self) -> list[str]:
@@ -143,7 +143,7 @@ shared = Snapshots()
 
 
 class Begins:
-    """An assistant that is told the earlier messages when it has lost them."""
+    """An assistant that gets the earlier messages when its state is lost."""
 
     async def begin(self, session: Any, messages: list[dict[str, Any]]) -> None:
         self.session = session.conversation
@@ -152,7 +152,7 @@ class Begins:
     async def __call__(self, messages: list[dict[str, Any]], session: Any) -> str:
         assert session.conversation == self.session
         self.seen += [message["content"] for message in messages]
-        self.seen.append(told(self.seen, []))
+        self.seen.append(reply_of(self.seen, []))
         return str(self.seen[-1])
 
 
@@ -160,8 +160,8 @@ _talks: dict[str, list[str]] = {}
 
 
 async def alone(messages: list[dict[str, Any]], session: Any) -> dict[str, Any]:
-    """An assistant that nobody can restore."""
+    """Play an assistant that cannot be restored."""
     seen = _talks.setdefault(session.conversation, [])
     seen += [message["content"] for message in messages]
-    seen.append(told(seen, []))
+    seen.append(reply_of(seen, []))
     return {"content": seen[-1]}

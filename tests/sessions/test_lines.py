@@ -1,4 +1,4 @@
-"""The state from which a stateful player's call begins: that of its own line, whatever else the run's file holds."""
+"""The state from which a stateful player's call begins: that of its own branch, not others in the run's file."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from langgraph.store.memory import InMemoryStore
 import dialoom
 from dialoom.graphs import JsonEnvironment
 from dialoom.runs.stepping import case_of
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.local_cluster import local_cluster
 
 RULES: dict[str, Any] = {"max_turns": 2, "in_sequence": True, "ends": [{"keyword": "goodbye"}]}
 TASKS = [{"goal": goal} for goal in ("a table", "a chair", "a lamp")]
 OTHER_WORDS = "Something else, please."
 
 
-class Telling:
-    """An assistant whose replies tell all that it has heard."""
+class Repeating:
+    """An assistant whose replies repeat all that it has received."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
     def __call__(self, messages: list[dict[str, Any]]) -> str:
-        self.heard += [message["content"] for message in messages]
-        return f"I heard: {' '.join(self.heard)}"
+        self.received += [message["content"] for message in messages]
+        return f"I heard: {' '.join(self.received)}"
 
     def snapshot(self) -> list[str]:
-        return [*self.heard]
+        return [*self.received]
 
     def restore(self, snapshot: list[str]) -> None:
-        self.heard = [*snapshot]
+        self.received = [*snapshot]
 
 
-class Agreeing(Telling):
-    """One whose replies tell nothing."""
+class Agreeing(Repeating):
+    """An assistant whose replies are all equal."""
 
     def __call__(self, messages: list[dict[str, Any]]) -> str:
         super().__call__(messages)
@@ -53,7 +53,7 @@ async def customer(_messages: list[dict[str, Any]], session: dialoom.Session) ->
     return f"Message {session.number}.{session.turn}."
 
 
-def played(path: Path, kind: Any = Telling, user: Any = customer, most: int = 9, **how: Any) -> dialoom.Run:
+def played(path: Path, kind: Any = Repeating, user: Any = customer, most: int = 9, **how: Any) -> dialoom.Run:
     """Play the conversations of people in sequence, and stop after some of them."""
     done: list[dialoom.Event] = []
     control = dialoom.Control()
@@ -74,18 +74,18 @@ def talks(run: dialoom.Run) -> list[list[str]]:
     return [[line.content for line in episode.outcome.messages] for episode in run.episodes()]
 
 
-async def test_branch_of_an_earlier_conversation_is_not_what_the_next_one_continues(tmp_path: Path) -> None:
+async def test_next_conversation_does_not_continue_a_branch_of_the_earlier_one(tmp_path: Path) -> None:
     whole, run = played(tmp_path / "whole.db"), played(tmp_path / "run.db", most=1)
     async with run.step(1) as stepper:
         await stepper.rewind(2)
         branch = await stepper.fork("other")
         await branch.say("user", OTHER_WORDS)
         await branch.run()
-    resumed = await dialoom.aresume(run.path, recipe=run.recipe, models={"assistant": _telling()})
+    resumed = await dialoom.aresume(run.path, recipe=run.recipe, models={"assistant": _repeating()})
     assert talks(resumed) == talks(whole)
 
 
-async def test_branch_that_became_the_outcome_is_what_the_next_conversation_continues(tmp_path: Path) -> None:
+async def test_next_conversation_continues_a_promoted_branch(tmp_path: Path) -> None:
     run = played(tmp_path / "run.db", most=1)
     async with run.step(1) as stepper:
         await stepper.rewind(2)
@@ -93,18 +93,18 @@ async def test_branch_that_became_the_outcome_is_what_the_next_conversation_cont
         await stepper.say("user", OTHER_WORDS)
         await stepper.run()
         await stepper.promote()
-    resumed = await dialoom.aresume(run.path, recipe=run.recipe, models={"assistant": _telling()})
+    resumed = await dialoom.aresume(run.path, recipe=run.recipe, models={"assistant": _repeating()})
     assert talks(resumed)[1][1] == f"I heard: Message 1.1. {OTHER_WORDS} Message 2.1."
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_conversation_in_which_the_player_says_nothing_does_not_make_it_forget(
+def test_conversation_without_a_reply_keeps_the_players_state(
     workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def leaving(messages: list[dict[str, Any]], session: dialoom.Session) -> str:
         return "I say goodbye." if session.number == 2 else await customer(messages, session)
 
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     people = [{"name": "Ann"}, {"name": "Bo"}]
     run = played(tmp_path / "run.db", user=leaving, people=people, workers=workers)
     assert [talk[-1] for talk in talks(run)] == [
@@ -114,19 +114,19 @@ def test_conversation_in_which_the_player_says_nothing_does_not_make_it_forget(
     ] * 2
 
 
-async def forgetful(messages: list[dict[str, Any]]) -> str:
+async def stateless(messages: list[dict[str, Any]]) -> str:
     return f"I see {len(messages)}."
 
 
-async def test_player_that_replaces_a_stateful_one_is_called_as_it_can_be(
+async def test_stateless_player_that_replaces_a_stateful_one_gets_whole_conversations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model and a plain function get whole conversations, and a case says so."""
+    """A saved case records that the player is not stateful."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
     run = await asyncio.to_thread(played, tmp_path / "run.db", most=1, max_turns=3)
     async with run.step(1) as stepper:
         await stepper.rewind(4)
-        await stepper.exchange("assistant", "python:tests.sessions.test_lines:forgetful")
+        await stepper.exchange("assistant", "python:tests.sessions.test_lines:stateless")
         await stepper.run()
         await stepper.rewind(2)
         await stepper.resample()
@@ -141,7 +141,7 @@ async def test_graph_with_a_memory_continues_a_conversation_whose_role_was_state
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = await asyncio.to_thread(played, tmp_path / "run.db", most=1, assistant=forgetful)
+    run = await asyncio.to_thread(played, tmp_path / "run.db", most=1, assistant=stateless)
     async with run.step(1) as stepper:
         await stepper.rewind(3)
         await stepper.exchange("assistant", f"graph:{Path(__file__).with_name('memories.py')}:in_memory")
@@ -150,7 +150,7 @@ async def test_graph_with_a_memory_continues_a_conversation_whose_role_was_state
     assert len(shown) == 4
 
 
-async def test_equal_reply_to_a_request_that_a_person_wrote_leaves_other_states_alone(tmp_path: Path) -> None:
+async def test_equal_reply_to_an_edited_request_does_not_change_other_states(tmp_path: Path) -> None:
     run = played(tmp_path / "run.db", Agreeing, most=1)
     async with run.step(1) as stepper:
         before = dict(stepper.state["players"])
@@ -185,17 +185,17 @@ def test_items_of_a_store_are_restored_in_their_order(tmp_path: Path) -> None:
     assert talks(resumed) == talks(whole)
 
 
-def test_state_after_a_reply_that_was_asked_for_again_is_kept(tmp_path: Path) -> None:
-    class Silent(Telling):
+def test_state_after_a_repeated_request_is_kept(tmp_path: Path) -> None:
+    class Silent(Repeating):
         def __call__(self, messages: list[dict[str, Any]]) -> str:
             said = super().__call__(messages)
-            return "" if len(self.heard) == 1 else said
+            return "" if len(self.received) == 1 else said
 
     run = played(tmp_path / "run.db", Silent)
-    assert [talk[-1].count("I heard") for talk in talks(run)] == [1, 1, 1], "it is not told its own words"
+    assert [talk[-1].count("I heard") for talk in talks(run)] == [1, 1, 1], "it does not receive its own messages"
 
 
-def test_state_after_tools_without_words_is_kept(tmp_path: Path) -> None:
+def test_state_after_tool_calls_without_text_is_kept(tmp_path: Path) -> None:
     async def node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
         tool = next(each for each in config["configurable"]["tools"] if each.name == "read")
         call = {"name": "read", "args": {}, "id": f"{len(state['messages'])}", "type": "tool_call"}
@@ -213,18 +213,18 @@ def test_state_after_tools_without_words_is_kept(tmp_path: Path) -> None:
     assert asyncio.run(known()) == ["user", "assistant", "tool", "assistant"] * 2
 
 
-async def test_conversation_that_was_not_played_begins_nothing_when_it_is_opened(tmp_path: Path) -> None:
-    asked: list[int] = []
+async def test_opening_a_conversation_that_was_not_played_starts_no_player(tmp_path: Path) -> None:
+    called: list[int] = []
 
     async def failing(_messages: list[dict[str, Any]], session: dialoom.Session) -> str:
-        asked.append(session.number)
+        called.append(session.number)
         raise RuntimeError("no")
 
     run = played(tmp_path / "run.db", user=failing)
     async with run.step(2) as stepper:
         assert (await stepper.here()).transcript == ()
-    assert asked == [1]
+    assert called == [1]
 
 
-def _telling() -> dialoom.Agent:
-    return dialoom.Agent(Telling, stateful=True, name="mine")
+def _repeating() -> dialoom.Agent:
+    return dialoom.Agent(Repeating, stateful=True, name="mine")

@@ -1,4 +1,4 @@
-"""Assistants with a memory: sessions, what is shown of states, and damage; `tests/matrix` has the table's cells."""
+"""Stateful assistants: sessions, the display of states, and damaged states; `tests/matrix` tests the docs' table."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ in_sequence = true
 ends = []
 """
 CALLS = 8
-"""How often the assistant is called in all: two people, two conversations each, of two turns."""
+"""The number of the assistant's calls: two people, two conversations each, of two turns."""
 
 ALONE = "python:memories:alone"
 
 
 @dataclass
 class Note:
-    """A type of the user's own, in the state of a graph."""
+    """A user-defined type in the state of a graph."""
 
     text: str
 
@@ -90,17 +90,17 @@ def replies(export: bytes) -> list[list[str]]:
 
 @pytest.mark.parametrize("player", ["in_memory", "in_file"])
 def test_debugger_shows_what_a_step_has_changed_in_a_graph(folder: Path, player: str) -> None:
-    """Of a persistent checkpointer, too, whose values are in its own database."""
+    """This includes a persistent checkpointer, whose values are in its own database."""
     play(folder, f"graph:memories.py:{player}")
     shown = command(folder, "step", "run.db", "1", "--trust", text="state players\nback 2\nfull on\nnext 2\nquit\n")
     assert '"role": "assistant",\n          "content": "I know 1 messages of this talk and' in shown, shown
     assert '+ players.assistant.values.messages[3] {"role": "assistant", "content": "I know 3 messages' in shown, shown
 
 
-async def test_values_of_a_persistent_checkpoint_are_shown_without_playing_or_why_they_are_not(
+async def test_read_only_stepper_shows_the_values_of_a_persistent_checkpoint_or_why_not(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in the studio, which looks at a run in this way."""
+    """The studio reads runs in this way."""
     play(folder, "graph:memories.py:in_file")
     monkeypatch.chdir(folder)
     run = dialoom.open_run("run.db", trust=True)
@@ -120,7 +120,7 @@ async def test_values_of_a_persistent_checkpoint_are_shown_without_playing_or_wh
         assert "there is no file 'memories.py'" in stepper.state["players"]["assistant"]["no_values"]
 
 
-async def test_values_of_a_graph_given_as_an_object_are_shown_where_it_was_given(tmp_path: Path) -> None:
+async def test_values_of_a_graph_given_as_an_object_are_shown_only_where_it_was_given(tmp_path: Path) -> None:
     with SqliteSaver.from_conn_string(str(tmp_path / "agent.db")) as saver:
         agent = graph_of(no_memory, checkpointer=saver)
         run = await dialoom.asimulate(
@@ -151,10 +151,11 @@ def test_player_that_may_have_forgotten_a_person_is_named_by_resume_and_in_repor
     folder: Path, player: str, forgets: bool
 ) -> None:
     play(folder, player, die_at=CALLS - 1, status=-9)
-    resumed, told = command(folder, "resume", "run.db", "--trust"), "may have lost what it knew of the person's earlier"
-    assert (f"conversations, a stateful player without snapshots {told} conversations" in resumed) == forgets
+    reason = "may have lost what it knew of the person's earlier"
+    resumed = command(folder, "resume", "run.db", "--trust")
+    assert (f"conversations, a stateful player without snapshots {reason} conversations" in resumed) == forgets
     report = " ".join(command(folder, "report", "run.db", "--trust").split())
-    said = f"The run stopped before these conversations, so a stateful player without snapshots {told} ones: "
+    said = f"The run stopped before these conversations, so a stateful player without snapshots {reason} ones: "
     assert (said in report) == forgets
     assert "4 done" in command(folder, "status", "run.db")
 
@@ -182,16 +183,16 @@ def test_sequence_in_which_no_player_remembers_is_reported(tmp_path: Path, monke
     notice = "in_sequence: no player knows a person's earlier conversations; declare the player that should remember"
 
     def is_reported(assistant: Any, in_sequence: bool = True) -> bool:
-        heard, path = list[Any](), tmp_path / f"{len([*tmp_path.glob('*.db')])}.db"
-        rules: dict[str, Any] = {"max_turns": 1, "ends": [], "in_sequence": in_sequence, "on_event": heard.append}
+        events, path = list[Any](), tmp_path / f"{len([*tmp_path.glob('*.db')])}.db"
+        rules: dict[str, Any] = {"max_turns": 1, "ends": [], "in_sequence": in_sequence, "on_event": events.append}
         dialoom.simulate([{"name": "Ann"}], assistant=assistant, path=path, **rules)
-        return any(notice in each.text for each in heard if isinstance(each, dialoom.Notice))
+        return any(notice in each.text for each in events if isinstance(each, dialoom.Notice))
 
-    forgetful = graph_of(no_memory, checkpointer=InMemorySaver())
-    assert is_reported(forgetful)
+    without_store = graph_of(no_memory, checkpointer=InMemorySaver())
+    assert is_reported(without_store)
     assert is_reported("offline/placeholder")
     assert is_reported(dialoom.Agent("graph:memories.py:made", stateful=True))
-    assert not is_reported(forgetful, in_sequence=False)
+    assert not is_reported(without_store, in_sequence=False)
     assert not is_reported(graph_of(no_memory, checkpointer=InMemorySaver(), store=InMemoryStore()))
     assert not is_reported(dialoom.Agent(ALONE, stateful=True))
 
@@ -200,17 +201,17 @@ def test_sequence_in_which_no_player_remembers_is_reported(tmp_path: Path, monke
 def test_retried_conversation_is_followed_by_the_later_ones_of_a_player_that_remembers(
     stateful: bool, tmp_path: Path
 ) -> None:
-    heard: list[Any] = []
+    events: list[Any] = []
     agent: Any = graph_of(no_memory, store=InMemoryStore()) if stateful else "offline/placeholder"
     people, tasks = [{"name": "Ann"}, {"name": "Bo"}], [{"goal": "a chair"}, {"goal": "a desk"}, {"goal": "a lamp"}]
-    rules: dict[str, Any] = {"max_turns": 1, "in_sequence": True, "ends": [], "on_event": heard.append}
+    rules: dict[str, Any] = {"max_turns": 1, "in_sequence": True, "ends": [], "on_event": events.append}
     run = dialoom.simulate(people, tasks, assistant=agent, path=tmp_path / "run.db", trials=2, **rules)
-    heard.clear()
+    events.clear()
     given: dict[str, Any] = {"models": {"assistant": agent}} if stateful else {}
-    dialoom.retry(run.path, scenarios=[2], recipe=run.recipe, on_event=heard.append, **given)
-    played = [each.id for each in heard if isinstance(each, dialoom.ScenarioDone)]
+    dialoom.retry(run.path, scenarios=[2], recipe=run.recipe, on_event=events.append, **given)
+    played = [each.id for each in events if isinstance(each, dialoom.ScenarioDone)]
     assert played == [episode.id for episode in run.episodes()][1 : 3 if stateful else 2]
-    notices = [each.text for each in heard if isinstance(each, dialoom.Notice) and "later conversations" in each.text]
+    notices = [each.text for each in events if isinstance(each, dialoom.Notice) and "later conversations" in each.text]
     assert len(notices) == stateful, notices
 
 
@@ -249,10 +250,10 @@ def test_ids_of_sessions_are_in_no_key_and_no_export(tmp_path: Path) -> None:
     with serving(lambda body, _number: completion(f"I was sent {len(body['messages'])} messages.")) as server:
         for name, form, cache in runs:
             sent = len(server.requests)
-            told: dict[str, Any] = {} if cache is None else {"cache": tmp_path / cache}
+            settings: dict[str, Any] = {} if cache is None else {"cache": tmp_path / cache}
             model = dialoom.Model("openai/agent", api_base=server.url, session=form)
             run = dialoom.simulate(
-                [{"name": "Ann"}], assistant=model, path=tmp_path / f"{name}.db", max_turns=2, ends=[], **told
+                [{"name": "Ann"}], assistant=model, path=tmp_path / f"{name}.db", max_turns=2, ends=[], **settings
             )
             new = [body["metadata"] for body in server.requests[sent:] if "metadata" in body]
             ids |= {each[kind] for each in new for kind in ("conversation", "person")}
@@ -281,16 +282,16 @@ def test_example_shows_which_assistant_remembers(tmp_path: Path) -> None:
     assert f"|{table}" in printed, errors
 
 
-@pytest.mark.parametrize("damaged", [b"\0", zlib.compress(b" " * (70 * 2**20))], ids=["no state", "a huge one"])
-def test_damaged_state_of_a_player_is_one_message(folder: Path, damaged: bytes) -> None:
+@pytest.mark.parametrize("damaged", [b"\0", zlib.compress(b" " * (70 * 2**20))], ids=["not a state", "huge state"])
+def test_damaged_state_of_a_player_is_reported_in_one_message(folder: Path, damaged: bytes) -> None:
     play(folder, "python:memories:Snapshots")
     with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
         connection.execute("UPDATE player_states SET state = ?", (damaged,))
-    said = command(folder, "step", "run.db", "1", "--trust", text="state players\nquit\n", status=None)
-    assert "run.db" in said and "Traceback" not in said, said
+    output = command(folder, "step", "run.db", "1", "--trust", text="state players\nquit\n", status=None)
+    assert "run.db" in output and "Traceback" not in output, output
 
 
-def test_roles_with_one_player_have_states_of_their_own(tmp_path: Path) -> None:
+def test_roles_with_one_player_have_separate_states(tmp_path: Path) -> None:
     begun: list[int] = []
 
     class Counting:
@@ -312,7 +313,7 @@ def test_roles_with_one_player_have_states_of_their_own(tmp_path: Path) -> None:
 
 
 def test_attempt_that_failed_leaves_nothing_in_the_state(tmp_path: Path) -> None:
-    """The second attempt at a message finds the player as it was before the first one."""
+    """The second attempt at a message begins from the player's state before the first one."""
 
     class Failing:
         attempts = 0
@@ -347,17 +348,17 @@ def test_attempt_that_failed_leaves_nothing_in_the_state(tmp_path: Path) -> None
         (episode,) = run.episodes()
         said = [line.content for line in episode.outcome.messages if line.role == "assistant"]
         assert said == ["I have 1 messages.", "I have 3 messages."]
-        assert Failing.attempts == (4 if kind is Failing else 3)  # one that cannot be told starts again
+        assert Failing.attempts == (4 if kind is Failing else 3)  # one that cannot be restored starts again
 
 
-def graph_of(node: Any, state: Any = MessagesState, name: str = "mine", **kept: Any) -> dialoom.Agent:
-    """An agent that is a graph of one node, which keeps its state in memory."""
-    graph = StateGraph(state).add_node("node", node).add_edge(START, "node").compile(**kept)
+def graph_of(node: Any, state: Any = MessagesState, name: str = "mine", **memory: Any) -> dialoom.Agent:
+    """Return a stateful agent that is a graph of one node."""
+    graph = StateGraph(state).add_node("node", node).add_edge(START, "node").compile(**memory)
     return dialoom.Agent(graph, stateful=True, name=name)
 
 
 @pytest.mark.parametrize("refused", ["values", "namespace", "items", "snapshot"])
-def test_player_that_a_call_finds_unrestorable_stops_the_run_which_goes_on_with_a_better_one(
+def test_player_found_to_be_unrestorable_stops_the_run_which_can_be_resumed_with_another(
     refused: str, tmp_path: Path
 ) -> None:
     class State(MessagesState):
@@ -420,7 +421,7 @@ def test_player_that_a_call_finds_unrestorable_stops_the_run_which_goes_on_with_
     assert dialoom.resume(path, models={"assistant": good}).status().done == len(people)
 
 
-def test_stateful_function_that_learns_no_session_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+def test_stateful_function_without_a_session_parameter_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     def alone(_messages: list[dict[str, Any]]) -> str:
         return "Yes."
 
@@ -434,27 +435,27 @@ def test_stateful_function_that_learns_no_session_is_refused_before_anything_is_
 
 
 class Talk:
-    """An object that remembers its replies in one conversation; each tells what it remembers and was sent."""
+    """A player that remembers its replies in one conversation; each has a hash of these and of the request."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
 
     async def __call__(self, messages: list[dict[str, Any]]) -> str:
-        heard = zlib.crc32(repr((self.said, messages)).encode())
-        await asyncio.sleep(heard % 8 / 100)  # so that calls of several conversations and roles would overlap
-        self.said.append(f"Reply {len(self.said) + 1} ({heard}).")
+        digest = zlib.crc32(repr((self.said, messages)).encode())
+        await asyncio.sleep(digest % 8 / 100)  # so that calls of several conversations and roles would overlap
+        self.said.append(f"Reply {len(self.said) + 1} ({digest}).")
         return self.said[-1]
 
 
 class Begins(Talk):
-    """One that is told what it has lost."""
+    """A player that gets its earlier replies when they are lost."""
 
     async def begin(self, _session: dialoom.Session, messages: list[dict[str, Any]]) -> None:
         self.said = [message["content"] for message in messages if message["role"] == "assistant"]
 
 
 class Snapshots(Talk):
-    """One that can be restored, and returns its own list as its snapshot."""
+    """A player that can be restored, and whose snapshot is its own mutable list."""
 
     def snapshot(self) -> list[str]:
         return self.said
@@ -464,9 +465,7 @@ class Snapshots(Talk):
 
 
 @pytest.mark.parametrize("kind", [Begins, Snapshots])
-def test_one_object_serves_people_roles_and_runs_as_objects_of_their_own_would(
-    kind: type[Talk], tmp_path: Path
-) -> None:
+def test_one_object_serves_people_roles_and_runs_like_separate_objects(kind: type[Talk], tmp_path: Path) -> None:
     def talks(name: str, player: Any) -> list[list[str]]:
         run = dialoom.simulate(
             [{"name": "Ann"}, {"name": "Bo"}],
@@ -484,7 +483,7 @@ def test_one_object_serves_people_roles_and_runs_as_objects_of_their_own_would(
 
 
 def test_graphs_that_share_a_store_do_not_see_each_others_items(tmp_path: Path) -> None:
-    """Also while one person's conversations are played at the same time, so that their calls would overlap."""
+    """This holds while one person's conversations are played concurrently."""
     store = InMemoryStore()
 
     def counting(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
@@ -531,13 +530,13 @@ def no_memory(state: MessagesState) -> dict[str, Any]:
     return {"messages": [("ai", f"I see {len(state['messages'])} messages.")]}
 
 
-async def learning(messages: list[dict[str, Any]], session: dialoom.Session) -> str:
-    """A function that could keep something by the ids of a session, and that nobody can restore."""
+async def session_aware(messages: list[dict[str, Any]], session: dialoom.Session) -> str:
+    """Play a function that could keep state by the ids of a session, and cannot be restored."""
     return f"Yes, {session.turn} of {len(messages)}."
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"assistant": graph_of(no_memory)}, "mine is declared stateful, but is compiled with neither a checkpointer"),
         (
@@ -546,8 +545,8 @@ async def learning(messages: list[dict[str, Any]], session: dialoom.Session) -> 
         ),
         (
             {
-                "assistant": learning,
-                "judge": dialoom.Agent(learning, stateful=True),
+                "assistant": session_aware,
+                "judge": dialoom.Agent(session_aware, stateful=True),
                 "judges": [dialoom.Judge("kind", rubric="It is kind.")],
             },
             "judge cannot be stateful, because its prompt 'simulation/judge-kind' holds the conversation as text",
@@ -556,16 +555,16 @@ async def learning(messages: list[dict[str, Any]], session: dialoom.Session) -> 
     ids=["graph without state", "offline model", "judge"],
 )
 def test_player_that_cannot_be_stateful_is_refused_before_anything_is_played(
-    given: dict[str, Any], said: str, tmp_path: Path
+    given: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(dialoom.DialoomError, match=re.escape(said)):
+    with pytest.raises(dialoom.DialoomError, match=re.escape(message)):
         dialoom.simulate([{"name": "Ann"}], path=tmp_path / "run.db", **given)
     assert not (tmp_path / "run.db").exists()
 
 
 def test_stateful_player_in_calls_that_scenarios_share_stops_the_run(tmp_path: Path) -> None:
     recipe = f"{Path(__file__).parents[2]}/benchmarks/long_requests.py:Recalling"
-    models = {"assistant": dialoom.Agent(learning, stateful=True, name="mine")}
+    models = {"assistant": dialoom.Agent(session_aware, stateful=True, name="mine")}
     path = tmp_path / "run.db"
     said = "models: mine keeps state, and this call belongs to no conversation, .*; begin a new run in which it is not"
     with pytest.raises(BindingError, match=said):
@@ -577,14 +576,14 @@ def test_replay_of_a_later_conversation_with_a_player_that_keeps_state_is_refuse
     play(folder, "graph:memories.py:in_memory")
     command(folder, "step", "run.db", "2", "--trust", text="save case.json\nquit\n")
     assert (folder / "case.json").exists()
-    said = command(folder, "replay", "case.json", "--live", "assistant", status=2)
-    assert "'assistant' keeps state, this is the person's conversation 2, and the case does not" in said
+    output = command(folder, "replay", "case.json", "--live", "assistant", status=2)
+    assert "'assistant' keeps state, this is the person's conversation 2, and the case does not" in output
 
 
 def test_debugger_does_not_continue_what_a_lost_player_began(folder: Path) -> None:
     play(folder, ALONE, die_at=3, status=-9)
-    said = command(folder, "step", "run.db", "1", "--trust", text="continue\nquit\n", status=None)
-    assert "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message is" in said
+    output = command(folder, "step", "run.db", "1", "--trust", text="continue\nquit\n", status=None)
+    assert "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message is" in output
 
 
 def test_store_with_items_of_no_person_is_refused_before_anything_is_played(tmp_path: Path) -> None:
@@ -597,24 +596,24 @@ def test_store_with_items_of_no_person_is_refused_before_anything_is_played(tmp_
 
 
 class Single(MessagesState):
-    """A state with a value of the user's own."""
+    """A state with a value of a user-defined type."""
 
     note: Note
 
 
 class Several(MessagesState):
-    """One with a list of such values, and a reducer."""
+    """A state with a list of such values and a reducer."""
 
     note: Annotated[list[Note], operator.add]
 
 
-class Perhaps(MessagesState):
-    """One that may have such values."""
+class OptionalMapping(MessagesState):
+    """A state with an optional mapping to such values."""
 
     note: dict[str, Note] | None
 
 
-@pytest.mark.parametrize("state", [Single, Several, Perhaps])
+@pytest.mark.parametrize("state", [Single, Several, OptionalMapping])
 def test_graph_that_declares_values_that_cannot_be_restored_is_refused_before_anything_is_played(
     state: Any, tmp_path: Path
 ) -> None:
@@ -624,7 +623,7 @@ def test_graph_that_declares_values_that_cannot_be_restored_is_refused_before_an
     assert not (tmp_path / "run.db").exists()
 
 
-def test_what_is_noted_of_conversations_is_bounded_and_the_oldest_goes_first() -> None:
+def test_latest_entries_are_bounded_and_the_oldest_is_dropped() -> None:
     latest = Latest[int](2)
     for name, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4)):
         latest[name] = value
@@ -632,7 +631,7 @@ def test_what_is_noted_of_conversations_is_bounded_and_the_oldest_goes_first() -
 
 
 def test_branch_continues_from_the_player_state_of_its_own_reply(folder: Path) -> None:
-    """An equal reply leaves another state: the fork's next call begins from the fork's own, not from the other's."""
+    """Equal replies may leave different states; the fork's next call begins from the fork's own."""
     (folder / "equal.py").write_text(
         "from pathlib import Path\n"
         "LOG = Path('begun.txt')\n"

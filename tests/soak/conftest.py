@@ -1,4 +1,4 @@
-"""What the soak tests share with those of the suite."""
+"""Fixtures that the soak tests share with the suite."""
 
 from tests.hostile.conftest import damaged, kept
 from tests.hostile.test_fuzzed import provider, runner

@@ -1,4 +1,4 @@
-"""A provider with bad moments: which request it fails, and how, follows from the call and the attempt alone."""
+"""A faulty provider: the call and the attempt alone decide which requests fail, and how."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from tests.server import Answer, Response, broken_off, busy, completion, error
 
 ASKED_AGAIN = "That answer could not be used"
 SHARE = 0.1
-"""Of all requests that something is wrong with."""
+"""The share of requests with a faulty answer."""
 
 MOST_IN_A_ROW = 3
-"""After so many bad answers to one call comes a good one, so that none runs out of attempts."""
+"""The most faulty answers to one call in a row, so that no call runs out of attempts."""
 
 USUAL, SLOW = 0.02, 0.3
-"""Seconds before a reply is sent: some are under way at any moment."""
+"""Seconds before a reply is sent, so that some calls are always in progress."""
 
 PRICE = (3.0, 15.0)
 """US dollars per million tokens in and out."""
 
 
 class Call(NamedTuple):
-    """A call as the provider can tell it: a seed stands for one place in the run, which may be asked twice."""
+    """A call as the provider identifies it: a seed for a place in the run, which may be asked twice."""
 
     seed: int
     ask: int
 
 
 class Usage(NamedTuple):
-    """Tokens in and out."""
+    """Input and output tokens."""
 
     asked: int
     said: int
@@ -49,22 +49,22 @@ FAILING: dict[str, Callable[[], Answer | Response]] = {
     "cut connection": broken_off,
     "no JSON": lambda: Response(raw=b'{"id": "x", "choices": [{"in'),
 }
-"""Answers that are none: each must be an attempt in the ledger."""
+"""Failures, each of which must be a failed attempt in the ledger."""
 
 KINDS = (*FAILING, "empty", "slow")
-"""What else may be wrong: an empty reply, which is a reply all the same, and one that takes its time."""
+"""All kinds of faults: failures, and empty or slow replies, which are replies all the same."""
 
 
 @dataclass
-class MoodyProvider:
-    """Answers, and keeps the books of what it was sent and what it gave.
+class FaultyProvider:
+    """A provider that counts its requests and answers.
 
     Attributes:
-        sent: How often each call came.
-        replied: How often each was given a reply, be it an empty one.
-        given: How often each kind of trouble was made, and `none`.
-        closed: Calls that are not to come any more.
-        reopened: Those among them that came all the same.
+        sent: The number of requests of each call.
+        replied: The number of replies, including empty ones, to each call.
+        given: The number of answers by kind of fault, or `none`.
+        closed: Calls that must not be requested again.
+        reopened: Closed calls that were requested again.
     """
 
     sent: Counter[Call] = field(default_factory=Counter)
@@ -80,7 +80,7 @@ class MoodyProvider:
             self.sent[call] += 1
             if call in self.closed:
                 self.reopened.add(call)
-            kind = trouble(call, self.sent[call])
+            kind = fault_of(call, self.sent[call])
             self.given[kind or "none"] += 1
             if kind not in FAILING:
                 self.replied[call] += 1
@@ -90,33 +90,33 @@ class MoodyProvider:
         return Response(*answer, delay=SLOW if kind == "slow" else USUAL)
 
     def failed(self, call: Call) -> int:
-        """How often a call was given an answer that is none."""
+        """Return the number of failures given to a call."""
         return self.sent[call] - self.replied[call]
 
 
 def call_of(body: dict[str, Any]) -> Call:
-    """The call that a request belongs to."""
+    """Return the call that a request belongs to."""
     return Call(body["seed"], 2 if ASKED_AGAIN in body["messages"][-1]["content"] else 1)
 
 
-def trouble(call: Call, attempt: int) -> str | None:
-    """What is wrong with the answer to a call's n-th request; `None` if nothing is."""
+def fault_of(call: Call, attempt: int) -> str | None:
+    """Return the fault of the answer to a call's n-th request, or `None`."""
     luck = _hash(call, attempt)
     if luck % 1000 >= 1000 * SHARE or attempt % (MOST_IN_A_ROW + 1) == 0:
         return None
     kind = KINDS[luck // 1000 % len(KINDS)]
-    # Two empty replies in a row are a scenario that failed for good, and here all are to be finished.
+    # Two empty replies in a row would make a scenario fail for good, and all are to be finished.
     return None if kind == "empty" and call.ask == 2 else kind
 
 
 def usage_of(call: Call) -> Usage:
-    """What a call's reply takes: another number for each, so that no two mistakes in the books cancel out."""
+    """Return a call's usage, which differs between calls, so that errors in the ledger do not cancel out."""
     luck = _hash(call, 0)
     return Usage(100 + luck % 900, 1 + luck // 900 % 90)
 
 
 def words(body: dict[str, Any]) -> str:
-    """A reply that follows from the request alone."""
+    """Return a reply that depends on the request alone."""
     hash_ = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
     if body["model"] == "judge":
         return json.dumps({"score": 1 + int(hash_[0], 16) % 5, "explanation": hash_})

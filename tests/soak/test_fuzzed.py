@@ -1,4 +1,4 @@
-"""The suite's fuzz over run files, releases, replies and answers, with a larger budget."""
+"""The suite's fuzz tests of run files, releases, replies and answers, with more examples."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_any_of_many_figures_is_known_or_not(figure: object) -> None:
 
 @given(MODELS, HOSTILE)
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_of_many_answers_is_a_reply_or_an_error_of_ours(
+def test_any_of_many_answers_is_a_reply_or_a_dialoom_error(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response
 ) -> None:
     check_answer(provider, runner, model, hostile)
@@ -81,7 +81,7 @@ def test_any_of_many_answers_is_a_reply_or_an_error_of_ours(
 
 @given(HOSTILE)
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_of_many_answers_to_one_dialogue_leaves_the_others_alone(
+def test_any_of_many_answers_to_one_dialogue_does_not_affect_the_others(
     provider: Provider, tmp_path: Path, hostile: Response
 ) -> None:
     check_run(provider, tmp_path, hostile)

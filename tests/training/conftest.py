@@ -1,4 +1,4 @@
-"""Training sets of a small run, and a model and a tokenizer made here: nothing is fetched."""
+"""Training sets of a small run, and a model and a tokenizer that are made locally, without downloads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Load = Callable[..., Dataset]
 
 @pytest.fixture(scope="session")
 def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run of three trees of four rounds that fork once, exported as every training set."""
+    """Return a folder with a run of three trees of four rounds that fork once, exported as every training set."""
     folder = tmp_path_factory.mktemp("exports")
     (folder / "players.py").write_text(PLAYERS)
     (folder / "people.jsonl").write_text("".join(f"{json.dumps(person)}\n" for person in PEOPLE))
@@ -47,7 +47,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def load(exports: Path, tmp_path_factory: pytest.TempPathFactory) -> Load:
-    """Loads a format's file with `datasets`."""
+    """Return a function that loads a format's file with `datasets`."""
     cache = str(tmp_path_factory.mktemp("cache"))
 
     def loaded(format_: str, encoding: str = "jsonl") -> Dataset:
@@ -60,7 +60,7 @@ def load(exports: Path, tmp_path_factory: pytest.TempPathFactory) -> Load:
 
 @pytest.fixture(scope="session")
 def tokenizer(exports: Path) -> PreTrainedTokenizerFast:
-    """Words of these very sets, and a chat template that marks who speaks."""
+    """Return a tokenizer of the words in these sets, with a chat template that marks the speakers."""
     words = Tokenizer(models.WordLevel(unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     texts = (
@@ -81,7 +81,7 @@ def tokenizer(exports: Path) -> PreTrainedTokenizerFast:
 
 @pytest.fixture
 def tiny(tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
-    """The shape of a model of a few thousand weights, drawn anew by each test."""
+    """Return the configuration of a model of a few thousand weights."""
     return LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=16,

@@ -1,4 +1,4 @@
-"""APOLLO's rows and reward in TRL: its own message format, a step of GRPO and one of SFT on a tiny model."""
+"""APOLLO's rows and reward in TRL: TRL's message format, a step of GRPO and one of SFT on a tiny model."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Rows = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
-    """Three samples whose history is the session that matters and another, played by an offline model."""
+    """Play three samples, whose history is the relevant session and another, with an offline model."""
     options = {"history_sessions": (2,), "limit": 3}
     path = tmp_path_factory.mktemp("apollo") / "run.db"
     return dialoom.play("apollo", path=path, options=options, models={"assistant": "offline/generic"})
 
 
 def tokenizer_of(words: list[str]) -> PreTrainedTokenizerFast:
-    """Knows these words, and no other."""
+    """Return a tokenizer of these words only."""
     known = {word: number for number, word in enumerate(dict.fromkeys([*_MARKS, *words]))}
     made = Tokenizer(models.WordLevel(known, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -53,7 +53,7 @@ def tokenizer_of(words: list[str]) -> PreTrainedTokenizerFast:
 
 
 def tiny_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
-    """A few thousand weights, drawn by a fixed seed."""
+    """Return a model of a few thousand weights, drawn with a fixed seed."""
     torch.manual_seed(1)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -78,7 +78,7 @@ def test_grpo_takes_a_step(run: dialoom.Run, tmp_path: Path) -> None:
     before = model.lm_head.weight.detach().clone()
     seen: list[tuple[Any, float]] = []
 
-    def kept(completions: list[Any], gold_calls: list[str], **columns: Any) -> list[float]:
+    def recorded_reward(completions: list[Any], gold_calls: list[str], **columns: Any) -> list[float]:
         found = reward(completions, gold_calls, **columns)
         seen.extend(zip(completions, found, strict=True))
         return found
@@ -86,7 +86,7 @@ def test_grpo_takes_a_step(run: dialoom.Run, tmp_path: Path) -> None:
     step = {**ONE_STEP, "per_device_train_batch_size": 16, "num_generations": 16, "max_completion_length": 3}
     trainer = GRPOTrainer(
         model=model,
-        reward_funcs=kept,
+        reward_funcs=recorded_reward,
         args=GRPOConfig(output_dir=str(tmp_path), learning_rate=0.01, **step),
         train_dataset=rows,
         processing_class=tokenizer,
@@ -100,7 +100,7 @@ def test_grpo_takes_a_step(run: dialoom.Run, tmp_path: Path) -> None:
 
 
 def test_sft_learns_the_right_calls_only(run: dialoom.Run, tmp_path: Path) -> None:
-    """Labels are -100 everywhere but on what the agent should say, and on the token that ends it."""
+    """Labels are -100 except on what the agent should say and the token that ends it."""
     rows: Dataset = run.dataset("sft", options={"rows": "step"})
     tokenizer = tokenizer_of([word for row in rows for word in row["completion"][0]["content"].split()])
     trainer = SFTTrainer(
@@ -109,11 +109,11 @@ def test_sft_learns_the_right_calls_only(run: dialoom.Run, tmp_path: Path) -> No
         train_dataset=rows,
         processing_class=tokenizer,
     )
-    learnt: Counter[str] = Counter()
+    learned: Counter[str] = Counter()
     for batch in trainer.get_train_dataloader():
         for labels in batch["labels"]:
-            learnt[tokenizer.decode(labels[labels != -100])] += 1
-    assert learnt == Counter(f"{' '.join(row['completion'][0]['content'].split())} <end>" for row in rows)
+            learned[tokenizer.decode(labels[labels != -100])] += 1
+    assert learned == Counter(f"{' '.join(row['completion'][0]['content'].split())} <end>" for row in rows)
     assert math.isfinite(trainer.train().training_loss)
 
 
@@ -122,7 +122,7 @@ def test_completions_are_read_as_trl_reads_them(run: dialoom.Run) -> None:
     functions = {function.__name__: function for function in tool_functions()}
     for row in run.dataset("grpo"):
         read: Rows = []
-        unread: Rows = []
+        unparsed: Rows = []
         for call in json.loads(row["gold_calls"]):
             text = f"<think>\nThis one.\n</think>\n\n<tool_call>\n{json.dumps(call)}\n</tool_call><|im_end|>"
             ids = tokenizer(text)["input_ids"]
@@ -131,16 +131,16 @@ def test_completions_are_read_as_trl_reads_them(run: dialoom.Run) -> None:
             output = functions[made["function"]["name"]](**made["function"]["arguments"])
             assert "error" not in json.loads(output)
             read += [said, {"role": "tool", "name": call["name"], "content": str(output)}]
-            unread.append(parse_response(tokenizer, ids))
-        assert not any("tool_calls" in message for message in unread)
-        assert reward([read, unread, read[2:], unread[1:]], [row["gold_calls"]] * 4) == [1.0, 1.0, 0.0, 0.0]
+            unparsed.append(parse_response(tokenizer, ids))
+        assert not any("tool_calls" in message for message in unparsed)
+        assert reward([read, unparsed, read[2:], unparsed[1:]], [row["gold_calls"]] * 4) == [1.0, 1.0, 0.0, 0.0]
 
 
-def test_trl_makes_our_definitions_of_our_functions() -> None:
+def test_trl_derives_the_definitions_from_the_functions() -> None:
     for function, definition in zip(tool_functions(), tool_definitions(), strict=True):
-        theirs, ours = get_json_schema(function)["function"], definition["function"]
-        assert (theirs["name"], theirs["description"]) == (ours["name"], ours["description"])
-        assert _shape(theirs["parameters"]) == _shape(ours["parameters"])
+        derived, expected = get_json_schema(function)["function"], definition["function"]
+        assert (derived["name"], derived["description"]) == (expected["name"], expected["description"])
+        assert _shape(derived["parameters"]) == _shape(expected["parameters"])
 
 
 def _shape(schema: dict[str, Any]) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _shape(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def qwen_like() -> PreTrainedTokenizerFast:
-    """A tokenizer of bytes with Qwen's template, of which TRL knows how to read calls."""
+    """Return a tokenizer of bytes with Qwen's template, whose calls TRL can parse."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     made = Tokenizer(models.BPE({letter: number for number, letter in enumerate(alphabet)}, []))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -1,4 +1,4 @@
-"""A run as a Hugging Face dataset, without a file of the user's in between."""
+"""A run as a Hugging Face dataset, without an intermediate file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.invented import write_release
 
 @pytest.fixture
 def run(tmp_path: Path) -> dialoom.Run:
-    """Six dialogues of three people."""
+    """Return a run of six dialogues of three people."""
     release = write_release(tmp_path / "release", users=3)
     return dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
 

@@ -1,4 +1,4 @@
-"""The training sets as TRL takes them: its own checks, and its trainers, one step each, on a tiny model."""
+"""The training sets in TRL: its own checks, and one step of each trainer on a tiny model."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ ONE_STEP: dict[str, Any] = {
 
 
 def text(messages: list[dict[str, str]]) -> str:
-    """What the chat template makes of messages."""
+    """Return messages as the chat template renders them."""
     return "".join(f"<{message['role']}> {message['content']} <end>" for message in messages)
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_both_encodings_load_alike(load: Load, format_: str) -> None:
+def test_both_encodings_give_equal_rows(load: Load, format_: str) -> None:
     rows, again = load(format_), load(format_, "parquet")
     assert len(rows) > 20
     assert rows.features == again.features
@@ -60,10 +60,10 @@ def test_chat_template_applies_to_every_row(load: Load, tokenizer: PreTrainedTok
 
 
 def test_kto_is_the_preference_set_unpaired(load: Load) -> None:
-    ours = load("kto").to_list()
-    theirs = unpair_preference_dataset(load("dpo")).to_list()
-    assert _counted(ours) == _counted(theirs)
-    assert all(one["prompt"] != other["prompt"] for one, other in itertools.pairwise(ours))
+    exported = load("kto").to_list()
+    unpaired = unpair_preference_dataset(load("dpo")).to_list()
+    assert _counted(exported) == _counted(unpaired)
+    assert all(one["prompt"] != other["prompt"] for one, other in itertools.pairwise(exported))
 
 
 def test_folder_of_splits_loads_by_its_card(exports: Path, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_folder_of_splits_loads_by_its_card(exports: Path, tmp_path: Path) -> No
 def test_sft_learns_the_preferred_reply_only(
     load: Load, tokenizer: PreTrainedTokenizerFast, tiny: LlamaConfig, tmp_path: Path
 ) -> None:
-    """Labels are -100 everywhere but on the reply and the token that ends it; one step gives a finite loss."""
+    """Labels are -100 except on the reply and the token that ends it; one step gives a finite loss."""
     rows = load("sft")
     trainer = SFTTrainer(
         model=LlamaForCausalLM(tiny),
@@ -86,19 +86,19 @@ def test_sft_learns_the_preferred_reply_only(
         train_dataset=rows,
         processing_class=tokenizer,
     )
-    learnt: Counter[str] = Counter()
+    learned: Counter[str] = Counter()
     read: Counter[str] = Counter()
     for batch in trainer.get_train_dataloader():
         for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
-            learnt[tokenizer.decode(labels[labels != -100])] += 1
+            learned[tokenizer.decode(labels[labels != -100])] += 1
             read[tokenizer.decode(ids[ids != tokenizer.pad_token_id])] += 1
-    assert learnt == Counter(f"{row['completion'][0]['content']} <end>" for row in rows)
+    assert learned == Counter(f"{row['completion'][0]['content']} <end>" for row in rows)
     assert _spaceless(read) == _spaceless(Counter(text([*row["prompt"], *row["completion"]]) for row in rows))
     assert math.isfinite(trainer.train().training_loss)
 
 
 def test_dpo_takes_a_step(load: Load, tokenizer: PreTrainedTokenizerFast, tiny: LlamaConfig, tmp_path: Path) -> None:
-    """At first the model equals its reference, so the loss is log 2; then its weights have moved."""
+    """At first the model equals its reference, so the loss is log 2; the step changes its weights."""
     model = LlamaForCausalLM(tiny)
     before = model.lm_head.weight.detach().clone()
     trainer = DPOTrainer(
@@ -130,5 +130,5 @@ def _counted(rows: list[dict[str, Any]]) -> Counter[str]:
 
 
 def _spaceless(texts: Counter[str]) -> Counter[str]:
-    """Texts by their words: a tokenizer of words does not keep the spaces between them."""
+    """Return the texts without spaces, which a tokenizer of words does not keep."""
     return Counter({"".join(key.split()): count for key, count in texts.items()})

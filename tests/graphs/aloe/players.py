@@ -1,4 +1,4 @@
-"""Three people, and a quick cast whose every line tells which request it answers."""
+"""Three people, and quick players whose lines contain a hash of the request."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def tired(messages):
 
 @pytest.fixture
 def people(tmp_path: Path) -> Path:
-    """A file of three personas; the players' module lies beside it."""
+    """Write a file of three personas, with the players' module beside it."""
     (tmp_path / "players.py").write_text(PLAYERS)
     path = tmp_path / "people.jsonl"
     path.write_text("".join(json.dumps(person) + "\n" for person in PEOPLE))
@@ -67,6 +67,6 @@ def people(tmp_path: Path) -> Path:
 
 
 def cast(*roles: str, **others: str) -> list[str]:
-    """Options that give each role the callable of its name, or another one."""
+    """Return options that give each role the player of its name, or another one."""
     players = {**{role: role for role in roles}, **others}
     return [part for role, name in players.items() for part in ("--model", f"{role}=python:players:{name}")]

@@ -1,4 +1,4 @@
-"""The training sets of a tree: what each example holds, and what it never does."""
+"""The training sets of a tree and the contents of their examples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PERSONA = {"id": "ada", "profile": "She bakes.", "personality": "She is blunt."}
 
 
 def rows(format_: str, *trees: dict[str, Any], state: str = "done", **options: Any) -> list[dict[str, Any]]:
-    """A format's rows of these trees, in the order of the file."""
+    """Return a format's rows of these trees, in the order of the file."""
     exporter = EXPORTERS[format_]
     keywords = {"options": exporter.options.model_validate(options)} if exporter.options else {}
 
@@ -37,10 +37,10 @@ def rows(format_: str, *trees: dict[str, Any], state: str = "done", **options: A
     return list(exporter.arranged(items()) if exporter.arranged else items())
 
 
-def held(tree: dict[str, Any], prompt: list[dict[str, str]]) -> str:
-    """The path of the round that a prompt leads to; every message of it is checked on the way.
+def checked_path(tree: dict[str, Any], prompt: list[dict[str, str]]) -> str:
+    """Return the path of the round that a prompt leads to, and check each of its messages.
 
-    Texts are told apart by the paths in them, so a reply that was not followed here could not go unnoticed.
+    Texts contain their paths, so a reply that was not followed is detected.
     """
     by_path = {each["path"]: each for each in tree["rounds"]}
     path = ""
@@ -53,8 +53,8 @@ def held(tree: dict[str, Any], prompt: list[dict[str, str]]) -> str:
             step for step, key in (("p", "preferred"), ("r", "rejected")) if message["content"] == by_path[path][key]
         ]
         assert message["role"] == "assistant"
-        assert steps, "a reply to this very message"
-        assert steps[0] in by_path[path]["followed"], "and one that was followed"
+        assert steps, "it is a reply to this message"
+        assert steps[0] in by_path[path]["followed"], "it was followed"
         path += steps[0]
     assert len(prompt) % 2 == 1, "a prompt ends with the user"
     return path
@@ -65,7 +65,7 @@ def held(tree: dict[str, Any], prompt: list[dict[str, str]]) -> str:
 def test_history_of_every_example_is_the_chosen_path(format_: str, tree: dict[str, Any]) -> None:
     made = rows(format_, tree)
     by_path = {each["path"]: each for each in tree["rounds"]}
-    paths = [held(tree, row["prompt"]) for row in made]
+    paths = [checked_path(tree, row["prompt"]) for row in made]
     assert sorted(paths) == sorted([*by_path] * (2 if format_ == "kto" else 1))
     for row, path in zip(made, paths, strict=True):
         assert tuple(row) == COLUMNS[format_]
@@ -104,7 +104,7 @@ def read_for_dpo(line: dict[str, Any], drawn: Callable[[str], str]) -> Iterator[
 
     Args:
         line: A row of the `aloe` format.
-        drawn: What it makes of `rejected`.
+        drawn: The trainer's choice from `rejected`.
     """
     history: list[str] = []
     for turn in line["conversations"]:
@@ -131,7 +131,7 @@ def test_release_dpo_trainer_reads_our_pairs_with_the_documented_patch(tree: dic
 
 @pytest.mark.parametrize("data", ["preferred", "rejected"])
 @given(tree=details())
-def test_release_sft_trainer_gets_texts_alone(data: str, tree: dict[str, Any]) -> None:
+def test_release_sft_trainer_gets_only_texts(data: str, tree: dict[str, Any]) -> None:
     for line in rows("aloe", tree):
         replies = [turn["assistant"][data] for turn in line["conversations"]]
         assert replies and all(isinstance(reply, str) for reply in replies)
@@ -150,11 +150,11 @@ def test_filters_keep_histories_whole(tree: dict[str, Any], first: int, more: in
         for each in tree["rounds"]
         if first <= len(each["path"]) + 1 <= first + more and (each["verified"] is True or not verified)
     ]
-    assert [held(tree, row["prompt"]) for row in rows("dpo", tree, **options)] == wanted
+    assert [checked_path(tree, row["prompt"]) for row in rows("dpo", tree, **options)] == wanted
 
 
 @given(st.lists(details(most_rounds=3), min_size=1, max_size=4))
-def test_kto_rows_of_one_prompt_are_apart(trees: list[dict[str, Any]]) -> None:
+def test_kto_rows_of_one_prompt_are_not_adjacent(trees: list[dict[str, Any]]) -> None:
     for number, tree in enumerate(trees):
         for each in tree["rounds"]:
             each["user"] += f" of {number}"
@@ -165,7 +165,7 @@ def test_kto_rows_of_one_prompt_are_apart(trees: list[dict[str, Any]]) -> None:
         assert all(one["prompt"] != other["prompt"] for one, other in itertools.pairwise(made))
 
 
-def test_kto_export_holds_few_rows_back() -> None:
+def test_kto_export_buffers_few_rows() -> None:
     trees = [{"persona": PERSONA, "rounds": [round_at("", ["p"])]} for _ in range(3 * KTO_DISTANCE)]
     labels = [row["label"] for row in rows("kto", *trees)]
     assert labels.index(False) == KTO_DISTANCE + 1

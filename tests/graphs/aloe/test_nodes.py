@@ -29,23 +29,25 @@ from tests.runs.test_kill_anywhere import KILLER
 ROLES = ("user", "induction", "preferred", "rejected")
 
 
-def grown(dialoom: Command, people: Path, *options: object, players: list[str] | None = None) -> list[dict[str, Any]]:
-    """The trees of a run with these options."""
+def trees_of_run(
+    dialoom: Command, people: Path, *options: object, players: list[str] | None = None
+) -> list[dict[str, Any]]:
+    """Return the trees of a run with these options."""
     dialoom("run", "aloe", "--personas", people, *(players or cast(*ROLES)), *options, "-o", "tree.db")
     dialoom("export", "tree.db", "--format", "tree", "-o", "tree.jsonl")
     return lines_of(people.parent / "tree.jsonl")
 
 
 def requests(folder: Path, role: str) -> list[list[str]]:
-    """The texts of a role's requests."""
+    """Return the texts of a role's requests."""
     with closing(sqlite3.connect(folder / "tree.db")) as connection:
         texts = dict(connection.execute("SELECT id, content FROM texts"))
         rows = connection.execute("SELECT messages FROM calls WHERE role = ? ORDER BY id", (role,)).fetchall()
     return [[texts[id_] for _, id_ in json.loads(messages)] for (messages,) in rows]
 
 
-def test_one_path_without_branching(dialoom: Command, people: Path) -> None:
-    trees = grown(dialoom, people)
+def test_run_without_branching_has_one_path(dialoom: Command, people: Path) -> None:
+    trees = trees_of_run(dialoom, people)
     followed: Counter[str] = Counter()
     for tree in trees:
         path = ""
@@ -60,8 +62,8 @@ def test_one_path_without_branching(dialoom: Command, people: Path) -> None:
 
 
 def test_branches_share_their_prefix(dialoom: Command, people: Path) -> None:
-    """Two branching rounds of four: 1 + 2 + 4 + 4 rounds, each made once."""
-    trees = grown(dialoom, people, "--rounds", 4, "--branching", 2)
+    """With two branching rounds of four there are 1 + 2 + 4 + 4 rounds, each made once."""
+    trees = trees_of_run(dialoom, people, "--rounds", 4, "--branching", 2)
     for tree in trees:
         assert [done["path"] for done in tree["rounds"][:7]] == ["", "p", "r", "pp", "pr", "rp", "rr"]
         assert len(tree["rounds"]) == 11
@@ -71,7 +73,7 @@ def test_branches_share_their_prefix(dialoom: Command, people: Path) -> None:
 
 
 def test_every_request_continues_the_followed_path(dialoom: Command, people: Path) -> None:
-    trees = grown(dialoom, people, "--rounds", 4, "--branching", 1)
+    trees = trees_of_run(dialoom, people, "--rounds", 4, "--branching", 1)
     said = {}
     for tree in trees:
         by_path = {done["path"]: done for done in tree["rounds"]}
@@ -88,7 +90,7 @@ def test_every_request_continues_the_followed_path(dialoom: Command, people: Pat
 
 
 def test_each_role_sees_only_its_own_context(dialoom: Command, people: Path) -> None:
-    tree = grown(dialoom, people, "--limit", 1, "--rounds", 2)[0]
+    tree = trees_of_run(dialoom, people, "--limit", 1, "--rounds", 2)[0]
     hens = "two hens"
     assert all(hens in " ".join(texts) for role in ("user", "induction") for texts in requests(people.parent, role))
     shown = [" ".join(texts) for texts in requests(people.parent, "preferred")]
@@ -101,7 +103,7 @@ def test_each_role_sees_only_its_own_context(dialoom: Command, people: Path) -> 
 
 
 def test_pair_is_verified_when_both_orders_agree(dialoom: Command, people: Path) -> None:
-    trees = grown(dialoom, people, "--verify-pairs", players=cast(*ROLES, "judge"))
+    trees = trees_of_run(dialoom, people, "--verify-pairs", players=cast(*ROLES, "judge"))
     judged = requests(people.parent, "judge")
     assert len(judged) == 60
     found = [done["verified"] for tree in trees for done in tree["rounds"]]
@@ -129,7 +131,7 @@ def test_interval_of_orders_takes_the_trees_into_account(tmp_path: Path) -> None
 def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path) -> None:
     (people.parent / "haze").touch()
     size = ("--rounds", 4, "--branching", 2, "--verify-pairs")
-    trees = grown(dialoom, people, *size, players=cast(*ROLES, judge="hazy"))
+    trees = trees_of_run(dialoom, people, *size, players=cast(*ROLES, judge="hazy"))
     hazy = [done["verified"] for tree in trees for done in tree["rounds"]]
     assert hazy.count(None) > 3 and set(hazy) == {True, False, None}
     dialoom("judge", "tree.db", "--model", "judge=python:players:judge", "--name", "second")
@@ -146,20 +148,20 @@ def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path)
     again = lines_of(people.parent / "again.jsonl")
     found, wanted = ([done for tree in trees for done in tree["rounds"]] for trees in (again, second))
     for before, after, other in zip(hazy, found, wanted, strict=True):
-        assert after == other if before is None else after["verified"] is before, "the same judge, of the same pair"
+        assert after == other if before is None else after["verified"] is before, "the same judge on the same pair"
 
 
 def test_unparsed_judge_verifies_nothing(dialoom: Command, people: Path) -> None:
-    trees = grown(dialoom, people, "--verify-pairs", "--limit", 1, players=cast(*ROLES, judge="five"))
+    trees = trees_of_run(dialoom, people, "--verify-pairs", "--limit", 1, players=cast(*ROLES, judge="five"))
     assert [done["verified"] for done in trees[0]["rounds"]] == [None] * 10
     assert "unparsed" in dialoom("show", "tree.db", "1").stdout
 
 
-def test_induction_without_an_object_keeps_what_was_known(dialoom: Command, people: Path) -> None:
+def test_unparseable_induction_keeps_what_was_known(dialoom: Command, people: Path) -> None:
     players = cast("user", "preferred", "rejected", induction="late")
-    (tree,) = grown(dialoom, people, "--limit", "1", "--rounds", "4", players=players)
+    (tree,) = trees_of_run(dialoom, people, "--limit", "1", "--rounds", "4", players=players)
     known = [done["inferred_profile"] for done in tree["rounds"]]
-    assert known[0] != known[1] == known[2] == known[3], "the third and the fourth could not be read"
+    assert known[0] != known[1] == known[2] == known[3], "the third and the fourth were unparseable"
     asked = requests(people.parent, "induction")
     assert len(asked) == 6 and sum("could not be used" in texts[-1] for texts in asked) == 2
     assert "Inductions that could not be parsed: 2." in dialoom("report", "tree.db").stdout
@@ -175,7 +177,7 @@ def test_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people: Pat
 
 def test_killed_and_resumed_tree_is_the_same(dialoom: Command, people: Path) -> None:
     options = ["--rounds", "5", "--branching", "1", "--verify-pairs"]
-    grown(dialoom, people, *options, players=cast(*ROLES, "judge"))
+    trees_of_run(dialoom, people, *options, players=cast(*ROLES, "judge"))
     whole = (people.parent / "tree.jsonl").read_bytes()
     (people.parent / "tree.db").unlink()
     plan = ["run", "aloe", "--personas", people, *cast(*ROLES, "judge"), *options, "-o", "tree.db"]
@@ -243,12 +245,12 @@ def test_leaves_are_whole_conversations(content: dict[str, Any]) -> None:
     rounds = content["rounds"]
     found = leaves(rounds)
     assert len(set(found)) == len(found) > 0
-    assert found == sorted(found), "preferred stands before rejected"
+    assert found == sorted(found), "preferred comes before rejected"
     assert {leaf[:depth] for leaf in found for depth in range(len(leaf))} == {each["path"] for each in rounds}
     assert len(found) == 1 + sum(len(each["followed"]) - 1 for each in rounds)
 
 
-def test_history_of_a_path_is_what_was_said_on_it() -> None:
+def test_history_of_a_path_contains_its_messages() -> None:
     rounds = [round_at("", ["p", "r"]), round_at("p", ["p"]), round_at("r", ["p"])]
     assert lines_along(rounds, "") == []
     assert [(line.role, line.content) for line in lines_along(rounds, "rp")] == [

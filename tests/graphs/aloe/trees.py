@@ -1,4 +1,4 @@
-"""Random trees, as `Outcome.details` holds them. Every text tells where it stands, and no two of a tree are equal."""
+"""Random trees in the form of `Outcome.details`. Texts contain their paths, so no two texts of a tree are equal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dialoom import Episode, Judgement, Outcome
 
 @st.composite
 def details(draw: st.DrawFn, most_rounds: int = 6, most_branching: int = 3) -> dict[str, Any]:
-    """A tree of some rounds that forks in the first of them, or anywhere."""
+    """Return a tree that forks in its first rounds, and possibly elsewhere."""
     depth = draw(st.integers(1, most_rounds))
     branching = draw(st.integers(0, min(depth, most_branching)))
     rounds: list[dict[str, Any]] = []
@@ -29,7 +29,7 @@ def details(draw: st.DrawFn, most_rounds: int = 6, most_branching: int = 3) -> d
 
 
 def round_at(path: str, followed: list[str], verified: bool | None = None) -> dict[str, Any]:
-    """A round whose texts name its path."""
+    """Return a round whose texts contain its path."""
     return {
         "path": path,
         "user": f"message at [{path}]",
@@ -44,7 +44,7 @@ def round_at(path: str, followed: list[str], verified: bool | None = None) -> di
 
 
 def episode(tree: dict[str, Any], state: str = "done") -> Episode:
-    """The finished scenario of a tree, with the judgements that its verdicts are of."""
+    """Return the episode of a tree, with the judgements of its verdicts."""
     judgements = tuple(
         Judgement(
             metric="pair",

@@ -45,20 +45,19 @@ TABLE_1 = {
 """Levels | average, IR, N-IR, R^2, as printed."""
 
 PRINTED = (0.005, 0.0005, 0.001, 0.0005)
-"""How far the figures of the printed levels may be from the printed figures."""
+"""Tolerances between the printed figures and those of the printed levels."""
 
 WIDER = {"Qwen2 ours": (0.005, 0.0005, 0.0014, 0.0005), "OLMo ours": (0.005, 0.0013, 0.0013, 0.0085)}
-"""Two rows whose printed levels, rounded to 0.01, cannot give the printed figures to the last digit.
+"""Tolerances of two rows whose printed levels, rounded to 0.01, do not give the printed figures to the last digit.
 
-Qwen2's N-IR is 0.1003 from them, and their range (0.93) is known to 0.01 only. OLMo's give 0.0852, 0.1151 and 0.779:
-levels
-off by up to 0.005 each move its slope by up to 0.0015 and its R^2 by up to 0.0125.
+Qwen2's give an N-IR of 0.1003, and their range (0.93) is known only to 0.01. OLMo's give 0.0852, 0.1151 and 0.779:
+rounding errors of up to 0.005 each change the slope by up to 0.0015 and R^2 by up to 0.0125.
 """
 
 
 @pytest.fixture(scope="module")
-def few_resamples() -> Iterator[None]:
-    """For what is not about the intervals' width: a twentieth of the work."""
+def reduced_resamples() -> Iterator[None]:
+    """Reduce the number of resamples to a twentieth, for tests that do not depend on the intervals' width."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dialoom.graphs.aloe_eval.RESAMPLES", 100)
         yield
@@ -75,10 +74,10 @@ def test_table_1_of_the_paper_is_reproduced(name: str) -> None:
 
 
 @settings(max_examples=40)
-@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.usefixtures("reduced_resamples")
 @given(st.lists(st.floats(min_value=1, max_value=5), min_size=2, max_size=12))
-def test_line_equals_the_standard_librarys(levels: list[float]) -> None:
-    """Slope, intercept and R^2 against `statistics`; N-IR is the slope of the normalized levels."""
+def test_line_equals_that_of_the_standard_library(levels: list[float]) -> None:
+    """Slope, intercept and R^2 equal those of `statistics`; N-IR is the slope of the normalized levels."""
     found = _fitted(levels)
     rounds = range(1, len(levels) + 1)
     slope, intercept = statistics.linear_regression(rounds, levels)
@@ -94,7 +93,7 @@ def test_line_equals_the_standard_librarys(levels: list[float]) -> None:
 
 
 def test_flat_levels_have_slope_zero_and_no_normalized_level() -> None:
-    """Undefined, which is neither 0 nor NaN; also where sums of equal levels would not come out even."""
+    """N-IR and R^2 are None, neither 0 nor NaN, also where sums of equal levels are inexact."""
     found = _fitted([3.3] * 10)
     assert _mean(found.rate) == 0.0
     assert found.normalized_rate is None
@@ -111,7 +110,7 @@ def test_missing_rounds_are_skipped_and_one_round_has_no_slope() -> None:
 
 
 def _fitted(levels: Sequence[float | None]) -> Alignment:
-    """The figures of given levels, as those of a single dialogue that has these scores."""
+    """Return the figures of a single dialogue with these scores."""
     found = _scores([{k: level for k, level in enumerate(levels, start=1) if level is not None}]).alignment()
     assert found is not None
     return found
@@ -127,7 +126,7 @@ dialogues = st.lists(
 
 
 @settings(max_examples=40)
-@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.usefixtures("reduced_resamples")
 @given(dialogues, st.randoms(use_true_random=False))
 def test_levels_and_counts_equal_counting_by_hand(given_: list[dict[int, int]], order: random.Random) -> None:
     found = _scores(given_).alignment()
@@ -152,10 +151,10 @@ def test_levels_and_counts_equal_counting_by_hand(given_: list[dict[int, int]], 
 
 
 def test_intervals_resample_whole_dialogues() -> None:
-    """A dialogue that is good is good in every round, so the average is as uncertain as a single level.
+    """A dialogue has the same score in every round, so the average is as uncertain as a single level.
 
-    For n = 400 the bootstrap agrees with mean ± 1.96 s/sqrt(n) to a tenth of the width; taking the rounds for
-    independent would make the average's interval half as wide.
+    For n = 400 the bootstrap agrees with mean ± 1.96 s/sqrt(n) to a tenth of the width; with independent rounds the
+    average's interval would be half as wide.
     """
     given_ = [dict.fromkeys(range(1, 5), score) for score in (2, 3, 4, 5) * 100]
     found = _scores(given_).alignment()
@@ -170,9 +169,9 @@ def test_intervals_resample_whole_dialogues() -> None:
 
 
 def test_slope_interval_covers_the_truth_as_often_as_stated() -> None:
-    """Of 100 benchmarks of 60 dialogues whose true slope is known, about 95 in a hundred intervals hold it."""
+    """About 95 of 100 intervals, each of 60 dialogues with a known slope, contain it."""
     draw = random.Random(5)
-    held = 0
+    covered = 0
     for _ in range(100):
         given_ = []
         for _ in range(60):
@@ -181,11 +180,11 @@ def test_slope_interval_covers_the_truth_as_often_as_stated() -> None:
         found = _scores(given_).alignment()
         assert found is not None and found.rate is not None
         assert found.rate.low is not None and found.rate.high is not None
-        held += found.rate.low <= 0.1 <= found.rate.high
-    assert 89 <= held <= 99
+        covered += found.rate.low <= 0.1 <= found.rate.high
+    assert 89 <= covered <= 99
 
 
-def test_models_stand_side_by_side_and_missing_values_are_counted() -> None:
+def test_models_are_rows_of_each_table_and_missing_values_are_counted() -> None:
     steady = [_episode(number, [3, 3, 3]) for number in range(4)]
     rising = [_episode(number, [1, 2, 3, 4]) for number in range(3)]
     rising += [_episode(3, [1, None, 5, 4]), _episode(4, [1, 2], failed=True)]
@@ -204,8 +203,8 @@ def test_models_stand_side_by_side_and_missing_values_are_counted() -> None:
 
 def test_chart_has_levels_bands_and_fitted_line() -> None:
     rising = [_episode(number, [1, 2, 3, 4]) for number in range(5)]
-    unheard = [_episode(0, [None, None])]
-    (chart,) = charts([("model-a", rising), ("model-b", unheard)])
+    unscored = [_episode(0, [None, None])]
+    (chart,) = charts([("model-a", rising), ("model-b", unscored)])
     (series,) = chart.series
     assert list(chart.y_range or ()) == [1, 5]
     assert (series.label, list(series.x), list(series.y)) == ("model-a", [1, 2, 3, 4], [1, 2, 3, 4])
@@ -216,9 +215,9 @@ def test_chart_has_levels_bands_and_fitted_line() -> None:
 
 
 def test_run_without_scores_has_no_levels_and_no_chart() -> None:
-    unheard = [_episode(0, [None, None])]
-    assert [table.name for table in report_tables([("a", unheard)])] == ["judgements", "dialogues"]
-    assert charts([("a", unheard)]) == []
+    unscored = [_episode(0, [None, None])]
+    assert [table.name for table in report_tables([("a", unscored)])] == ["judgements", "dialogues"]
+    assert charts([("a", unscored)]) == []
     assert report_tables([("a", [])]) == []
 
 
@@ -230,7 +229,7 @@ def _scores(dialogues: Sequence[dict[int, int] | dict[int, float]]) -> Scores:
 
 
 def _episode(number: int, scores: Sequence[int | None], failed: bool = False) -> Episode:
-    """A dialogue with a judgement for each round; `None` is one that could not be understood."""
+    """Return a dialogue with a judgement for each round; `None` is an unparsed one."""
     judgements = tuple(
         Judgement(
             metric="alignment", target="assistant", turn=turn, score=score, status="unparsed" if score is None else "ok"
@@ -283,8 +282,8 @@ def test_people_are_drawn_by_seed_and_exclude_the_training_set(dialoom: Command,
         dialoom("run", "aloe-eval", *options, "--sample", "2", "--seed", "4", "-o", f"{name}.db")
         drawn.append(dialoom("show", f"{name}.db").stdout)
     assert drawn[0] == drawn[1]
-    told = dialoom("run", "aloe-eval", *options, "--unlike", trained, "-o", "other.db").stdout
-    assert "1 personas left out" in told and "planned 2 scenarios" in told
+    output = dialoom("run", "aloe-eval", *options, "--unlike", trained, "-o", "other.db").stdout
+    assert "1 personas left out" in output and "planned 2 scenarios" in output
     dialoom("run", "aloe-eval", *options, "--unlike", trained, "--limit", "1", "-o", "first.db")
     assert dialoom("show", "first.db").stdout.splitlines()[1:] == dialoom("show", "other.db").stdout.splitlines()[1:2]
 
@@ -314,13 +313,13 @@ def test_another_judge_makes_a_second_set(dialoom: Command, people: Path) -> Non
 
 
 def exported(dialoom: Command, folder: Path) -> list[dict[str, Any]]:
-    """The dialogues of `run.db`."""
+    """Return the dialogues of `run.db`."""
     dialoom("export", "run.db", "-o", "run.jsonl")
     return lines_of(folder / "run.jsonl")
 
 
 def calls_of(dialoom: Command) -> int:
-    """How many calls `run.db` holds."""
+    """Return the number of calls in `run.db`."""
     return int(json.loads(dialoom("status", "run.db", "--json").stdout)["calls"])
 
 
@@ -335,7 +334,7 @@ async def assistant(messages):
     return f"Answer {len(messages)}."
 
 async def judge(messages):
-    vague = "Answer 3." in str(messages) and not Path('mended').exists()
+    vague = "Answer 3." in str(messages) and not Path('fixed').exists()
     return 'it depends' if vague else await clear(messages)
 """
     )
@@ -343,7 +342,7 @@ async def judge(messages):
     dialoom("run", "aloe-eval", "--personas", people, "--rounds", 3, *players, "-o", "run.db")
     before, calls = exported(dialoom, folder), calls_of(dialoom)
     assert [[each["status"] for each in line["judgements"]] for line in before] == [["ok", "unparsed", "ok"]] * 3
-    (folder / "mended").touch()
+    (folder / "fixed").touch()
     dialoom("retry", "run.db", "--unparsed")
     assert calls_of(dialoom) == calls + 3
     for old, new in zip(before, exported(dialoom, folder), strict=True):
@@ -353,11 +352,11 @@ async def judge(messages):
 
 @pytest.mark.parametrize(("sample", "counts"), [(1, [2, 0, 0, 2, 2]), (2, [4, 0, 0, 0, 2])])
 def test_rounds_not_sampled_are_not_counted_as_failed(sample: int, counts: list[int], tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def assistant(messages: list[Any]) -> str:
-        asked.append(messages[-1]["content"])
-        if len(asked) == 1:
+        requests.append(messages[-1]["content"])
+        if len(requests) == 1:
             raise ValueError("no reply")
         return "I see."
 

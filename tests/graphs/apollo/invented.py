@@ -1,4 +1,4 @@
-"""A source of the tests' own: one user, a pair for some flows, and unrelated sessions."""
+"""A small source for tests: one user, pairs for some flows, and unrelated sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FLOW_NAMES = ("commute-rule", "flight", "music")
 
 
 def source(flows: Sequence[str] = FLOW_NAMES, unrelated: int = 40, sets: int = 1) -> ApolloSource:
-    """A user with a pair for each flow (and each of so many preferences for it), and so many unrelated sessions."""
+    """Return a source of one user, with `sets` pairs for each flow, each of a preference, and unrelated sessions."""
     home, work = [place.name for place in WORLD.places(0) if place.is_address][:2]
     user = ApolloUser(
         id=USER,
@@ -53,7 +53,7 @@ def source(flows: Sequence[str] = FLOW_NAMES, unrelated: int = 40, sets: int = 1
 
 
 def write(folder: Path, made: ApolloSource | None = None) -> Path:
-    """A source as a folder."""
+    """Write a source to a folder."""
     write_source(folder, made or source())
     return folder
 
@@ -101,7 +101,7 @@ def _past(gold: Gold) -> tuple[PastCall, ...]:
 
 
 def _unrelated(number: int) -> ApolloSession:
-    """Some words about nothing, and a call of one of the tools that need no text."""
+    """Return a session of filler text and a call of a tool that needs no text."""
     tool = _SIMPLE[number % len(_SIMPLE)]
     call = {"name": tool.name, "arguments": _some_arguments(tool, number)}
     output = execute(WORLD, call)

@@ -1,4 +1,4 @@
-"""Agents that do what they are told, and keep what they were sent."""
+"""Scripted agents that record their requests."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Messages = list[dict[str, str]]
 
 
 def gold_lines(pair: ApolloPair) -> list[str]:
-    """What an agent says that does exactly what it should."""
+    """Return the lines of an agent that makes exactly the gold calls."""
     return [*map(call_text, pair.calls()), FINISH]
 
 
 class Agent:
-    """Says the lines that it has for a request, one after the other; then that it has finished.
+    """An agent that says the lines it has for a request, one per turn, and then that it has finished.
 
     Args:
-        lines: By request.
+        lines: The lines by request.
     """
 
     def __init__(self, lines: Mapping[str, Sequence[str]]) -> None:
@@ -49,7 +49,7 @@ def played(
     models: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> dialoom.Run:
-    """A run over a source; by default samples of 2,000 tokens."""
+    """Play a run over a source, by default with samples of 2,000 tokens."""
     folder.mkdir(parents=True, exist_ok=True)
     chosen = {"source": write(folder / "source", made or source()), "length": ("2k",), **options}
     players = {"assistant": assistant, **(models or {})}
@@ -57,13 +57,13 @@ def played(
 
 
 def episodes(run: dialoom.Run) -> dict[str, Episode]:
-    """The episodes of a run by their pairs; all must have come to an end."""
+    """Return the episodes of a run by their pairs; all must be done."""
     found = list(run.episodes())
     assert all(episode.state == "done" for episode in found), [episode.error for episode in found]
     return {str(episode.facets["pair"]): episode for episode in found}
 
 
 def scores(episode: Episode) -> tuple[Any, Any]:
-    """Accuracy and F1."""
+    """Return accuracy and F1."""
     found = {judgement.metric: judgement.score for judgement in episode.outcome.judgements}
     return found["accuracy"], found["f1"]

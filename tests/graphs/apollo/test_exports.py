@@ -51,9 +51,9 @@ def test_history_shows_the_relevant_session_and_calls(tmp_path: Path) -> None:
     folded = [f"sessions 1 to {place - 1} are about other things"] if place > 2 else []
     after = [f"sessions {place + 1} to {n} are about other things"] if place < n - 1 else []
     history = [text for role, text in said if role == "history"]
-    (told,) = [text for text in history if text.startswith(f"session {place}\n")]
-    assert history == [*folded, told, *after]
-    assert "\nuser: I want this: genre " in told and "\nassistant: search_music(" in told
+    (relevant,) = [text for text in history if text.startswith(f"session {place}\n")]
+    assert history == [*folded, relevant, *after]
+    assert "\nuser: I want this: genre " in relevant and "\nassistant: search_music(" in relevant
     assert [role for role, _ in said][-4:] == ["user", "assistant", "tool", "assistant"]
     assert said[-3][1].startswith('search_music(genre="') and said[-1][1] == "[Finish]"
     assert said[-2][1].splitlines()[0] == "6 rows" and said[-2][1].splitlines()[1].startswith("track_id TR")
@@ -76,7 +76,7 @@ def test_interrupted_run_gives_the_same_bytes(tmp_path: Path) -> None:
     assert len(agent.sent) == sum(len(lines) for lines in LINES.values())
 
 
-async def test_person_can_put_a_call_into_the_agents_reply(tmp_path: Path) -> None:
+async def test_person_can_replace_the_agents_reply_with_a_call(tmp_path: Path) -> None:
     whole = await asyncio.to_thread(played, tmp_path, Agent(LINES), MADE, limit=1)
     async with whole.step(1) as session:
         await session.goto_where(session.condition("agent"))
@@ -93,7 +93,7 @@ Rows = list[dict[str, Any]]
 
 
 def exported(folder: Path, run: dialoom.Run, format_: str, rows: str) -> Rows:
-    """The rows of a format, which are the same as Parquet."""
+    """Return the rows of a format, which are the same in Parquet."""
     run.export(format_, folder / "rows.jsonl", options={"rows": rows})
     run.export(format_, folder / "rows.parquet", encoding="parquet", options={"rows": rows})
     made = lines_of(folder / "rows.jsonl")
@@ -146,7 +146,7 @@ def test_targets_are_the_gold_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("framework", ["reminder", "memory", "rag", "reflexion"])
-def test_rows_help_the_agent_as_its_first_attempt_was_helped(tmp_path: Path, framework: str) -> None:
+def test_rows_have_the_prompt_of_the_first_attempt(tmp_path: Path, framework: str) -> None:
     agent = Agent({query: ["Well.", "Well."] for query in LINES})
 
     async def notes(messages: Sequence[Any]) -> str:
@@ -172,7 +172,7 @@ FLIGHT, BUS, RULE = ERROR_SOURCE.pairs.values()
 
 
 def altered(pair: ApolloPair, at: int, name: str, value: Any) -> list[dict[str, Any]]:
-    """The gold calls with one argument changed; `None` leaves it out."""
+    """Return the gold calls with one argument changed; `None` leaves it out."""
     calls = pair.calls()
     arguments = {key: given for key, given in calls[at]["arguments"].items() if key != name or value is not None}
     calls[at] = {**calls[at], "arguments": {**arguments, **({} if value is None else {name: value})}}
@@ -180,7 +180,7 @@ def altered(pair: ApolloPair, at: int, name: str, value: Any) -> list[dict[str, 
 
 
 def other(pair: ApolloPair) -> list[dict[str, Any]]:
-    """The gold calls with the other end of the flow's rule."""
+    """Return the gold calls with a last call that follows from the flow's other rule."""
     *looked_up, last = pair.calls()
     ends = {"request_ride": ("ride_type", "comfort"), "transport_recommendation": ("mode", "bike")}
     (name, (decided, value)) = next((name, end) for name, end in ends.items() if name != last["name"])

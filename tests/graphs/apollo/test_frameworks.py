@@ -1,4 +1,4 @@
-"""How an agent is helped: what each framework adds to its request, and when a further attempt is made."""
+"""APOLLO's frameworks: what each adds to the agent's request, and when a further attempt is made."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GOLD = gold_lines(PAIR)
 
 
 def first_of(agent: Agent) -> tuple[str, str]:
-    """The system message and the first user message."""
+    """Return the system message and the first user message."""
     system, user = agent.sent[0][:2]
     return system["content"], user["content"]
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """What the baseline sends."""
+    """Return the first messages of the baseline."""
     agent = Agent({PAIR.query: GOLD})
     played(tmp_path_factory.mktemp("plain"), agent, source(["flight"]), limit=1)
     return first_of(agent)
@@ -44,11 +44,11 @@ def test_reminder_adds_a_rule_to_the_system_message(tmp_path: Path, plain: tuple
 
 
 def test_memory_notes_each_session_once_for_all_samples(tmp_path: Path, plain: tuple[str, str]) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def memory(messages: Messages) -> str:
         session = messages[1]["content"]
-        asked.append(session)
+        requests.append(session)
         if "number 1:" in session:
             return "I cannot do that."
         return json.dumps({"notes": ["Flies direct.", "Pays by card."] if "I want this" in session else []})
@@ -61,8 +61,8 @@ def test_memory_notes_each_session_once_for_all_samples(tmp_path: Path, plain: t
     system, user = first_of(agent)
     assert f"<notes>\nsession {place}: Flies direct.\nsession {place}: Pays by card.\n</notes>" in system
     assert user == plain[1]
-    again = sum("number 1:" in session for session in asked) > 0
-    assert len(asked) == long.facets["sessions"] + again, "a shorter history's sessions are among the longer one's"
+    again = sum("number 1:" in session for session in requests) > 0
+    assert len(requests) == long.facets["sessions"] + again, "a shorter history's sessions are among the longer one's"
     assert long.outcome.details["notes"] == [
         {"session": long.facets["place"], "text": text} for text in ("Flies direct.", "Pays by card.")
     ]
@@ -136,7 +136,7 @@ def test_latest_preference_counts_when_preferences_changed(tmp_path: Path) -> No
     assert found["flight-1"].outcome.details["scores"]["stale"] is False
     assert found["flight-2"].outcome.details["scores"]["stale"] is True
     assert scores(found["flight-2"])[0] is False
-    told = [line for line in found["flight-2"].outcome.messages if re.match(r"session \d+\n", line.content)]
-    assert len(told) == 2
+    telling = [line for line in found["flight-2"].outcome.messages if re.match(r"session \d+\n", line.content)]
+    assert len(telling) == 2
     (table,) = [table for table in run.report().tables if table.name == "evolving"]
     assert [row[-1] for row in table.rows] == [share_of(1, 2)]

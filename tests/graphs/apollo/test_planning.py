@@ -35,12 +35,12 @@ MADE = source(["music", "food"], sets=2)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source as a folder."""
+    """Write the source to a folder."""
     return write(tmp_path_factory.mktemp("apollo") / "source", MADE)
 
 
 def planned(folder: Path, **options: Any) -> list[ApolloScenario]:
-    """The samples of a run with these options."""
+    """Return the samples of a run with these options."""
     chosen = ApolloOptions(source=folder, **options)
     return list(RECIPE.scenarios(chosen, random.Random(0), lambda _line: None))
 
@@ -60,7 +60,7 @@ def test_every_pair_has_every_length_and_framework(folder: Path) -> None:
     assert {each.played.embedder for each in samples} == {"lexical", ""}
 
 
-def test_plan_holds_shared_parts_once(tmp_path: Path) -> None:
+def test_plan_stores_shared_parts_once(tmp_path: Path) -> None:
     path = tmp_path / "plan.db"
     assert plan(SAMPLE, path, length=("2k",)) == 54
     assert dict(tables_of(path))["documents"] < 1.3 * text_of(SAMPLE)
@@ -68,10 +68,12 @@ def test_plan_holds_shared_parts_once(tmp_path: Path) -> None:
 
 def test_sample_read_from_a_file_is_equal(folder: Path) -> None:
     (sample,) = planned(folder, length=("2k",), evolving="yes", limit=1)
-    kept: dict[str, str] = {}
-    row = sample.model_dump(mode="json", context=ByHash(kept.__setitem__))
+    documents: dict[str, str] = {}
+    row = sample.model_dump(mode="json", context=ByHash(documents.__setitem__))
     assert set(row) == {"who", "case", "setting", "length", "tokens", "order"}
-    again: Scenario = ApolloScenario.model_validate(row, context=SharedValues(lambda hash_: json.loads(kept[hash_])))
+    again: Scenario = ApolloScenario.model_validate(
+        row, context=SharedValues(lambda hash_: json.loads(documents[hash_]))
+    )
     assert (again.id, again) == (sample.id, sample)
 
 
@@ -88,7 +90,7 @@ def test_places_and_changed_preferences_are_axes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"users": "nobody"}, "users: there is no 'nobody'; the names are u1"),
         ({"history_sessions": (400,)}, "history_sessions: "),
@@ -96,15 +98,15 @@ def test_places_and_changed_preferences_are_axes(folder: Path) -> None:
         ({"length": ("900k",)}, "length: "),
     ],
 )
-def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str, Any], told: str) -> None:
+def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(RecipeError) as error:
         planned(folder, **options)
-    assert str(error.value).startswith(told)
-    assert error.value.setting == told.split()[0].rstrip(":")
+    assert str(error.value).startswith(message)
+    assert error.value.setting == message.split()[0].rstrip(":")
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"length": ("2 miles",)}, "must be a number of tokens"),
         ({"length": ("0k",)}, "must be a number of tokens"),
@@ -116,8 +118,8 @@ def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str,
         ({"framework": ()}, "give at least one value"),
     ],
 )
-def test_meaningless_options_are_refused_before_reading_a_source(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_invalid_options_are_refused_before_reading_a_source(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         ApolloOptions(**options)
 
 
@@ -141,19 +143,19 @@ CALLS = PAIR.calls()
 
 
 def turn(messages: list[Any], tools: list[Any]) -> Mapping[str, Any]:
-    """The next of the right calls, if tools are offered; then the end."""
+    """Return the next gold call if tools are offered and one is left, else the end."""
     done = sum(bool(each.get("tool_calls")) for each in messages)
     left = CALLS[done:] if tools else []
     return {"content": "" if left else FINISH, "tool_calls": left[:1]}
 
 
 async def agent(messages: list[Any], tools: list[Any]) -> Mapping[str, Any]:
-    """A function that takes tools."""
+    """Play an agent that takes tools."""
     return turn(messages, tools)
 
 
 async def plain(messages: list[Any]) -> Mapping[str, Any]:
-    """The same without the parameter."""
+    """Play an agent that takes no tools."""
     return turn(messages, [])
 
 
@@ -161,7 +163,7 @@ class ToolModel(FakeListChatModel):
     """A chat model that takes tools."""
 
     def bind_tools(self, tools: Any, **_: Any) -> Runnable[Any, Any]:
-        """The model with tools."""
+        """Return the model with tools."""
 
         def reply(messages: list[Any]) -> AIMessage:
             made = turn(messages, tools)
@@ -172,7 +174,7 @@ class ToolModel(FakeListChatModel):
 
 
 def graph(name: str | None = None) -> Any:
-    """A compiled graph that finds the tools in its configuration."""
+    """Return a compiled graph that finds the tools in its configuration."""
 
     def work(_: MessagesState, config: RunnableConfig) -> dict[str, Any]:
         tools = {tool.name: tool for tool in config["configurable"].get("tools", ())}
@@ -186,7 +188,7 @@ def graph(name: str | None = None) -> Any:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """A suite of one sample, the pair's."""
+    """Return the path of a suite of one sample, that of `PAIR`."""
     made = type(OFFERED).of(OFFERED.users.values(), OFFERED.sessions.values(), [PAIR], OFFERED.meta)
     system = {
         "recipe": "apollo",
@@ -271,15 +273,15 @@ def with_rows(path: Path, edit: Edit) -> None:
 
 
 def refusal(dialoom: Command, folder: Path) -> str:
-    """What is said of a source, on one line; nothing is left of the run."""
-    said = dialoom("run", "apollo", "--source", folder, "--length", "2k", "-o", "r.db", code=2).stderr
-    assert said.count("\n") == 1
+    """Return the error message for a source, which is one line; no run is created."""
+    output = dialoom("run", "apollo", "--source", folder, "--length", "2k", "-o", "r.db", code=2).stderr
+    assert output.count("\n") == 1
     assert not folder.with_name("r.db").exists()
-    return said
+    return output
 
 
 @pytest.mark.parametrize(
-    ("file", "edit", "told"),
+    ("file", "edit", "message"),
     [
         ("sessions", lambda rows: rows[1].update(turns=[]), "sessions.jsonl:2: session s-food-1: it has no turns"),
         (
@@ -302,10 +304,10 @@ def refusal(dialoom: Command, folder: Path) -> str:
         ("pairs", lambda rows: rows[1].update(session="s9"), "pairs.jsonl:2: pair food-1: user u1 has no session 's9'"),
     ],
 )
-def test_unusable_source_is_refused(dialoom: Command, tmp_path: Path, file: str, edit: Edit, told: str) -> None:
+def test_unusable_source_is_refused(dialoom: Command, tmp_path: Path, file: str, edit: Edit, message: str) -> None:
     folder = write(tmp_path / "source", WRITTEN)
     with_rows(folder / f"{file}.jsonl", edit)
-    assert told in refusal(dialoom, folder)
+    assert message in refusal(dialoom, folder)
 
 
 def test_truncated_line_is_named(dialoom: Command, tmp_path: Path) -> None:
@@ -319,9 +321,9 @@ def test_user_without_requests_is_named(dialoom: Command, tmp_path: Path) -> Non
     folder = write(tmp_path / "source", WRITTEN)
     with_rows(folder / "users.jsonl", lambda rows: rows.append({**rows[0], "id": "u9"}))
     plan = ("run", "apollo", "--source", folder, "--length", "2k", "-o", "r.db")
-    told = dialoom(*plan, "--limit", 1)
-    assert "2 pairs of 1 users" in told.stderr + told.stdout
-    assert "no pairs of u9\n" in told.stderr + told.stdout
+    output = dialoom(*plan, "--limit", 1)
+    assert "2 pairs of 1 users" in output.stderr + output.stdout
+    assert "no pairs of u9\n" in output.stderr + output.stdout
     alone = dialoom(*plan[:-1], "alone.db", "--users", "u9", code=2).stderr
     assert alone == "dialoom: --users: the source has no pairs of u9\n"
 
@@ -329,7 +331,7 @@ def test_user_without_requests_is_named(dialoom: Command, tmp_path: Path) -> Non
 OPTIONS = {"limit": 2, "length": "2k", "framework": "memory"}
 
 
-def test_killed_near_the_end_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_run_killed_near_its_end_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
     whole = dialoom.play(
         "apollo", path=tmp_path / "whole.db", options={**OPTIONS, "length": ["2k"], "framework": ["memory"]}
     )

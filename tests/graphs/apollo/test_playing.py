@@ -64,14 +64,14 @@ TURNS: Mapping[str, tuple[list[str], tuple[bool, float], str, list[str]]] = {
 
 
 def in_turns() -> ApolloSource:
-    """The pair once more for each of these, with a request of its own."""
+    """Return a source with a copy of the pair for each case of `TURNS`, with different requests."""
     pairs = [PAIR.model_copy(update={"id": name, "query": f"{PAIR.query} ({name})"}) for name in TURNS]
     return ApolloSource.of(MADE.users.values(), MADE.sessions.values(), pairs, MADE.meta)
 
 
 @pytest.fixture(scope="module")
 def played_turns(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Episode], dict[str, Messages]]:
-    """What came of each, and the last that was sent for it."""
+    """Return the episodes and the longest requests of `TURNS`, by name."""
     made = in_turns()
     agent = Agent({pair.query: TURNS[name][0] for name, pair in made.pairs.items()})
     found = episodes(played(tmp_path_factory.mktemp("turns"), agent, made))
@@ -80,14 +80,14 @@ def played_turns(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Ep
 
 
 @pytest.mark.parametrize("name", TURNS)
-def test_turns_score_as_worked_out_by_hand(name: str, played_turns: Any) -> None:
+def test_turns_score_as_computed_by_hand(name: str, played_turns: Any) -> None:
     _, wanted, ending, flags = TURNS[name]
     episode = played_turns[0][name]
     assert scores(episode) == wanted
     assert (episode.outcome.ended_by, episode.outcome.details["flags"]) == (ending, flags)
 
 
-def test_other_readings_stand_beside_the_scores(played_turns: Any) -> None:
+def test_other_readings_are_kept_beside_the_scores(played_turns: Any) -> None:
     found = {name: episode.outcome.details["scores"] for name, episode in played_turns[0].items()}
     assert found["swapped"]["any_order"] and not found["swapped"]["strict"]
     assert round(found["repeated"]["f1_multiset"], 6) == 0.857143
@@ -95,7 +95,7 @@ def test_other_readings_stand_beside_the_scores(played_turns: Any) -> None:
     assert found["swapped"]["stale"] is None
 
 
-def test_words_get_a_fixed_answer_and_errors_a_correction(played_turns: Any) -> None:
+def test_text_gets_a_fixed_answer_and_an_error_a_correction(played_turns: Any) -> None:
     sent = played_turns[1]
     between, broken, together = sent["words between"], sent["broken"], sent["at once"]
     assert [each["role"] for each in between] == ["system", *["user", "assistant"] * 4, "user"]
@@ -138,7 +138,7 @@ ONE, TWO = AgentTurn("", (CALL,)), AgentTurn("", (CALL, CALL))
         ([*[ONE] * 11, TALK], "turn_limit"),
     ],
 )
-def test_loop_ends_by_its_word_silence_or_limit(turns: list[AgentTurn], wanted: str | None) -> None:
+def test_loop_ends_by_finish_silence_or_limit(turns: list[AgentTurn], wanted: str | None) -> None:
     assert ending(turns, 12) == wanted
 
 

@@ -1,4 +1,4 @@
-"""Agents that call tools as providers have it, and graphs that run them in a loop of their own."""
+"""Agents with native tool calls, and graphs with a tool loop of their own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CALLS = PAIR.calls()
 
 
 def message(*calls: Mapping[str, Any], content: str | None = None) -> dict[str, Any]:
-    """An assistant's message as providers have it; the arguments of a call may be a text that is no JSON."""
+    """Return an assistant's message in the providers' format; arguments may be a string that is not JSON."""
     made = [
         {
             "id": f"theirs-{number}",
@@ -53,7 +53,7 @@ TURNS: Mapping[str, tuple[list[Any], tuple[bool, float], list[str]]] = {
 
 
 @pytest.mark.parametrize("protocol", ["native", "text"])
-def test_lone_surrogates_in_a_call_fail_no_sample(tmp_path: Path, protocol: str) -> None:
+def test_lone_surrogates_in_a_call_do_not_fail_a_sample(tmp_path: Path, protocol: str) -> None:
     half = "\\ud800"
     calls = [
         {"name": "get_weather", "arguments": json.loads(f'{{"{half}": "{half}"}}')},
@@ -104,7 +104,7 @@ def test_native_calls_score_as_calls_in_text(tmp_path: Path) -> None:
 
 
 def own_loop(pair: ApolloPair) -> Any:
-    """What makes a graph as many have one: a model that calls tools, a node that runs them, until it only talks."""
+    """Return a factory of a graph with a common tool loop: a model that calls tools, and a node that runs them."""
 
     def make(tools: list[Any]) -> Any:
         said = [

@@ -39,7 +39,7 @@ FACETS = {
 def sample(
     right: bool, f1: float, *, failed: bool = False, hit: bool | None = None, ended_by: str = "finished", **facets: Any
 ) -> Episode:
-    """A finished sample with these scores; `stale` and `flags` may be among the facets."""
+    """Return a finished sample with these scores; `stale` and `flags` may be among the facets."""
     given = {**FACETS, **facets}
     stale, flags = given.pop("stale", None), given.pop("flags", [])
     if failed:
@@ -57,17 +57,17 @@ def sample(
 
 
 def tables(*samples: Episode, label: str = "m") -> dict[str, Table]:
-    """The tables of a run over these, by name."""
+    """Return the tables of a run over these samples, by name."""
     return {table.name: table for table in RECIPE.report_tables([(label, samples)])}
 
 
 def means(cells: Iterable[Any]) -> list[Any]:
-    """The means of cells that have one, else the cells."""
+    """Return the means of estimates, and other cells unchanged."""
     return [round(cell.mean, 4) if isinstance(cell, Estimate) else cell for cell in cells]
 
 
 def rows(table: Table) -> list[list[Any]]:
-    """A table's rows with means for estimates."""
+    """Return a table's rows with means for estimates."""
     return [means(row) for row in table.rows]
 
 
@@ -83,7 +83,7 @@ def test_each_length_has_its_column_and_the_mean_is_over_all() -> None:
     assert rows(found["accuracy"]) == [["m", "function-calling", 0.5, 0.0, 0.25]]
     assert rows(found["f1"]) == [["m", "function-calling", 0.75, 0.25, 0.5]]
     assert list(tables(*made[:2])["accuracy"].columns) == ["model", "framework", "2k %"]
-    assert tables(*reversed(made))["form"].title.endswith(", over 2k, 12k"), "shorter ones first, whatever the plan"
+    assert tables(*reversed(made))["form"].title.endswith(", over 2k, 12k"), "shorter lengths come first"
 
 
 def test_mean_over_lengths_resamples_pairs() -> None:
@@ -95,8 +95,8 @@ def test_mean_over_lengths_resamples_pairs() -> None:
     ((_, _, short, _, mean),) = tables(*made)["accuracy"].rows
     assert isinstance(short, Estimate) and isinstance(mean, Estimate)
     assert (short.n, mean.n) == (6, 12)
-    assert short.low is not None and round(short.low, 3) == 0.188, "Wilson's of 3 of 6"
-    assert (mean.low, mean.high) == (1 / 6, 5 / 6), "no narrower than that of six"
+    assert short.low is not None and round(short.low, 3) == 0.188, "Wilson's interval of 3 of 6"
+    assert (mean.low, mean.high) == (1 / 6, 5 / 6), "the interval of six pairs"
 
 
 def test_forms_query_kinds_and_domains_have_rows() -> None:
@@ -172,7 +172,7 @@ def test_report_shows_retrieval_recall_beside_accuracy() -> None:
     assert rows(tables(*made)["retrieval"]) == [["m", "rag", "2k", 0.5, 0.5]]
 
 
-def test_several_runs_stand_in_one_table() -> None:
+def test_several_runs_share_a_table() -> None:
     runs = [
         ("z", [sample(True, 1.0, framework="rag"), sample(False, 0.0), sample(True, 1.0, length=4000)]),
         ("a", [sample(False, 0.5), sample(False, 0.5, length=4000)]),
@@ -212,8 +212,8 @@ def test_frameworks_are_compared_with_the_baseline_on_equal_samples() -> None:
     alone = sample(True, 1.0, pair="p9", framework="memory")
     found = tables(*made, *noted, alone)["frameworks"]
     assert found.columns == ["model", "framework", "2k %", "4k %", "mean %", "p"]
-    ((*told, short, long, mean, p),) = found.rows
-    assert told == ["m", "memory"]
+    ((*labels, short, long, mean, p),) = found.rows
+    assert labels == ["m", "memory"]
     assert means([short, long, mean]) == [0.5, 0.1667, 0.3333]
     assert isinstance(mean, Estimate) and mean.n == 12 and mean.low is not None and mean.low < mean.mean
     assert isinstance(p, float) and p < 0.5
@@ -223,7 +223,7 @@ def test_frameworks_are_compared_with_the_baseline_on_equal_samples() -> None:
     assert [round(value or 0, 4) for value in bars.series[0].y] == [0.3333, 0.6667]
 
 
-def test_users_that_were_trained_on_are_set_apart() -> None:
+def test_training_users_are_reported_separately() -> None:
     made = [
         sample(split == "train", 0.5, pair=split, split=split, length=length)
         for split in ("train", "test")
@@ -258,7 +258,7 @@ def test_models_are_compared_on_equal_samples_over_pairs(tmp_path: Path) -> None
     assert any("bootstrapped over pairs" in note for note in table.notes)
 
 
-# Its table 1 does not say how many samples a cell has. All accuracies are whole numbers of 2,192.
+# The paper's table 1 does not give the number of samples of a cell. All accuracies are multiples of 1 / 2,192.
 
 N = 2192
 LENGTHS = (2000, 4000, 8000, 12000)
@@ -279,7 +279,7 @@ TABLE_1 = {
 
 
 def samples(right: int, length: int, mean_f1: str = "1", evolving: bool = False) -> Iterator[Sample]:
-    """As many samples as the paper has of a length, of which so many are right."""
+    """Yield as many samples of a length as the paper has; `right` of them are right."""
     size, value = HistorySize("tokens", length), float(mean_f1)
     common = {
         "model": "m",
@@ -294,13 +294,13 @@ def samples(right: int, length: int, mean_f1: str = "1", evolving: bool = False)
 
 
 def printed(estimate: Estimate | None) -> str:
-    """A mean as the paper prints it."""
+    """Return a mean as the paper prints it."""
     assert estimate is not None
     return rounded(Decimal(estimate.mean))
 
 
 def rounded(value: Decimal) -> str:
-    """Four digits, halves up."""
+    """Return four digits, with halves rounded up."""
     return str(value.quantize(Decimal("0.0001"), ROUND_HALF_UP)).removeprefix("0")
 
 
@@ -323,12 +323,12 @@ def test_paper_table_1(model: str) -> None:
 
 @pytest.mark.parametrize(("right", "cell"), [(395, ".1802"), (581, ".2651"), (302, ".1378")])
 def test_paper_table_3(right: int, cell: str) -> None:
-    """Accuracy and F1 with outdated preferences, at 8k: Qwen3-8B, with thinking, and Qwen3-30B-A3B."""
+    """Accuracies with outdated preferences at 8k are those of Qwen3-8B, Qwen3-8B (think) and Qwen3-30B-A3B."""
     assert printed(accuracy(samples(right, 8000, evolving=True))) == cell
 
 
 def test_framework_gains_over_all_lengths() -> None:
-    """Qwen3-8B, from the table's own arithmetic: the gains on the mean are those of 8,768 pairs of samples."""
+    """Qwen3-8B's gains on the mean over all lengths are those of 8,768 pairs of samples."""
     counts = TABLE_1["Qwen3-8B"][0]
     for name, gain in (("reminder", ".0151"), ("reflexion", ".0755"), ("rag", ".0448")):
         more = round(Decimal(gain) * 4 * N)
@@ -347,7 +347,7 @@ def test_framework_gains_over_all_lengths() -> None:
     ("before", "after", "gain", "cell"), [(966, 1129, ".0744", ".5151"), (679, 971, ".1332", ".4430")]
 )
 def test_notes_gain_is_a_paired_difference(before: int, after: int, gain: str, cell: str) -> None:
-    """Memory beside the baseline, at 2k and 8k: of the same pairs, so their differences have an interval."""
+    """Memory and the baseline, at 2k and 8k, are played on the same pairs, so their difference is a paired one."""
     pairs = zip(samples(before, 2000), samples(after, 2000), strict=True)
     found = paired_difference((one["pair"], float(two["accuracy"]) - float(one["accuracy"])) for one, two in pairs)
     assert found is not None and found.p is not None and found.p < 0.001
@@ -356,14 +356,14 @@ def test_notes_gain_is_a_paired_difference(before: int, after: int, gain: str, c
 
 
 def test_paper_table_3_beside_samples_without_earlier_preferences() -> None:
-    """Qwen3-8B at 8k: accuracy and F1 of both, from one table of a run that has both."""
+    """A run with both kinds of samples has the accuracies and F1 of Qwen3-8B at 8k in one table."""
     made = _episodes(679, N, mean_f1=0.5248, length=8000) + _episodes(395, N, 0.3962, length=8000, evolving=True)
     found = [row[3:] for row in rows(tables(*made)["evolving"])]
     assert found == [["no", 0.3098, 0.5248, None], ["yes", 0.1802, 0.3962, None]]
 
 
 def test_paper_figure_4() -> None:
-    """GPT-4o where the session is the third, sixth and ninth of ten, with the least samples that have such shares."""
+    """GPT-4o's accuracies with the session in place 3, 6 and 9 of 10, from the smallest samples with these shares."""
     fewest = {3: (13, 24), 6: (106, 205), 9: (1, 5)}
     made = [each for place, (right, n) in fewest.items() for each in _episodes(right, n, length=0, place=place)]
     found = [(row[2], row[3], row[4]) for row in rows(tables(*made)["place"])]
@@ -374,7 +374,7 @@ def test_paper_figure_4() -> None:
 
 
 def test_paper_figure_6() -> None:
-    """Users that were not trained on, at 4k and 12k; trained at 4k alone."""
+    """The model trained at 4k is measured on test users at 4k and 12k."""
     before = _episodes(229, 516, length=4000, split="test")
     after = _episodes(383, 516, length=4000, split="test") + _episodes(365, 516, length=12000, split="test")
     (table,) = [each for each in RECIPE.report_tables([("before", before), ("RL", after)]) if each.name == "users"]
@@ -386,5 +386,5 @@ def test_paper_figure_6() -> None:
 
 
 def _episodes(right: int, n: int, mean_f1: float = 1.0, **facets: Any) -> list[Episode]:
-    """As many samples, each of a pair of its own, of which so many are right."""
+    """Return `n` samples of different pairs; `right` of them are right."""
     return [sample(at < right, mean_f1, pair=str(at), **{"sessions": 10, **facets}) for at in range(n)]

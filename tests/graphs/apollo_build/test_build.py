@@ -1,4 +1,4 @@
-"""`apollo-build`: a run makes a source folder, the same for the same seed, and says how diverse it is."""
+"""`apollo-build`: a run makes a source folder that depends only on the seed, and reports its diversity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-import dialoom as door
+import dialoom as api
 from dialoom.graphs.apollo.loop import gold_refusal
 from dialoom.personas.apollo import World, flows
 from dialoom.personas.apollo.flows import Flow, FlowError
@@ -27,12 +27,12 @@ FILES = ("meta.jsonl", "pairs.jsonl", "sessions.jsonl", "users.jsonl")
 
 
 def build(dialoom: Command, folder: Path) -> None:  # noqa: ARG001
-    """A run of one user, as the shipped sample was made with two."""
+    """Play a run of one user, as the shipped sample was made with two."""
     dialoom("run", "apollo-build", "--users", "1", "--pairs", "1", "-o", "build.db", code=0)
 
 
 def exported(dialoom: Command, made: Path, name: str) -> ApolloSource:
-    """The source folder of the run."""
+    """Export and return the run's source."""
     dialoom("export", "build.db", "--format", "apollo-source", "-o", name, code=0)
     return read_source(made / name)
 
@@ -63,22 +63,22 @@ def _user_of(line: str) -> str:
     return str(row.get("user", row["id"]))
 
 
-def test_report_tells_what_was_made(made_once: MadeOnce, dialoom: Command) -> None:
-    """Pairs by form and kind, and the figures of the paper's appendix A.2."""
+def test_report_describes_the_source(made_once: MadeOnce, dialoom: Command) -> None:
+    """The report has pairs by form and kind, and the figures of the paper's appendix A.2."""
     made_once(build)
-    said = dialoom("report", "build.db", code=0).stdout
-    assert "Diversity of the sessions" in said
-    rows = [line.split() for line in said.splitlines()]
+    output = dialoom("report", "build.db", code=0).stdout
+    assert "Diversity of the sessions" in output
+    rows = [line.split() for line in output.splitlines()]
     assert ["all", "27", "13", "14"] in rows
     assert ["unrelated", "93", "31", "1.000", "31"] in rows
 
 
 def test_unknown_users_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(door.DialoomError, match="users"):
-        door.play("apollo-build", path=tmp_path / "run.db", options={"users": 21})
+    with pytest.raises(api.DialoomError, match="users"):
+        api.play("apollo-build", path=tmp_path / "run.db", options={"users": 21})
 
 
-def test_killed_while_writing_its_outcome_gives_the_same_bytes(
+def test_run_killed_while_writing_its_outcome_gives_the_same_bytes(
     made_once: MadeOnce, dialoom: Command, tmp_path: Path
 ) -> None:
     made = made_once(build)
@@ -89,11 +89,11 @@ def test_killed_while_writing_its_outcome_gives_the_same_bytes(
     with Started(killed, "INSERT INTO outcomes", 1, *command, script=KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
-    door.resume(killed / "run.db").export("apollo-source", killed / "source")
+    api.resume(killed / "run.db").export("apollo-source", killed / "source")
     assert all((killed / "source" / name).read_bytes() == (made / "source" / name).read_bytes() for name in FILES)
 
 
-def test_gold_that_the_agents_loop_scores_below_full_is_refused(
+def test_gold_without_a_full_score_in_the_agents_loop_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = next(iter(SOURCE.pairs.values()))
@@ -106,7 +106,7 @@ def test_gold_that_the_agents_loop_scores_below_full_is_refused(
     refused = gold_refusal(SOURCE.world, wrong) or ""
     assert "not played" in refused and "nowhere" in refused.casefold()
     monkeypatch.setattr("dialoom.graphs.apollo_build.user_part", lambda *_: UserPart([], [wrong], {}))
-    run = door.play("apollo-build", path=tmp_path / "run.db", options={"users": 1})
+    run = api.play("apollo-build", path=tmp_path / "run.db", options={"users": 1})
     (failed,) = run.episodes()
     assert failed.state == "failed" and f"flow {pair.flow}, pair {pair.id}: not played" in str(failed.error)
 
@@ -120,7 +120,7 @@ def test_flow_without_requests_is_left_out_and_named(tmp_path: Path, monkeypatch
         return found(world, flow, *others)
 
     monkeypatch.setattr(scripted, "find_sets", without_hotels)
-    run = door.play("apollo-build", path=tmp_path / "run.db", options={"users": 1, "pairs": 1}, folder=tmp_path / "out")
+    run = api.play("apollo-build", path=tmp_path / "run.db", options={"users": 1, "pairs": 1}, folder=tmp_path / "out")
     (episode,) = run.episodes()
     assert episode.state == "done"
     source = read_source(tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Players who write a small source as the understudies do, unless a test says otherwise."""
+"""Players that write a small source like the understudies, with replies that tests can replace."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ Say = Callable[[str], Any]
 
 
 def part(text: str, tag: str) -> str:
-    """The text of a part of a prompt."""
+    """Return the text of a part of a prompt."""
     found = re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)
     return found[1].strip() if found else ""
 
 
 class Players:
-    """All roles in one: counts what was asked, keeps it, and answers as an understudy that makes no faults.
+    """A player of all roles that counts and records requests, and answers like an understudy without faults.
 
     Args:
         instead: By kind (`name`, `choice`, `turns`, `query` of the writer; `check`, `read` and `solve`), a function of
-            the request's text that gives what is said, or None for what is usual.
+            the request's text that returns the reply, or None for the usual one.
     """
 
     def __init__(self, **instead: Say) -> None:
         self.asked: Counter[str] = Counter()
-        self.heard: list[tuple[str, str]] = []
+        self.received: list[tuple[str, str]] = []
         self._instead = instead
 
     async def __call__(self, messages: list[Any]) -> str:
         text = "\n".join(message["content"] for message in messages)
         kind = _kind(text)
         self.asked[kind] += 1
-        self.heard.append((kind, text))
+        self.received.append((kind, text))
         say = self._instead.get(kind)
         said = say(text) if say else None
         said = self.said(text) if said is None else said
@@ -50,15 +50,15 @@ class Players:
 
     @staticmethod
     def said(text: str) -> str:
-        """What an understudy says that makes no fault on purpose."""
-        mended = [{"role": "user", "content": _faultless(text)}]
+        """Return the reply of an understudy that makes no deliberate fault."""
+        marked = [{"role": "user", "content": _faultless(text)}]
         role = {"check": "checker", "read": "checker", "solve": "solver"}.get(_kind(text), "writer")
         flow = next((name for name in FLOWS if about_flow(name) == part(text, "task")), "")
-        return offline.play("attentive", mended, f"apollo_write/{role}", role, inputs={"flow": flow}).words
+        return offline.play("attentive", marked, f"apollo_write/{role}", role, inputs={"flow": flow}).words
 
-    def told(self, kind: str) -> list[str]:
-        """What the writer was told to be wrong, each time."""
-        return [part(text, "wrong") for asked, text in self.heard if asked == kind and "<wrong>" in text]
+    def errors_in_requests(self, kind: str) -> list[str]:
+        """Return the errors stated in each request to correct a text."""
+        return [part(text, "wrong") for asked, text in self.received if asked == kind and "<wrong>" in text]
 
 
 def _kind(text: str) -> str:
@@ -68,24 +68,24 @@ def _kind(text: str) -> str:
 
 
 def _faultless(text: str) -> str:
-    """Whoever is told that something is wrong makes no fault on purpose."""
+    """State an error in a prompt, so that the understudy makes no deliberate fault."""
     return text if "<wrong>" in text else text.replace("<instruction>", "<wrong>nothing</wrong>\n<instruction>", 1)
 
 
 def played(folder: Path, players: Players | None = None, name: str = "run", **options: Any) -> dialoom.Run:
-    """A run of one user."""
+    """Play a run of one user."""
     models: Mapping[str, Any] = dict.fromkeys(("writer", "checker", "solver"), players or Players())
     roles = models if options.get("verify_leaks") else {role: models[role] for role in ("writer", "checker")}
     return dialoom.play("apollo-write", path=folder / f"{name}.db", models=roles, options={**SMALL, **options})
 
 
 def details(run: dialoom.Run) -> Mapping[str, Any]:
-    """What the only scenario came to."""
+    """Return the details of the only scenario's outcome."""
     (episode,) = run.episodes()
     return episode.outcome.details
 
 
 def source(run: dialoom.Run, folder: Path) -> ApolloSource:
-    """The source that a run has written, looked through as a builder would."""
+    """Export the source that a run has written, and read it with all checks."""
     run.export("apollo-source", folder)
     return read_source(folder, thorough=True)

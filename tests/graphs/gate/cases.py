@@ -1,7 +1,7 @@
-"""The corpus of sound and faulty dialogues: hand-written pieces in `corpus/`, put together the same way each time.
+"""The corpus of sound and faulty dialogues, assembled reproducibly from hand-written pieces in `corpus/`.
 
-Half of it is kept apart: which half a scene or a planted piece belongs to follows from its hash, so a dialogue of one
-half shares no piece with one of the other. Rules are made with the first half and measured on the second.
+Half of it is held out: the hash of a scene or a planted piece decides its half, so dialogues of different halves share
+no piece. Rules are developed with the first half and measured on the second.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dialoom.prompts.prompt import SHIPPED
 
 CORPUS = Path(__file__).parent / "corpus"
 WORDINGS = 10
-"""Dialogues that are made of each scene."""
+"""The number of dialogues made of each scene."""
 
 ALLOWED: Mapping[str, frozenset[str]] = {
     "echo": frozenset({"swapped_role"}),
@@ -30,14 +30,14 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "loop": frozenset({"echo", "repetition", "no_end"}),
     "no_end": frozenset({"loop"}),
 }
-"""What a planted fault brings with it: neither counted as found nor as wrong."""
+"""Faults that a planted fault entails, which count neither as found nor as wrong."""
 
 _SPEAKERS = {"U": "user", "A": "assistant"}
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A hand-written conversation, each line in some wordings."""
+    """A hand-written conversation with several wordings of each line."""
 
     name: str
     task: str
@@ -57,18 +57,18 @@ class Scene:
 
 @dataclass(frozen=True)
 class Case:
-    """A dialogue and the faults that are in it."""
+    """A dialogue and its planted faults."""
 
     name: str
     lines: Sequence[Line]
     facts: Facts
     ended_by: str
     planted: frozenset[str] = field(default=frozenset())
-    is_kept_apart: bool = False
+    is_held_out: bool = False
     has_tools: bool = False
 
     def found(self) -> set[str]:
-        """The kinds of faults that the rules find."""
+        """Return the kinds of faults that the rules find."""
         talk = Talk.of(self.lines, self.facts, self.ended_by, self.has_tools)
         known = replace(talk, prompts=_prompt_words())
         return {fault.kind for rule in RULES for fault in rule(known)}
@@ -76,12 +76,12 @@ class Case:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """The whole corpus."""
+    """Return the whole corpus."""
     return (*_sound(), *_faulty())
 
 
 def explanations() -> list[tuple[Judgement, bool]]:
-    """Judgements, and whether each gives back the form of the reply."""
+    """Return judgements, and whether each repeats the form of the reply."""
     rows = [line.split(" ", 1) for line in _read("explanations.txt")]
     return [(Judgement(metric="m", target="t", score=3, explanation=text), mark == "+") for mark, text in rows]
 
@@ -93,12 +93,12 @@ def _sound() -> Iterator[Case]:
         while len(worded) < WORDINGS:
             worded[tuple(scene.worded(draw))] = None
         for number, lines in enumerate(worded):
-            is_limited = number == 0 and scene.task  # and broken off by the limit before its end
+            is_limited = number == 0 and scene.task  # and is cut off by the turn limit
             shown, ended_by = (lines[:-2], "turn_limit") if is_limited else (lines, _ending(scene))
-            yield Case(f"{scene.name} {number}", shown, scene.facts, ended_by, is_kept_apart=_is_kept_apart(scene.name))
+            yield Case(f"{scene.name} {number}", shown, scene.facts, ended_by, is_held_out=_is_held_out(scene.name))
     for scene in _scenes("hard.txt"):
         lines = tuple(scene.worded(random.Random(0)))
-        yield Case(scene.name, lines, scene.facts, _ending(scene), is_kept_apart=_is_kept_apart(scene.name))
+        yield Case(scene.name, lines, scene.facts, _ending(scene), is_held_out=_is_held_out(scene.name))
 
 
 def _faulty() -> Iterator[Case]:
@@ -116,7 +116,7 @@ Made = Callable[[list[Line], str, str, random.Random], tuple[list[Line], str]]
 
 
 def _planted(kind: str, who: str, number: int, piece: str, name: str, make: Made) -> Case:
-    is_kept_apart, draw = _is_kept_apart(piece), random.Random(name)
+    is_held_out, draw = _is_held_out(piece), random.Random(name)
     if kind == "early_preferences":
         wanted, piece = piece.split(" || ")
         scene = next(scene for scene in _scenes("scenes.txt") if scene.name == wanted)
@@ -124,11 +124,11 @@ def _planted(kind: str, who: str, number: int, piece: str, name: str, make: Made
         task, piece = piece.split(" || ", 1)
         scene = Scene(kind, task, (), ())
     else:
-        scene = draw.choice([scene for scene in _task_scenes() if _is_kept_apart(scene.name) == is_kept_apart])
+        scene = draw.choice([scene for scene in _task_scenes() if _is_held_out(scene.name) == is_held_out])
     who = ("user", "assistant")[number % 2] if who == "both" else who
     lines, ended_by = make(scene.worded(draw), who, piece, draw)
     has_tools = kind == "claimed_action"
-    return Case(name, lines, scene.facts, ended_by, frozenset({kind}), is_kept_apart, has_tools)
+    return Case(name, lines, scene.facts, ended_by, frozenset({kind}), is_held_out, has_tools)
 
 
 def _with_line(lines: list[Line], who: str, piece: str, draw: random.Random) -> tuple[list[Line], str]:
@@ -153,12 +153,12 @@ def _never_ended(lines: list[Line], _who: str, piece: str, draw: random.Random) 
     return lines, "turn_limit"
 
 
-def _beside_the_point(_lines: list[Line], _who: str, piece: str, _draw: random.Random) -> tuple[list[Line], str]:
+def _off_topic(_lines: list[Line], _who: str, piece: str, _draw: random.Random) -> tuple[list[Line], str]:
     said = piece.split(" || ")
     return [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(said)], "turn_limit"
 
 
-def _circling(lines: list[Line], _who: str, piece: str, draw: random.Random) -> tuple[list[Line], str]:
+def _looping(lines: list[Line], _who: str, piece: str, draw: random.Random) -> tuple[list[Line], str]:
     said, answer = piece.split(" || ")
     pair = [Line(role="user", content=said), Line(role="assistant", content=answer)]
     return [*lines[: 2 * draw.randint(1, 2)], *pair * draw.randint(4, 7)], "turn_limit"
@@ -168,15 +168,15 @@ _MADE: Mapping[str, Made] = {
     "early_preferences": _with_opening,
     "early_end": _ended_early,
     "no_end": _never_ended,
-    "loop": _circling,
-    "task_not_stated": _beside_the_point,
+    "loop": _looping,
+    "task_not_stated": _off_topic,
 }
 
 
 def _copied(kind: str, offset: int, name: str) -> Case:
-    """A dialogue in which a line is copied, with small changes, by the other (-1) or by the same speaker (-2)."""
-    draw, is_kept_apart = random.Random(name), _is_kept_apart(name)
-    scenes = [scene for scene in _scenes("scenes.txt") if _is_kept_apart(scene.name) == is_kept_apart]
+    """Return a dialogue in which the other (-1) or the same speaker (-2) copies a line with small changes."""
+    draw, is_held_out = random.Random(name), _is_held_out(name)
+    scenes = [scene for scene in _scenes("scenes.txt") if _is_held_out(scene.name) == is_held_out]
     while True:
         scene = draw.choice(scenes)
         lines = scene.worded(draw)
@@ -186,7 +186,7 @@ def _copied(kind: str, offset: int, name: str) -> Case:
     at = draw.choice(places)
     copy = draw.choice(_CHANGES)(lines[at + offset].content, draw)
     lines[at] = Line(role=lines[at].role, content=copy)
-    return Case(name, lines, scene.facts, _ending(scene), frozenset({kind}), is_kept_apart)
+    return Case(name, lines, scene.facts, _ending(scene), frozenset({kind}), is_held_out)
 
 
 def _one_word_changed(text: str, draw: random.Random) -> str:
@@ -210,7 +210,7 @@ def _ending(scene: Scene) -> str:
     return "user_terminated" if scene.task else "all_rounds"
 
 
-def _is_kept_apart(name: str) -> bool:
+def _is_held_out(name: str) -> bool:
     return hashlib.sha256(name.encode()).digest()[0] % 2 == 1
 
 

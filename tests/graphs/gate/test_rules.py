@@ -32,12 +32,12 @@ Answer: {"better": "first" or "second", "explanation": "what decided it, in one 
 Answer: {"score": 1 to 4, "explanation": "the moments that decided it, and what would have been better"}
 Answer: {"profile": "the known part of the profile" or null, "personality": "the known part of the personality" or null}
 """
-"""Forms of replies with blanks, as many write them; the prompts that come with dialoom have none."""
+"""Forms of replies with blanks, as users often write them; the prompts that come with dialoom have none."""
 
 
 def test_corpus_is_large_enough() -> None:
-    """At least 400 sound dialogues and 400 faulty ones, hardly two alike, cut in the middle."""
-    kinds = Counter((bool(case.planted), case.is_kept_apart) for case in cases())
+    """There are at least 400 sound and 400 faulty dialogues, few duplicates, and halves of similar size."""
+    kinds = Counter((bool(case.planted), case.is_held_out) for case in cases())
     sound, faulty = (kinds[which, False] + kinds[which, True] for which in (False, True))
     assert sound >= 400 and faulty >= 400
     assert len({tuple(case.lines) for case in cases()}) > 0.97 * (sound + faulty)
@@ -67,9 +67,9 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
 @pytest.mark.parametrize(
     ("lines", "found"),
     [
-        # Of a line that both have said before, both faults are told.
+        # A line that both speakers have said before has both faults.
         (["Good.", WISH, WISH, WISH], [(2, "echo"), (3, "echo"), (3, "repetition")]),
-        # What is added behind a copy makes it no other line; who reads a wish back turns its persons.
+        # A copy with an addition is a copy; a wish that is read back has other pronouns.
         ([WISH, WISH + TAIL], [(1, "echo")]),
         (
             [
@@ -78,7 +78,7 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
             ],
             [],
         ),
-        # Half of a line is taken over, with words changed here and there; a draft or a summary takes over its content.
+        # Half of a line is copied with a few changed words; a draft or a summary may repeat the content.
         (
             [
                 "I'm so glad you're here, and I'd love to share some amazing stories with you. This week was long.",
@@ -95,19 +95,19 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
             ],
             [],
         ),
-        # Tags that no prompt has, where prompts have theirs; those of web pages are spoken of.
+        # Tags are leaks where prompts have theirs, even if no prompt has these; HTML tags in a conversation are not.
         (["Hello there.\n<remark>\nTwelve sentences.", "Fine.</remark>"], [(0, "prompt_leak"), (1, "prompt_leak")]),
         (["How do I begin a paragraph?", "With a tag:\n<p>\nand it ends by </p>, or put <name> in a form."], []),
-        # Two kinds of phrases of somebody who serves, three about messages and roles; anybody says fewer of them.
+        # Two kinds of service phrases, or three about messages and roles, are faults; fewer are not.
         (["Don't worry, your request is next.", "Good."], [(0, "swapped_role")]),
         (["Don't worry, I am in no hurry.", "Good."], []),
-        # An assistant that repeats the request within a sentence does not make it; one that begins with it does.
+        # An assistant may quote the request within a sentence, but not begin with it.
         (["I need your help: block my card.", "Your request, I need your help, is noted."], []),
         (["Please block my card.", "About that, I need your help."], [(1, "swapped_role")]),
         (["I need your help.", "I need your help. Which card?"], [(1, "swapped_role")]),
         (["It is a conversation in which you've been asked to play the assistant.", "Is it?"], [(0, "prompt_leak")]),
         (["It is a conversation in which you've been asked to come.", "Is it?"], []),
-        # A third speaker, in what both sides say; headings are none.
+        # A third speaker's label in the lines of either side is a fault; headings are not.
         (
             ["Well?\nMarlow: I can wait for you.", "Marlow: Thank you for that."],
             [(0, "glued_lines"), (1, "glued_lines")],
@@ -130,7 +130,7 @@ BIRDSONG = "Set an alarm with loud birdsong for the early shift at the bakery."
     [
         (["Hello!", "Hi!", "Nice weather today."], TASK, "", [2]),
         (["Hello!", "Hi!", "I want out of my gym."], TASK, "", []),
-        # Only the user can state it; a word that both use by chance does not, and neither does another request.
+        # Only the user can state the task; a shared word or another request does not.
         (["Hello!", "Hi!", "Please get me out of there.", "Shall I cancel your membership?"], TASK, "", [2]),
         (["Hello!", "Hi!", "I hope that your membership in the choir makes you happy."], TASK, "", [2]),
         (
@@ -140,7 +140,7 @@ BIRDSONG = "Set an alarm with loud birdsong for the early shift at the bakery."
             [2],
         ),
         (["Hello!", "Hi!", "Can I get up with music?"], BIRDSONG, "", []),
-        # A long sentence mentions a word in passing, unless it says what is needed or what is wrong.
+        # A word in a long sentence does not state the task, unless the sentence says what is needed or wrong.
         (
             ["Hello!", "Hi!", "Deposits of sand and clay, says a book, are what all rivers carry to the sea."],
             TASK,
@@ -148,7 +148,7 @@ BIRDSONG = "Set an alarm with loud birdsong for the early shift at the bakery."
             [2],
         ),
         (["Hello!", "Hi!", "Twice now the money of the deposit that I paid there in spring is missing."], TASK, "", []),
-        # Who asks for something may have put the task in other words.
+        # A request may state the task in other words.
         (["Hello!", "Hi!", "Could you find a way out for me?"], TASK, "", []),
         (["Hello!", "Hi!"], TASK, "", []),
         (["Hello!", "Hi!"], TASK, "limit", [0]),
@@ -177,7 +177,7 @@ def test_task_is_stated_by_the_second_message(lines: list[str], task: str, ended
         ("Can you cancel the gym membership at the end of the year?", False),
     ],
 )
-def test_task_told_as_somebody_elses_is_a_leak(line: str, is_leaked: bool) -> None:
+def test_task_in_the_second_or_third_person_is_a_leak(line: str, is_leaked: bool) -> None:
     talk = Talk.of([Line(role="user", content=line)], Facts(languages=("en",), task=TASK))
     assert any(fault.kind == "prompt_leak" for rule in RULES for fault in rule(talk)) == is_leaked
 
@@ -275,7 +275,7 @@ def test_politeness_and_details_of_customers_are_no_fault(line: str) -> None:
         "This user wants a reply by Friday.",
     ],
 )
-def test_users_who_tell_what_they_are_to_write_leak_their_prompt(line: str) -> None:
+def test_users_who_state_their_instructions_leak_their_prompt(line: str) -> None:
     assert "prompt_leak" in _found(line, ("en",))
 
 
@@ -413,22 +413,22 @@ Your order number is {{ order }}. Keep your tastes to yourself for now, and neve
 @pytest.mark.parametrize(
     ("lines", "found"),
     [
-        # Only who leaks something first is at fault; the other one copies it.
+        # Only the first speaker to leak something is at fault.
         (["<wish> I want rye bread.", "You said <wish>, so it is rye."], [0]),
         (["I want rye bread.", "Fine. </wish>"], [1]),
-        # What the prompt calls its parts, what precedes a fact, and clauses of instructions.
+        # Leaks of the names of the prompt's parts, of text before a fact, and of clauses of instructions.
         (["You're like this.", "How?", "Wish: two loaves."], [2]),
         (["Your order number is 12."], [0]),
         (["My order number is 12.", "Your order number is 12."], []),
         (["I will keep my tastes to yourself for now. Two loaves."], [0]),
         (["I want two loaves.", "Which ones?", "I'll keep it short, without tags or lists in my next message."], [2]),
         (["I want two loaves.", "Shall I put the list into a message?", "Yes, with my address."], []),
-        # A task that is addressed to the user, and one in the user's words.
+        # The task addressed to the user is a leak; in the user's words it is not.
         (["You want two loaves of rye bread cut in half before noon."], [0]),
         (["I want two loaves of rye bread, and you cut them before noon."], []),
     ],
 )
-def test_leaks_of_a_prompt_are_found_with_who_leaked_them_first(lines: list[str], found: list[int]) -> None:
+def test_leaks_of_a_prompt_are_found_at_the_first_speaker(lines: list[str], found: list[int]) -> None:
     said = [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(lines)]
     facts = Facts(languages=("en",), task="You want two loaves of rye bread cut in half before noon.")
     talk = replace(Talk.of(said, facts), prompts=PromptWords.of([Prompt.parse(SHOP_PROMPT, "of a test")]))

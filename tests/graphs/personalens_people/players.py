@@ -1,4 +1,4 @@
-"""Players who make people by a script, of a schema of two domains, unless a test says otherwise."""
+"""Scripted players that make people for a schema of two domains, with replies that tests can replace."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ SCHEMA: list[dict[str, Any]] = [
 
 
 def part(text: str, tag: str) -> str:
-    """The text of a part of a prompt."""
+    """Return the text of a part of a prompt."""
     found = re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)
     return found[1].strip() if found else ""
 
 
 def domain_of(text: str) -> str:
-    """The first domain that a prompt names."""
+    """Return the first domain that a prompt names."""
     found = re.search(r'domain="([^"]*)"|<domain name="([^"]*)"', text)
     return "".join(filter(None, found.groups())) if found else ""
 
 
 class Players:
-    """All roles in one: counts what was asked, keeps it, and answers by kind.
+    """A player of all roles that counts and records requests, and answers by kind.
 
     Args:
-        instead: By kind, what is said: a value, or a function of the request's text.
+        instead: Replies by kind: a value, or a function of the request's text.
     """
 
     def __init__(self, **instead: Any) -> None:
         self.asked: Counter[str] = Counter()
-        self.heard: list[tuple[str, str]] = []
+        self.received: list[tuple[str, str]] = []
         self._instead = instead
 
     async def __call__(self, messages: list[Any]) -> str:
         text = "\n".join(message["content"] for message in messages)
         kind = _kind(text)
         self.asked[kind] += 1
-        self.heard.append((kind, text))
+        self.received.append((kind, text))
         said = self._instead.get(kind, _USUAL[kind])
         said = said(text) if callable(said) else said
         return said if isinstance(said, str) else json.dumps(said)
@@ -71,14 +71,14 @@ def _kind(text: str) -> str:
 
 
 def preferences(text: str) -> dict[str, Any]:
-    """What a prompt for preferences asks for, as the schema wants it."""
+    """Return the preferences that a prompt asks for, as the schema requires."""
     if domain_of(text) == "Beekeeping":
         return {"preferences": [{"name": "Hive", "values": [f"the hive of a {part(text, 'demographics')[:40]}"]}]}
     return {"preferences": [{"name": "stars", "values": ["TWO"]}, {"name": "Needs", "values": ["lift", "cot"]}]}
 
 
 def task(number: int, preferences: list[str], domains: list[str] | None = None) -> dict[str, Any]:
-    """A task."""
+    """Return a task."""
     texts = {key: f"{key} {number}" for key in ("description", "intent", "goal")}
     return {**texts, "preferences": preferences, "domains": domains or []}
 
@@ -102,33 +102,33 @@ _USUAL: Mapping[str, Any] = {
 
 
 def write_schema(folder: Path, schema: Any = SCHEMA) -> Path:
-    """The schema as a file."""
+    """Write the schema to a file."""
     path = folder / "schema.json"
     path.write_text(json.dumps(schema))
     return path
 
 
 def made(folder: Path, players: Players, others: Mapping[str, Any] | None = None, **options: Any) -> Any:
-    """A run over one person, unless the options say otherwise."""
+    """Play a run, by default over one person."""
     chosen = {"people": 1, "affinity_schema": write_schema(folder), **options}
     models = {"writer": players, "judge": players, **(others or {})}
     return dialoom.play("personalens-people", path=folder / "run.db", options=chosen, models=models)
 
 
 def release_of(run: dialoom.Run, folder: Path) -> PersonaLensRelease:
-    """The folder of a run's people, read."""
+    """Export a run's people and read the folder."""
     run.export("profiles", folder / "made")
     return PersonaLensRelease(folder / "made")
 
 
 def checks(run: dialoom.Run) -> dict[str, tuple[Any, ...]]:
-    """What the report says of each check that found something: rejected, dropped, unparsed."""
+    """Return the report's counts (rejected, dropped, unparsed) of each check that found something."""
     tables = [table for table in run.report().tables if table.name == "rejected"]
     rows = [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
     return {str(row["check"]): tuple(row.get(name, 0) for name in ("rejected", "dropped", "unparsed")) for row in rows}
 
 
 def twins(run: dialoom.Run) -> Any:
-    """How many people the report calls twins."""
+    """Return the number of people whom the report calls twins."""
     (table,) = run.report(tables=["people"]).tables
     return dict(zip(table.columns, table.rows[0], strict=True))["twins"]

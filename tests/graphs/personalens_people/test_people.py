@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import dialoom
-import dialoom as door
+import dialoom as api
 from dialoom.graphs.personalens_people import RECIPE
 from dialoom.graphs.personalens_people.scenario import PeopleOptions
 from dialoom.personas import DataError, PersonaLensRelease
@@ -36,7 +36,7 @@ from tests.runs.test_kill_anywhere import killed
 
 
 def at_first(wrong: Any, then: Any, domain: str = "") -> Callable[[str], Any]:
-    """What is said until the prompt tells what is wrong, perhaps of one domain alone; and otherwise."""
+    """Return a function that replies `wrong` until the prompt states an error, in one domain or in all, else `then`."""
 
     def say(text: str) -> Any:
         said = wrong if "<wrong>" not in text and domain_of(text) in (domain or domain_of(text)) else then
@@ -45,16 +45,16 @@ def at_first(wrong: Any, then: Any, domain: str = "") -> Callable[[str], Any]:
     return say
 
 
-def told(players: Players, kind: str) -> list[str]:
-    """What was told to be wrong, each time."""
-    return [part(text, "wrong") for asked, text in players.heard if asked == kind and "<wrong>" in text]
+def errors_in_requests(players: Players, kind: str) -> list[str]:
+    """Return the errors stated in the requests of a kind."""
+    return [part(text, "wrong") for asked, text in players.received if asked == kind and "<wrong>" in text]
 
 
 def test_made_people_are_read_and_played(tmp_path: Path) -> None:
-    shipped = json.loads((Path(door.__file__).parent / "personas/samples/res/schema.json").read_text())
+    shipped = json.loads((Path(api.__file__).parent / "personas/samples/res/schema.json").read_text())
     schema = write_schema(tmp_path, [*shipped[:2], *SCHEMA])
     options = {"people": 3, "affinity_schema": schema, "single_tasks": 2, "multi_tasks": 3}
-    run = door.play("personalens-people", path=tmp_path / "run.db", options=options, seed=4)
+    run = api.play("personalens-people", path=tmp_path / "run.db", options=options, seed=4)
     release = release_of(run, tmp_path)
     assert release.user_ids() == ["user1", "user2", "user3"]
     kinds = set()
@@ -67,11 +67,11 @@ def test_made_people_are_read_and_played(tmp_path: Path) -> None:
             assert bool(domain.affinities) == bool(domain.summary) == domain.of_interest
     assert kinds == {"single", "multi"}
     assert not any(count for kind, count in release.repairs.items() if kind != NON_ASCII), release.repairs
-    played = door.play("personalens", path=tmp_path / "played.db", options={"profiles": tmp_path / "made", "limit": 2})
+    played = api.play("personalens", path=tmp_path / "played.db", options={"profiles": tmp_path / "made", "limit": 2})
     assert played.status().done == 2
 
 
-def test_everything_is_asked_once_and_tasks_once_for_all_people(tmp_path: Path) -> None:
+def test_everything_is_requested_once_and_tasks_once_for_all_people(tmp_path: Path) -> None:
     players = Players()
     run = made(tmp_path, players, people=2, threshold=1.0)
     assert players.asked == {
@@ -111,7 +111,7 @@ def test_preferences_that_break_the_schema_are_corrected_once(
 ) -> None:
     players = Players(preferences=at_first({"preferences": written}, preferences, "hotels"))
     run = made(tmp_path, players)
-    assert [problem in each for each in told(players, "preferences")] == [True]
+    assert [problem in each for each in errors_in_requests(players, "preferences")] == [True]
     assert checks(run) == {"form": (1, 0, 0)}
 
 
@@ -146,13 +146,13 @@ def test_planted_contradiction_is_found_and_rewritten(tmp_path: Path, dialoom: C
         contradictions=lambda text: {"contradictions": [contradiction] if "Stars: two" in text else []},
     )
     run = made(tmp_path, players)
-    assert told(players, "preferences") == ["stars: They never travel."]
+    assert errors_in_requests(players, "preferences") == ["stars: They never travel."]
     assert players.asked["preferences"] == 3 and players.asked["contradictions"] == 2
     assert checks(run) == {"consistency": (1, 0, 0)}
     assert release_of(run, tmp_path).profile("user1").domains["hotels"].affinities["Stars"] == "three"
     shown = dialoom("show", "run.db", "1").stdout
     refused = dialoom("describe", "run.db", code=2).stderr
-    assert "holds no dialogues" in refused, "tables of nothing would look like figures"
+    assert "holds no dialogues" in refused, "empty tables are not shown"
     assert "personalens_people/tasks (2 of them, each requested once, used so far only by this scenario)" in shown
     assert "Stars: three" in shown and "rejected (consistency) hotels: stars: They never travel." in shown
 
@@ -167,17 +167,19 @@ def test_lasting_contradiction_removes_its_domain(tmp_path: Path) -> None:
     assert checks(made(tmp_path / "other", Players(contradictions=stray))) == {"consistency": (0, 0, 2)}
 
 
-def test_summary_of_foreign_preferences_is_rewritten_or_left_out(tmp_path: Path) -> None:
-    foreign = "They insist on a llama."
+def test_summary_with_unlisted_preferences_is_rewritten_or_left_out(tmp_path: Path) -> None:
+    unlisted = "They insist on a llama."
 
     def summary(text: str) -> str:
         stays = domain_of(text) == "Beekeeping" or "<wrong>" not in text
-        return f"A room. {foreign}" if stays else "A room."
+        return f"A room. {unlisted}" if stays else "A room."
 
-    players = Players(summary=summary, passages=lambda text: {"passages": [foreign.upper()] if foreign in text else []})
+    players = Players(
+        summary=summary, passages=lambda text: {"passages": [unlisted.upper()] if unlisted in text else []}
+    )
     run = made(tmp_path, players)
     assert checks(run) == {"summary": (2, 1, 0)}
-    assert all(foreign.upper() in each for each in told(players, "summary"))
+    assert all(unlisted.upper() in each for each in errors_in_requests(players, "summary"))
     domains = release_of(run, tmp_path).profile("user1").domains
     assert {name: domain.summary for name, domain in domains.items()} == {"hotels": "A room.", "Beekeeping": ""}
 
@@ -186,7 +188,7 @@ def test_truncated_summary_is_incomplete(tmp_path: Path) -> None:
     players = Players(summary=at_first("They asked for a room with a", "A room."))
     run = made(tmp_path, players)
     assert checks(run) == {"summary": (2, 0, 0)}
-    assert set(told(players, "summary")) == {"this breaks off in the middle of a sentence"}
+    assert set(errors_in_requests(players, "summary")) == {"this breaks off in the middle of a sentence"}
 
 
 def test_quote_that_is_not_in_the_summary_is_no_finding(tmp_path: Path) -> None:
@@ -195,7 +197,7 @@ def test_quote_that_is_not_in_the_summary_is_no_finding(tmp_path: Path) -> None:
     assert run.episode(1).outcome.counts == {"domains": 2, "tasks": 3}
 
 
-def test_foreign_tasks_are_rewritten_or_left_out(tmp_path: Path) -> None:
+def test_tasks_with_unknown_preferences_or_domains_are_rewritten_or_left_out(tmp_path: Path) -> None:
     across = [
         task(1, ["Stars"], ["hotels", "Boats"]),
         task(2, ["Stars"], ["hotels", "HOTELS"]),
@@ -211,9 +213,11 @@ def test_foreign_tasks_are_rewritten_or_left_out(tmp_path: Path) -> None:
 
     players = Players(tasks=single, across={"tasks": across})
     run = made(tmp_path, players, people=2, threshold=1.0)
-    assert players.asked["tasks"] == 3 and players.asked["across"] == 2, "shown once more, for all people"
-    assert told(players, "tasks") == ["task 1 names the preference 'Shoe Size', which Beekeeping does not have"]
-    assert told(players, "across") == [
+    assert players.asked["tasks"] == 3 and players.asked["across"] == 2, "requested once more, for all people"
+    assert errors_in_requests(players, "tasks") == [
+        "task 1 names the preference 'Shoe Size', which Beekeeping does not have"
+    ]
+    assert errors_in_requests(players, "across") == [
         "task 1 names a domain that there is not, of these: hotels, Boats; "
         "task 2 has 1 different domains; it must have 2 to 5; task 4 is one that is there already"
     ]
@@ -279,16 +283,16 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
         ({"demographics": tmp_path / "people.xlsx"}, "tables of weights in a .toml file, or people in a .csv file"),
     ]
     for options, message in refused:
-        with pytest.raises(door.DialoomError, match=message):
-            door.play("personalens-people", path=tmp_path / "run.db", options=options)
+        with pytest.raises(api.DialoomError, match=message):
+            api.play("personalens-people", path=tmp_path / "run.db", options=options)
     for schema, message in ((bare, "'Stars' of 'hotels' is categorical and has no possible values"), ([], "no domain")):
         path = write_schema(tmp_path, [schema] if schema else [])
-        with pytest.raises(door.DialoomError, match=message):
-            door.play("personalens-people", path=tmp_path / "run.db", options={"affinity_schema": path})
+        with pytest.raises(api.DialoomError, match=message):
+            api.play("personalens-people", path=tmp_path / "run.db", options={"affinity_schema": path})
     assert not (tmp_path / "run.db").exists()
 
 
-def test_domain_spelt_otherwise_in_the_schema_is_its_own(tmp_path: Path) -> None:
+def test_domain_spelled_differently_in_the_schema_is_separate(tmp_path: Path) -> None:
     release = release_of(made(tmp_path, Players()), tmp_path)
     assert set(release.profile("user1").domains) == {"hotels", "Beekeeping"}
     (tmp_path / "made" / "res" / "schema.json").unlink()
@@ -298,21 +302,21 @@ def test_domain_spelt_otherwise_in_the_schema_is_its_own(tmp_path: Path) -> None
 
 
 def test_planning_prints_no_similarity_of_other_texts() -> None:
-    told: list[str] = []
-    assert len(list(RECIPE.scenarios(PeopleOptions(people=2), random.Random(1), told.append))) == 2
-    assert told == []
+    messages: list[str] = []
+    assert len(list(RECIPE.scenarios(PeopleOptions(people=2), random.Random(1), messages.append))) == 2
+    assert messages == []
 
 
 SMALL = {"people": 3, "single_tasks": 2, "multi_tasks": 2, "threshold": 1.0}
 
 
 def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
-    """The files of the folder."""
+    """Export the people and return the files."""
     run.export("profiles", folder)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json")}
 
 
-def test_killed_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_killed_and_resumed_run_gives_the_same_bytes(tmp_path: Path) -> None:
     schema = write_schema(tmp_path)
     options = {**SMALL, "affinity_schema": schema}
     whole = dialoom.play("personalens-people", path=tmp_path / "whole.db", options=options)
@@ -324,25 +328,29 @@ def test_killed_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
         assert exported(dialoom.resume(broken), folder / "resumed") == expected
 
 
-# Those programs are not here, and are not run: what they open, and how, is written anew from their reading. They number
-# people, ask for each file by its name, forgive nothing that is missing, and look at no schema. They name no encoding:
-# UTF-8 is what Python reads by itself on Linux and macOS.
+# The release's programs are not available here: these functions open files as those programs do. They number people,
+# open each file by its name, require all of them, and read no schema. They state no encoding; Python's default on
+# Linux and macOS is UTF-8.
 
 SCORED = {"naturalness": ("_user", "_asst"), "coherence": ("_user", "_asst"), "personalization": ("",)}
 
 
 def shown(profile: dict[str, Any], domain: str) -> str:
-    """A domain as its prompts show it: every preference, and the summary."""
-    told = {
+    """Return a domain as its prompts show it: every preference, and the summary."""
+    affinities = {
         key: ", ".join(map(str, value)) if isinstance(value, list) else value
         for key, value in profile["affinities"][domain].items()
     }
-    assert told and all(told.values())
-    return "\n".join(f"- {key}: {value}" for key, value in told.items()) + "\n" + str(profile["interactions"][domain])
+    assert affinities and all(affinities.values())
+    return (
+        "\n".join(f"- {key}: {value}" for key, value in affinities.items())
+        + "\n"
+        + str(profile["interactions"][domain])
+    )
 
 
 def shown_of_tasks(folder: Path, number: int, file: str, dialogues: Path) -> Iterator[tuple[str, str]]:
-    """What making and judging dialogues shows of each task, by its id."""
+    """Yield the ids of tasks, and what the prompts of dialogues and judges show of each."""
     person = folder / "data" / "profile" / f"user{number}"
     profile, tasks = (json.loads((person / name).read_text("utf-8")) for name in ("profile.json", file))
     assert profile["demographics"].pop("user_id") == f"user{number}"
@@ -360,7 +368,7 @@ def shown_of_tasks(folder: Path, number: int, file: str, dialogues: Path) -> Ite
 
 
 def gathered(folder: Path, number: int, assistant: str, judge: str, kind: str) -> dict[str, list[int | bool]]:
-    """The scores of one kind of task by metric, found by the words that the gathering looks for."""
+    """Return the scores of one kind of task by metric, found with the patterns of the release's program."""
     found: dict[str, list[int | bool]] = {}
     for metric in (*SCORED, "task_completion"):
         place = folder / "output" / "evaluation" / f"user{number}" / assistant / metric / judge

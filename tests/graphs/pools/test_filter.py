@@ -1,4 +1,4 @@
-"""The pool's graph, whatever a writer writes: what is kept, what is left out, and when it ends."""
+"""The pool's graph, with arbitrary written texts: which are kept, which are left out, and when it ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ batches = st.lists(st.lists(texts, min_size=1, max_size=6), max_size=12)
 
 
 class Writer:
-    """Plays every role of the recipe: writes one batch a round, and nothing new once they are used up."""
+    """A player of every role that writes one batch a round, and nothing new after the last."""
 
     def __init__(self, batches: list[list[str]]) -> None:
         self.batches = list(batches)
@@ -38,18 +38,18 @@ class Writer:
 
 
 def built(seeds: list[str], writer: Writer, **options: Any) -> tuple[dict[str, Any], list[str]]:
-    """The final state, and what was told on the way."""
+    """Run the graph and return the final state and the messages."""
     chosen = PoolOptions(**options)
     scenario = PoolScenario.of(chosen, seeds)
-    told: list[str] = []
-    stage = Stage(scenario, writer, "thread", 0, tell=told.append)  # type: ignore[arg-type]
+    notices: list[str] = []
+    stage = Stage(scenario, writer, "thread", 0, tell=notices.append)  # type: ignore[arg-type]
     graph = RECIPE.graph(chosen).compile()
     state = asyncio.run(graph.ainvoke(RECIPE.initial(scenario), {"recursion_limit": 1000}, context=stage))
-    return state, told
+    return state, notices
 
 
-class Mumbler(Writer):
-    """A writer of whom nothing can be read in some rounds."""
+class UnparseableWriter(Writer):
+    """A writer some of whose replies are unparseable."""
 
     def __init__(self, batches: list[list[str]], unread: set[int]) -> None:
         super().__init__(batches)
@@ -61,26 +61,26 @@ class Mumbler(Writer):
             self.asked += 1
             if self.asked in self.unread:
                 raise UnparsedReplyError(prompt_id, "Here they are", "the answer holds no JSON object")
-            return PoolTexts.model_validate(await super(Mumbler, self).__getitem__(prompt_id)(inputs, at))
+            return PoolTexts.model_validate(await super(UnparseableWriter, self).__getitem__(prompt_id)(inputs, at))
 
         return role
 
 
-def test_unreadable_reply_costs_one_round() -> None:
-    writer = Mumbler([["a red boat"], ["two green kites"]], {2, 3, 5, 6})
-    state, told = built(["one seed"], writer, target=9, stop_after=3)
+def test_unparseable_reply_costs_one_round() -> None:
+    writer = UnparseableWriter([["a red boat"], ["two green kites"]], {2, 3, 5, 6})
+    state, notices = built(["one seed"], writer, target=9, stop_after=3)
     assert [entry["text"] for entry in state["entries"]] == ["one seed", "a red boat", "two green kites"]
     assert state["unread"] == [2, 3, 5, 6] and state["ended_by"] == "bottleneck"
-    assert "round 2: the writer's reply could not be parsed" in told
+    assert "round 2: the writer's reply could not be parsed" in notices
     outcome = RECIPE.outcome(PoolScenario.of(PoolOptions(), ["one seed"]), state)
     assert outcome.counts["unread_rounds"] == 4
     with pytest.raises(UnparsedReplyError):
-        built(["one seed"], Mumbler([["a red boat"]], {2, 3, 4}), target=9, stop_after=3)
+        built(["one seed"], UnparseableWriter([["a red boat"]], {2, 3, 4}), target=9, stop_after=3)
 
 
 @settings(max_examples=60)
 @given(st.lists(texts.filter(bool), min_size=1, max_size=6), batches, st.floats(0, 1), st.integers(1, 12))
-def test_kept_texts_are_apart_by_the_threshold_and_others_are_not(
+def test_kept_texts_are_within_the_threshold_and_others_above_it(
     seeds: list[str], written: list[list[str]], threshold: float, target: int
 ) -> None:
     state, _ = built(seeds, Writer(written), threshold=threshold, target=target)
@@ -105,17 +105,17 @@ def test_kept_texts_are_apart_by_the_threshold_and_others_are_not(
 
 def test_pool_grows_to_its_target_and_no_further() -> None:
     writer = Writer([["heron otter", "lemon piano"], ["canal ferry", "violin thistle", "lantern glacier"]])
-    state, told = built(["red sky"], writer, target=4)
+    state, notices = built(["red sky"], writer, target=4)
     assert [entry["text"] for entry in state["entries"]] == ["red sky", "heron otter", "lemon piano", "canal ferry"]
     assert state["ended_by"] == "target"
-    assert told == [
+    assert notices == [
         "the pool starts with 1 seeds",
         "round 1: 2 of 2 kept, 3 in the pool",
         "round 2: 1 of 3 kept, 4 in the pool, which is full: 2 were not needed",
     ]
 
 
-def test_rounds_that_keep_too_little_end_it() -> None:
+def test_rounds_that_keep_too_few_texts_end_the_pool() -> None:
     same = ["heron otter"]
     writer = Writer([same, same, ["lemon piano"], same, same, ["canal ferry"]])
     state, _ = built(["red sky"], writer, target=50, stop_after=2)
@@ -137,13 +137,13 @@ def test_writer_is_shown_texts_of_the_pool() -> None:
 
 
 def planned(**options: Any) -> list[str]:
-    """What planning says."""
+    """Return the notes of planning."""
     notes: list[str] = []
     list(RECIPE.scenarios(PoolOptions(**options), None, notes.append))  # type: ignore[arg-type]
     return notes
 
 
-def test_planning_tells_the_thresholds_meaning_and_corrections(tmp_path: Path) -> None:
+def test_planning_states_the_thresholds_meaning_and_corrections(tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.jsonl"
     seeds.write_text('"She rows."\n\n"He fences."  \n')
     notes = planned(seeds=seeds)

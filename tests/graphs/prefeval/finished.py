@@ -14,7 +14,7 @@ Verdicts = Sequence[bool | None]
 
 
 def verdicts(words: Verdicts) -> tuple[Judgement, ...]:
-    """What the four checkers said, in their order; hallucinates was not asked where nothing was acknowledged."""
+    """Return the four checkers' judgements in order; `hallucinates` is left out if nothing was acknowledged."""
     return tuple(
         Judgement(metric=metric, target=ASSISTANT, score=word, explanation=f"because of {metric}")
         for metric, word in zip(CHECKERS, words, strict=True)
@@ -29,7 +29,7 @@ def item(
     details: Mapping[str, Any] | None = None,
     **facets: Any,
 ) -> Episode:
-    """An item with these verdicts, details and facets; `failed` names the fault of one without an answer."""
+    """Return an item with these verdicts, details and facets; `failed` names the fault of one without an answer."""
     known: dict[str, Any] = {
         "topic": "travel_hotel",
         "index": 0,
@@ -53,7 +53,7 @@ def item(
 
 
 def choice(is_right: bool, letter: str | None = "A", **facets: Any) -> Episode:
-    """A choice among options."""
+    """Return a choice among options."""
     made = item(None, task="classification", **facets)
     judgement = Judgement(metric="correct", target=ASSISTANT, score=is_right)
     details = {"answer": "<choice>A</choice>", "choice": letter}
@@ -62,6 +62,6 @@ def choice(is_right: bool, letter: str | None = "A", **facets: Any) -> Episode:
 
 
 def right_of(count: int, n: int, **facets: Any) -> Iterator[Episode]:
-    """So many items, of which so many are right."""
+    """Yield `n` items, `count` of which are right."""
     for index in range(n):
         yield item(RIGHT if index < count else UNAWARE, index=index, **facets)

@@ -1,4 +1,4 @@
-"""Pairs and a pool of the tests' own, in the release's layout."""
+"""Small pairs and a pool for tests, in the release's layout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TOPICS = ("boats", "hats", "lamps")
 
 
 def row(topic: str, index: int) -> dict[str, Any]:
-    """What all files of a topic have in a row."""
+    """Return the fields that all files of a topic have in a row."""
     return {
         "preference": f"I never want {topic} of kind {index}.",
         "question": f"Which {topic} would you buy, number {index}?",
@@ -19,7 +19,7 @@ def row(topic: str, index: int) -> dict[str, Any]:
 
 
 def rows(topic: str, form: str, count: int = 2) -> list[dict[str, Any]]:
-    """A topic's rows in the file of a form, or of the options (`mcq`)."""
+    """Return a topic's rows in the file of a form, or of the options (`mcq`)."""
     found = []
     for index in range(count):
         each = row(topic, index)
@@ -52,7 +52,7 @@ FOLDERS = {
 
 
 def write_pairs(folder: Path, count: int = 2) -> Path:
-    """All forms of all topics."""
+    """Write all forms of all topics."""
     for form, name in FOLDERS.items():
         (folder / name).mkdir(parents=True, exist_ok=True)
         for topic in TOPICS:
@@ -61,7 +61,7 @@ def write_pairs(folder: Path, count: int = 2) -> Path:
 
 
 def write_pool(path: Path, turns: int = 12, a_chat: int = 5) -> Path:
-    """Chats of so many turns in all; each says its place."""
+    """Write chats of `turns` turns in all; each turn contains its number."""
     said = [
         {"role": role, "content": f"{word} t{turn}"}
         for turn in range(turns)
@@ -72,6 +72,6 @@ def write_pool(path: Path, turns: int = 12, a_chat: int = 5) -> Path:
 
 
 def write(path: Path, value: Any) -> Path:
-    """JSON."""
+    """Write a value as JSON."""
     path.write_text(json.dumps(value))
     return path

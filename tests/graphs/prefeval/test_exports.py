@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 def official_errors(row: Row) -> list[str]:
-    """What the release's accuracy script counts of a judged row, written anew from the protocol."""
+    """Return the errors that the release's accuracy script counts in a judged row, implemented from the protocol."""
     words = row["evaluation_error_analysis"]
     acknowledges, violates, hallucinates = (
         "yes" in words[key]["answer"].lower() for key in ("acknow", "violate", "hallucinate")
@@ -42,12 +42,12 @@ def official_errors(row: Row) -> list[str]:
 
 
 def official_accuracy(rows: list[Row]) -> float:
-    """The share of rows that none of its counters counts."""
+    """Return the share of rows without such an error."""
     return 1 - sum(len(official_errors(row)) for row in rows) / len(rows)
 
 
 def scenario(form: Form = "explicit", **given: Any) -> PrefEvalScenario:
-    """The first pair of a topic as an item right after which the question comes."""
+    """Return the first pair of a topic as an item whose question follows immediately."""
     pair = next(sample_pairs().pairs(TOPIC, form, with_options=True))
     about = {"task": "generation", "method": "zero-shot", "turns": 0, "tokens": 20, "counter": "cl100k_base"}
     turns: Shared[tuple[Line, ...]] = Shared(())
@@ -62,8 +62,8 @@ def test_official_arithmetic_agrees_on_every_combination_of_verdicts(words: tupl
     episode = item(words, details=REPLIED)
     rows = dict(release_rows(episode, scenario(), PromptLibrary([]), {"assistant": "vendor/model"}))
     (judged,) = [row for names, row in rows.items() if names[-1].startswith("error_")]
-    ours = error_of(episode.outcome.judgements)
-    assert official_errors(judged) == ([ours] if ours else [])
+    found = error_of(episode.outcome.judgements)
+    assert official_errors(judged) == ([found] if found else [])
 
 
 def test_missing_verdict_is_left_out_and_named() -> None:
@@ -93,7 +93,7 @@ def test_row_begins_as_the_pairs_own_row(form: Form) -> None:
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
-    """Some pairs with a reminder, without one, and with a critique, as answers and as choices."""
+    """Play some pairs with a reminder, without one, and with a critique, as answers and as choices."""
     options = {
         "topics": TOPIC,
         "task": ["generation", "classification"],
@@ -104,7 +104,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
     return dialoom.play(RECIPE, path=tmp_path_factory.mktemp("played") / "run.db", options=options, seed=1)
 
 
-def test_official_scripts_would_print_our_figures(played: dialoom.Run, tmp_path: Path) -> None:
+def test_official_scripts_would_print_the_reported_figures(played: dialoom.Run, tmp_path: Path) -> None:
     played.export("prefeval", tmp_path / "out")
     root = tmp_path / "out" / "benchmark_results" / "explicit"
     (accuracy,) = [table for table in played.report().tables if table.name == "accuracy"]
@@ -127,15 +127,15 @@ def test_official_scripts_would_print_our_figures(played: dialoom.Run, tmp_path:
         assert all(row.get("self_critic") for row in judged) == (method == "self-critic")
 
 
-def test_rows_say_what_the_report_counts(played: dialoom.Run, tmp_path: Path) -> None:
+def test_rows_agree_with_the_report(played: dialoom.Run, tmp_path: Path) -> None:
     played.export("rows", tmp_path / "rows.jsonl")
     played.export("rows", tmp_path / "rows.parquet", encoding="parquet")
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").to_pylist() == rows
     (accuracy,) = [table for table in played.report().tables if table.name == "accuracy"]
     for shown in accuracy.rows:
-        told = dict(zip(accuracy.columns, shown, strict=True))
-        counted = [row["is_right"] for row in rows if (row["task"], row["method"]) == (told["task"], told["method"])]
+        cells = dict(zip(accuracy.columns, shown, strict=True))
+        counted = [row["is_right"] for row in rows if (row["task"], row["method"]) == (cells["task"], cells["method"])]
         (cell,) = [each for each in shown if isinstance(each, Estimate)]
         assert sum(counted) / len(counted) == pytest.approx(cell.mean)
     free = [row for row in rows if row["task"] == "generation"]
@@ -160,7 +160,7 @@ def test_training_rows_are_answers_without_the_reminder(played: dialoom.Run, tmp
         assert answer["role"] == "assistant" and answer["content"]
 
 
-def test_training_set_can_hold_right_answers_alone(played: dialoom.Run, tmp_path: Path) -> None:
+def test_training_set_can_be_limited_to_right_answers(played: dialoom.Run, tmp_path: Path) -> None:
     options = {"between": [0], "right_only": True}
     played.export("sft", tmp_path / "sft.jsonl", options=options)
     (errors,) = [table for table in played.report().tables if table.name == "errors"]
@@ -169,14 +169,14 @@ def test_training_set_can_hold_right_answers_alone(played: dialoom.Run, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"between": [500]}, "between 500: the last 4 chats"),
         ({"between": [-1]}, "between"),
         ({"last_chats": 0}, "last"),
     ],
 )
-def test_too_many_turns_are_refused(played: dialoom.Run, tmp_path: Path, options: Row, said: str) -> None:
-    with pytest.raises(DialoomError, match=said):
+def test_too_many_turns_are_refused(played: dialoom.Run, tmp_path: Path, options: Row, message: str) -> None:
+    with pytest.raises(DialoomError, match=message):
         played.export("sft", tmp_path / "sft.jsonl", options=options)
     assert not list(tmp_path.iterdir())

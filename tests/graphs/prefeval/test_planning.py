@@ -1,4 +1,4 @@
-"""The items of a run: its axes, what they share, what is drawn for them, and what is refused."""
+"""The items of a run: axes, shared parts, random choices and refused options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.graphs.prefeval.invented import TOPICS, row, write_pairs, write_pool
 
 
 def planned(folder: Path, **options: Any) -> Iterator[PrefEvalScenario]:
-    """The items of the invented pairs."""
+    """Return the items of the invented pairs."""
     pairs = write_pairs(folder / "pairs")
     pool = write_pool(folder / "pool.json")
     chosen = PrefEvalOptions.model_validate({"pairs": pairs, "distractors": pool, **options})
@@ -27,7 +27,7 @@ def planned(folder: Path, **options: Any) -> Iterator[PrefEvalScenario]:
 
 
 def texts(item: PrefEvalScenario, replies: dict[str, str] | None = None, position: float | None = None) -> list[str]:
-    """What is said before the question."""
+    """Return the texts before the question."""
     place = item.position if position is None else position
     return [line.content for line in preceding(item, replies or {}, place)]
 
@@ -50,7 +50,7 @@ def test_every_combination_of_the_axes_is_planned_once(tmp_path: Path) -> None:
 
 
 def test_items_of_a_length_share_their_turns(tmp_path: Path) -> None:
-    """A pool's chats in its order, cut inside a chat: 7 of 5 + 5 + 2 turns."""
+    """They are the pool's chats in order, cut inside a chat: 7 of 5 + 5 + 2 turns."""
     found = planned(tmp_path, turns=(7,), position=tuple(share / 10_000 for share in range(10_000)))
     first = list(islice(found, 30))
     assert len({id(item.distractors.value) for item in first}) == 1
@@ -84,7 +84,7 @@ def test_preference_is_placed_at_start_middle_or_end(tmp_path: Path) -> None:
 
 
 def test_further_preferences_are_of_other_topics_and_spread_evenly(tmp_path: Path) -> None:
-    """Number j of m after round(j n / (m + 1)) turns, the item's own first; more of them begin with the same."""
+    """Number j of m comes after round(j n / (m + 1)) turns, the item's own first; larger sets extend smaller ones."""
     two, three = (next(planned(tmp_path, turns=(12,), extra=(count,))) for count in (2, 3))
     assert two.extras == three.extras[:2]
     assert all(extra.topic != "boats" and extra.form == "explicit" for extra in three.extras)
@@ -102,7 +102,7 @@ def test_conflict_arms_differ_in_the_earlier_preference(tmp_path: Path) -> None:
     assert agreeing[0].startswith("I never") and "boats" not in agreeing[0]
 
 
-def test_options_are_shown_in_an_order_of_the_pairs_own(tmp_path: Path) -> None:
+def test_options_are_shown_in_the_pairs_own_order(tmp_path: Path) -> None:
     found = list(planned(tmp_path, task=("classification",), form=("explicit", "persona"), turns=(0, 5)))
     by_pair: dict[str, set[tuple[int, ...]]] = {}
     for item in found:
@@ -113,7 +113,7 @@ def test_options_are_shown_in_an_order_of_the_pairs_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"topics": "boots"}, "topics: there is no 'boots'; the names are boats, hats, lamps"),
         ({"turns": (13,)}, "has 12 turns; give no more"),
@@ -122,10 +122,12 @@ def test_options_are_shown_in_an_order_of_the_pairs_own(tmp_path: Path) -> None:
         ({"extra": (5,)}, "4 preferences of topics other than boats; 5 are needed"),
     ],
 )
-def test_impossible_plans_are_refused_with_what_there_is(tmp_path: Path, options: dict[str, Any], told: str) -> None:
+def test_impossible_plans_are_refused_with_the_available_values(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(RecipeError) as caught:
         list(planned(tmp_path, **options))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"turns": (4,), "tokens": (100,)}, "give one of them"),
         ({"turns": (-1,)}, "give numbers of at least 0"),
@@ -150,6 +152,6 @@ def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path)
         ({"form": ()}, "give at least one value"),
     ],
 )
-def test_conflicting_options_are_refused(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_conflicting_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         PrefEvalOptions.model_validate(options)

@@ -1,4 +1,4 @@
-"""What is sent by each method, who is asked what, and what comes of replies that are none."""
+"""Requests of each method and checker, and the effects of unusable replies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASKED = "Which boats would you buy, number 0?"
 
 
 class Assistant:
-    """Answers by what it is asked for, and keeps what it was sent."""
+    """A player that answers by the kind of request, and records requests."""
 
     def __init__(self, **instead: str) -> None:
         self.sent: list[list[dict[str, str]]] = []
@@ -40,12 +40,12 @@ class Assistant:
         return self._instead.get(kind, said)
 
     def last(self) -> str:
-        """The last message of the last request."""
+        """Return the last message of the last request."""
         return self.sent[-1][-1]["content"]
 
 
 def checked(text: str) -> str:
-    """The metric that a checker's request is about."""
+    """Return the metric that a checker's request is about."""
     asked = {
         "violates": "violate the preference?",
         "acknowledges": "state or imply",
@@ -56,7 +56,7 @@ def checked(text: str) -> str:
 
 
 class Judge:
-    """Says what it is told to say, by checker."""
+    """A judge with given answers by checker."""
 
     def __init__(self, **words: str) -> None:
         self.sent: list[str] = []
@@ -69,12 +69,12 @@ class Judge:
         return json.dumps({"explanation": "so", "quote": "You like hats.", "answer": self._words.get(metric, "yes")})
 
     def asked(self) -> Counter[str]:
-        """How often each checker was asked."""
+        """Return how often each checker was called."""
         return Counter(map(checked, self.sent))
 
 
 def played(folder: Path, assistant: Assistant, judge: Judge, **options: Any) -> dialoom.Run:
-    """One item."""
+    """Play one item."""
     chosen_options = {
         "pairs": write_pairs(folder / "pairs"),
         "distractors": write_pool(folder / "pool.json"),
@@ -90,7 +90,7 @@ def played(folder: Path, assistant: Assistant, judge: Judge, **options: Any) -> 
 
 
 def only(run: dialoom.Run, judging: str | None = None) -> Episode:
-    """The episode of a run that has one."""
+    """Return the only episode of a run."""
     (episode,) = run.episodes(judging)
     assert episode.state == "done", episode.error
     return episode
@@ -112,13 +112,13 @@ def test_zero_shot_request_is_the_conversation_and_the_question(tmp_path: Path) 
     ]
 
 
-def test_answer_that_repeats_an_own_reply_is_a_fault(tmp_path: Path) -> None:
+def test_answer_that_repeats_an_earlier_reply_is_a_fault(tmp_path: Path) -> None:
     said = "I am glad to hear that you know so well what you want of boats."
     run = played(tmp_path, Assistant(reply=said, answer=said), Judge())
     assert [(fault.kind, fault.message) for _, fault in run.faults()] == [("repetition", 4)]
 
 
-def test_reminder_and_chain_of_thought_change_the_last_message_alone(tmp_path: Path) -> None:
+def test_reminder_and_chain_of_thought_change_only_the_last_message(tmp_path: Path) -> None:
     ends = {}
     for method in ("zero-shot", "reminder", "cot"):
         folder = tmp_path / method
@@ -185,7 +185,7 @@ def test_answer_without_a_preference_cannot_name_a_wrong_one(tmp_path: Path) -> 
     assert error_of(episode.outcome.judgements) == "unaware"
 
 
-def test_unreadable_verdict_is_repeated_and_then_unparsed(tmp_path: Path) -> None:
+def test_unparseable_verdict_is_requested_again_and_then_unparsed(tmp_path: Path) -> None:
     judge = Judge(acknowledges="maybe", violates="no")
     run = played(tmp_path, Assistant(), judge)
     assert judge.asked() == {"violates": 1, "acknowledges": 2, "helpful": 1}
@@ -196,7 +196,7 @@ def test_unreadable_verdict_is_repeated_and_then_unparsed(tmp_path: Path) -> Non
     assert error_of(only(again).outcome.judgements) is None
 
 
-def test_another_judge_makes_a_set_of_its_own(tmp_path: Path) -> None:
+def test_another_judge_makes_a_separate_set(tmp_path: Path) -> None:
     run = played(tmp_path, Assistant(), Judge(violates="no"))
     other = Judge(helpful="no")
     dialoom.judge(run.path, models={"judge": other}, recipe=RECIPE, name="strict")
@@ -205,7 +205,7 @@ def test_another_judge_makes_a_set_of_its_own(tmp_path: Path) -> None:
     assert other.asked() == {"violates": 1, "acknowledges": 1, "helpful": 1, "hallucinates": 1}
 
 
-def test_empty_answer_is_not_judged_and_no_success(tmp_path: Path) -> None:
+def test_empty_answer_is_not_judged_and_is_no_success(tmp_path: Path) -> None:
     judge = Judge()
     episode = only(played(tmp_path, Assistant(answer=" "), judge, method=("self-critic",)))
     assert not judge.sent
@@ -241,7 +241,7 @@ def test_choice_is_a_letter_among_options_in_the_pairs_order(tmp_path: Path) -> 
     assert error_of(episode.outcome.judgements) is None
 
 
-def test_letters_that_are_read_and_that_are_not() -> None:
+def test_only_unambiguous_letters_are_read() -> None:
     read = {"<choice>B</choice>": "B", "I take <choice> (C). </choice>": "C", "D": "D", "**A**": "A", "<choice>C": "C"}
     assert {text: chosen(text) for text in read} == read
     for text in (
@@ -268,7 +268,7 @@ def test_judgements_of_people_do_not_see_the_judge(tmp_path: Path) -> None:
     assert [line.content for line in lines] == [OWN, "You like hats."]
 
 
-def test_order_of_completion_changes_no_byte(tmp_path: Path) -> None:
+def test_order_of_completion_does_not_change_the_export(tmp_path: Path) -> None:
     options = {"topics": "travel_hotel", "method": ("rag", "self-critic"), "turns": (3,), "limit": 6}
     exports = []
     for concurrency in (1, 8):
@@ -280,11 +280,11 @@ def test_order_of_completion_changes_no_byte(tmp_path: Path) -> None:
 
 
 def test_shared_texts_are_embedded_once(tmp_path: Path) -> None:
-    asked: list[tuple[str, ...]] = []
+    requests: list[tuple[str, ...]] = []
 
     async def embedder(messages: list[Any]) -> str:
         texts = tuple(message["content"] for message in messages)
-        asked.append(texts)
+        requests.append(texts)
         return json.dumps({"vectors": [packed(unit([1.0, float("boats" in text)])) for text in texts]})
 
     run = dialoom.play(
@@ -301,5 +301,5 @@ def test_shared_texts_are_embedded_once(tmp_path: Path) -> None:
         },
         models={"assistant": Assistant(), "judge": Judge(), "embedder": embedder},
     )
-    assert sorted(map(len, asked)) == [3, 3, 4]
+    assert sorted(map(len, requests)) == [3, 3, 4]
     assert [episode.outcome.details["retrieved"] for episode in run.episodes()] == [[0], [0, 1]] * 2

@@ -24,29 +24,29 @@ from tests.graphs.prefeval.test_playing import Assistant, Judge, played
 SIZES = [56, 58, 46, 56, 52, 62, 51, 57, 52, 53, 54, 56, 35, 31, 54, 36, 43]
 """Rows of 17 topics in the release, in the protocol's order; table 5 has them."""
 OLDER = {0: 53, 5: 60, 12: 32, 13: 26, 16: 35}
-"""What its RAG rows have instead."""
+"""Sizes of topics that differ in table 5's RAG rows."""
 SONNET_ZERO_SHOT = [3, 3, 5, 6, 4, 6, 9, 2, 3, 6, 3, 8, 5, 6, 20, 5, 9]
 HAIKU_RAG = [28, 40, 42, 50, 45, 55, 46, 31, 49, 48, 48, 51, 28, 25, 50, 30, 34]
 
 
 def report(*items: Episode, more: Sequence[tuple[str, Iterable[Episode]]] = ()) -> dict[str, Table]:
-    """The tables of a run of `model` (and of more runs) by name."""
+    """Return the tables of a run of `model` (and of more runs) by name."""
     return {table.name: table for table in report_tables([("model", items), *more])}
 
 
 def figures(*items: Episode) -> dict[str, Chart]:
-    """The charts of a run by name."""
+    """Return the charts of a run by name."""
     return {chart.name: chart for chart in charts([("model", items)])}
 
 
 def row(table: Table, *begins: str) -> dict[str, Cell]:
-    """The row that begins with these texts, by column."""
+    """Return the row that begins with these texts, by column."""
     (found,) = [row for row in table.rows if tuple(row[: len(begins)]) == begins]
     return dict(zip(table.columns, found, strict=True))
 
 
 def mean(cell: Cell) -> float:
-    """An estimate's mean."""
+    """Return an estimate's mean."""
     assert isinstance(cell, Estimate)
     return cell.mean
 
@@ -61,7 +61,7 @@ def mean(cell: Cell) -> float:
 def test_averages_are_means_over_topics_and_not_over_pairs(
     right: list[int], sizes: list[int], first: float, unweighted: float, pooled: float
 ) -> None:
-    """Two rows of table 5, 17 topics of it."""
+    """Two rows of table 5, with its 17 topics, are reproduced."""
     items = [
         each
         for number, (count, n) in enumerate(zip(right, sizes, strict=True))
@@ -77,8 +77,8 @@ def test_averages_are_means_over_topics_and_not_over_pairs(
     assert average.low < average.mean < average.high
 
 
-def test_models_stand_side_by_side_by_method_and_length() -> None:
-    """Table 4: one topic, so many of 56 right at 10 and 300 turns, zero-shot and with a reminder."""
+def test_models_are_compared_by_method_and_length() -> None:
+    """Table 4 has one topic of 56 pairs at 10 and 300 turns, zero-shot and with a reminder."""
     counts = {"sonnet": (4, 25, 1, 1), "gemini": (4, 51, 5, 3), "o1": (28, 55, 8, 55), "gpt": (4, 55, 3, 13)}
     settings = list(product((8, 298), ("zero-shot", "reminder")))
 
@@ -95,7 +95,7 @@ def test_models_stand_side_by_side_by_method_and_length() -> None:
 
 
 def test_training_on_a_method_shows_before_and_after() -> None:
-    """Table 17: one topic, so many of 56 right before and after, of two forms."""
+    """Table 17 has one topic of 56 pairs before and after training, in two forms."""
     counts = {"before": {"persona": 1, "choice": 2}, "after": {"persona": 31, "choice": 8}}
 
     def items(label: str) -> Iterator[Episode]:
@@ -114,7 +114,7 @@ def test_training_on_a_method_shows_before_and_after() -> None:
 
 
 def test_every_combination_of_verdicts_has_its_error() -> None:
-    """16: 8 unhelpful, 2 unaware, 1 hallucination, 1 inconsistency, 4 right."""
+    """Of 16 combinations, 8 are unhelpful, 2 unaware, 1 a hallucination, 1 an inconsistency and 4 right."""
     tables = report(*(item(words) for words in product((True, False), repeat=4)))
     found = row(tables["errors"], "model", "zero-shot")
     kinds = ("answers", "right", "unaware", "hallucination", "inconsistency", "unhelpful", "unparsed", "not judged")
@@ -122,7 +122,7 @@ def test_every_combination_of_verdicts_has_its_error() -> None:
     assert mean(row(tables["accuracy"], "model", "zero-shot")["10 turns %"]) == 0.25
 
 
-def test_missing_value_is_a_dash_and_no_zero() -> None:
+def test_missing_value_is_none_and_not_zero() -> None:
     tables = report(
         item(RIGHT, topic="a"),
         item(UNAWARE, topic="b"),
@@ -137,14 +137,14 @@ def test_missing_value_is_a_dash_and_no_zero() -> None:
     assert row(by_length, "model", "cot")["10 turns %"] is None
     long = row(tables["generation-explicit-300-turns"], "model", "zero-shot")
     assert (long["Average %"], mean(long["a %"]), long["b %"]) == (None, 1.0, None)
-    told = "Not counted, because a request exceeded the model's context window: 1 items."
-    assert [told in tables[name].notes for name in ("accuracy", "generation-explicit-300-turns")] == [True, True]
-    assert told not in tables["generation-explicit-10-turns"].notes
+    note = "Not counted, because a request exceeded the model's context window: 1 items."
+    assert [note in tables[name].notes for name in ("accuracy", "generation-explicit-300-turns")] == [True, True]
+    assert note not in tables["generation-explicit-10-turns"].notes
     items = row(tables["dialogues"], "model", "300 turns")
     assert (items["items"], items["failed"], items["too long"]) == (3, 2, 1)
 
 
-def test_unparsed_verdict_counts_and_is_no_success() -> None:
+def test_unparsed_verdict_counts_but_is_no_success() -> None:
     tables = report(item(RIGHT), item((False, True, None, True)), item((None, False, None, True)))
     accuracy = row(tables["accuracy"], "model", "zero-shot")["10 turns %"]
     assert isinstance(accuracy, Estimate)
@@ -166,7 +166,7 @@ def test_only_tables_with_content_are_shown() -> None:
     assert set(figures(item())) == {"errors"}
 
 
-def test_positions_company_and_conflict_have_own_tables_and_charts() -> None:
+def test_positions_further_preferences_and_conflict_have_tables_and_charts() -> None:
     items = [
         *right_of(6, 10, turns=98),
         *(each for at, count in ((0.5, 2), (1.0, 8)) for each in right_of(count, 10, turns=98, position=at)),
@@ -192,7 +192,7 @@ def test_positions_company_and_conflict_have_own_tables_and_charts() -> None:
 
 
 def test_retrieval_shows_how_often_the_preference_was_found() -> None:
-    """Figure 12: accuracy and hits over k."""
+    """Figure 12 shows accuracy and hits over k."""
     items = [
         item(RIGHT if index < right else UNAWARE, method="rag", retrieved=k, details={"hit": index < hits})
         for k, right, hits in ((1, 2, 4), (5, 6, 8))
@@ -222,7 +222,7 @@ def test_tasks_are_correlated_over_cells_and_not_over_items() -> None:
 
 
 def test_lines_go_over_turns_by_model_method_and_form() -> None:
-    """Figures 3 to 6, 7 and 13: what varies names the charts and the lines."""
+    """In figures 3 to 6, 7 and 13 the varying axes name the charts and the lines."""
     items = [
         each
         for form, method, turns in product(("explicit", "persona"), ("zero-shot", "reminder"), (8, 68))
@@ -262,7 +262,7 @@ def test_people_rate_whole_answers_blind_to_the_checkers(tmp_path: Path) -> None
         assert all(row["scale"] == "yes or no" and row["about"] == "" for row in asked)
         assert asked[0]["conversation"].startswith("preference: I never want boats of kind 0.")
         assert "answer: Take this one." in rows[0]["conversation"] and "You like hats." not in str(asked)
-        # By all checkers' words the answers are wrong: they violate, and hallucinate a preference.
+        # By the checkers' verdicts all answers are wrong: they violate the preference and hallucinate one.
         said = "\n".join(f"{row['item']},{'no' if number else 'yes'}" for number, row in enumerate(asked))
         (tmp_path / "filled.csv").write_text(f"item,label:anna\n{said}\n")
         (group,) = agreement(run, read_labels(tmp_path / "filled.csv")).groups
@@ -300,7 +300,7 @@ def test_each_error_and_missing_verdict(
     assert error_type(violates, acknowledges, hallucinates, helpful) == error
 
 
-def test_judgements_of_a_set() -> None:
+def test_error_of_a_set_of_judgements() -> None:
     def said(**scores: bool | None) -> list[Judgement]:
         return [
             Judgement(metric=metric, target="assistant", score=score, status="unparsed" if score is None else "ok")

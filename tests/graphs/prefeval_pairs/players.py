@@ -1,4 +1,4 @@
-"""Players who build pairs by a script: what each says follows from what it is shown, unless a test says otherwise."""
+"""Scripted players that build pairs: replies depend on the request, and tests can replace them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WORDS = "heron otter lemon glacier piano canal violin thistle lantern barrel ket
 
 
 def part(text: str, tag: str) -> str:
-    """The text of a part of a prompt."""
+    """Return the text of a part of a prompt."""
     found = re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)
     return found[1].strip() if found else ""
 
 
 def pair(number: int) -> dict[str, str]:
-    """A pair that passes everything."""
+    """Return a pair that passes all checks."""
     word = WORDS[number]
     return {
         "preference": f"I never touch a {word}.",
@@ -32,10 +32,10 @@ def pair(number: int) -> dict[str, str]:
 
 
 class Players:
-    """All roles in one: counts what was asked, and answers by kind.
+    """A player of all roles that counts requests and answers by kind.
 
     Args:
-        instead: By kind, what is said: a value, or a function of the request's text.
+        instead: Replies by kind: a value, or a function of the request's text.
     """
 
     def __init__(self, **instead: Any) -> None:
@@ -51,7 +51,7 @@ class Players:
         return said if isinstance(said, str) else json.dumps(said)
 
     def cast(self, **others: Any) -> dict[str, Any]:
-        """The models of a run."""
+        """Return the models of a run."""
         return {**dict.fromkeys(("writer", "answerer", "judge", "rater"), self), **others}
 
 
@@ -99,7 +99,7 @@ _USUAL: Mapping[str, Any] = {
 
 
 def write_topics(folder: Path, *names: str) -> Path:
-    """A file of topics."""
+    """Write a file of topics."""
     path = folder / "topics.json"
     path.write_text(json.dumps([{"topic": name, "subtopics": ["big ones"]} for name in names]))
     return path
@@ -108,7 +108,7 @@ def write_topics(folder: Path, *names: str) -> Path:
 def built(
     folder: Path, players: Players, name: str = "run", models: Mapping[str, Any] | None = None, **options: Any
 ) -> Any:
-    """A run over the topic `boats`: one call for four pairs, unless the options say otherwise."""
+    """Play a run over the topic `boats`, by default with one call for four pairs."""
     chosen = {"per_call": 4, "calls": 1, **options}
     if "drafts" not in chosen:
         chosen["topic_file"] = write_topics(folder, "boats")

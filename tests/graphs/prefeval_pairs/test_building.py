@@ -29,21 +29,21 @@ from tests.runs.test_kill_anywhere import killed
 
 
 def drafts_of(run: dialoom.Run) -> list[Draft]:
-    """The drafts of a run of one topic."""
+    """Return the drafts of a run of one topic."""
     (episode,) = run.episodes()
     assert episode.state == "done", episode.error
     return [Draft.model_validate(each) for each in episode.outcome.details["drafts"]]
 
 
 def reasons(run: dialoom.Run) -> dict[str, Any]:
-    """Why pairs are out, as the report counts them."""
+    """Return the report's counts of dropped pairs by reason."""
     tables = [table for table in run.report().tables if table.name == "rejected"]
     rows = [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
     return {str(row["check"]): row["dropped"] for row in rows}
 
 
 def by_word(**said: Any) -> Callable[[str], Any]:
-    """What is said of the pair about a word, and of all others."""
+    """Return a function that replies by the word of the pair, and `others` to all other pairs."""
 
     def say(text: str) -> Any:
         value = next((value for word, value in said.items() if f"a {word}." in text), said["others"])
@@ -67,7 +67,7 @@ def test_topic_becomes_a_folder_that_prefeval_plays(tmp_path: Path) -> None:
     assert {each["config_name"] for each in front["configs"]} == {
         *("explicit_preference", "mcq_options"),
         *("implicit_preference-choice-based", "implicit_preference-persona-driven"),
-    }, "rows of different shapes are sets of their own"
+    }, "rows of different shapes are separate sets"
     source = PreferencePairs(tmp_path / "pairs")
     assert source.topics() == ["pet_ownership"]
     forms = [list(source.pairs("pet_ownership", form, with_options=True)) for form in FORMS]
@@ -93,7 +93,7 @@ def test_topic_becomes_a_folder_that_prefeval_plays(tmp_path: Path) -> None:
     assert played.status().done == 6
 
 
-def test_everything_is_asked_once_of_whom_it_concerns(tmp_path: Path) -> None:
+def test_everything_is_requested_once_from_the_right_models(tmp_path: Path) -> None:
     writer, players = Players(), Players()
     models = {"writer": writer, "answerer-2": players, "answerer-3": players}
     run = built(tmp_path, players, models=models, calls=2, keep=3, answerers=("a", "b", "c"))
@@ -123,7 +123,7 @@ def test_violation_rate_is_the_share_of_judged_answers(tmp_path: Path) -> None:
     }
 
 
-def test_each_filter_drops_what_it_should_and_counts_it(tmp_path: Path) -> None:
+def test_each_filter_drops_and_counts_its_pairs(tmp_path: Path) -> None:
     rating = {"discard": False, "violation_probability": "high", "reasoning_difficulty": "high"}
     players = Players(
         validity=by_word(
@@ -154,8 +154,8 @@ def test_each_filter_drops_what_it_should_and_counts_it(tmp_path: Path) -> None:
     assert list(table.rows[0])[1:] == [12, 12, 8, 5, 1, 1.0, 0]
 
 
-def test_malformed_forms_drop_their_pairs(tmp_path: Path) -> None:
-    turn, told = {"user": "a", "assistant": "b"}, {"user": "I row.", "assistant": "b"}
+def test_malformed_replies_drop_their_pairs(tmp_path: Path) -> None:
+    turn, telling = {"user": "a", "assistant": "b"}, {"user": "I row.", "assistant": "b"}
     players = Players(
         query=by_word(
             heron=lambda text: {"query": part(text, "question").upper()}, others={"query": "Which are there?"}
@@ -176,9 +176,9 @@ def test_malformed_forms_drop_their_pairs(tmp_path: Path) -> None:
         number=by_word(piano={"number": 0}, canal={"number": 6}, others={"number": 2}),
         talk=by_word(
             violin={"turns": [turn] * 3, "passage": "I row."},
-            thistle={"turns": [told] * 3, "passage": "I row."},
-            lantern={"turns": [told, turn], "passage": "I row."},
-            others={"turns": [turn, told, turn], "passage": "I row."},
+            thistle={"turns": [telling] * 3, "passage": "I row."},
+            lantern={"turns": [telling, turn], "passage": "I row."},
+            others={"turns": [turn, telling, turn], "passage": "I row."},
         ),
         earlier=by_word(
             barrel=lambda text: {"preference": part(text, "preference")}, kettle="no", others={"preference": "I do."}
@@ -196,7 +196,7 @@ def test_malformed_forms_drop_their_pairs(tmp_path: Path) -> None:
     assert [draft.preference for draft in drafts_of(run) if draft.is_complete] == ["I never touch a saddle."]
 
 
-def test_of_two_near_pairs_the_more_often_violated_is_chosen(tmp_path: Path) -> None:
+def test_more_often_violated_of_near_pairs_is_chosen(tmp_path: Path) -> None:
     good = Players(answer="BAD")
     players = Players(violates=lambda text: {"answer": "no" if "BAD" in text and "a lemon." not in text else "yes"})
     models = {"answerer-2": good}
@@ -205,7 +205,7 @@ def test_of_two_near_pairs_the_more_often_violated_is_chosen(tmp_path: Path) -> 
     assert reasons(run) == {"near-duplicate": 3}
 
 
-def test_unreadable_replies_are_counted_and_repeated_once(tmp_path: Path) -> None:
+def test_unparseable_replies_are_counted_and_requested_once_more(tmp_path: Path) -> None:
     players = Players(pairs='{"items": [{"preference": "I never row."}]}')
     run = built(tmp_path, players, calls=2)
     (episode,) = run.episodes()
@@ -265,7 +265,7 @@ def test_stages_one_by_one_give_the_same_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"question": " "}, "row 0: 'question' is ' ': String should have at least 1 character"),
         ({"prefernce": "I"}, "row 0: unknown key 'prefernce'; the keys are topic, preference, question, "),
@@ -275,12 +275,12 @@ def test_stages_one_by_one_give_the_same_pairs(tmp_path: Path) -> None:
         ({"violation_rate": 2}, "row 0: 'violation_rate' is 2: Input should be less than or equal to 1"),
     ],
 )
-def test_wrongly_edited_draft_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+def test_invalid_draft_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = tmp_path / "boats.json"
     path.write_text(json.dumps([{"topic": "boats", **pair(0), **change}]))
     with pytest.raises(DataError) as caught:
         list(read_drafts(tmp_path))
-    assert told in str(caught.value) and str(path) in str(caught.value)
+    assert message in str(caught.value) and str(path) in str(caught.value)
 
 
 def test_impossible_options_are_refused(tmp_path: Path) -> None:
@@ -295,8 +295,8 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
         ({"drafts": tmp_path, "until": "written"}, "must be a later stage than written"),
         ({"embedder": "word2vec"}, "'word2vec' is not an embedder"),
     ]
-    for options, told in refused:
-        with pytest.raises(dialoom.DialoomError, match=told):
+    for options, message in refused:
+        with pytest.raises(dialoom.DialoomError, match=message):
             dialoom.play("prefeval-pairs", path=tmp_path / "run.db", options=options)
         assert not (tmp_path / "run.db").exists()
 
@@ -326,21 +326,23 @@ def test_written_texts_of_pairs_pass_the_gate(tmp_path: Path) -> None:
     row = {"topic": "boats", "preference": "I never touch a <topic>.", "question": "Which suits Rome?"}
     (tmp_path / "drafts.jsonl").write_text(json.dumps(row) + "\n")
     given = built(tmp_path, Players(), name="given", drafts=tmp_path / "drafts.jsonl")
-    assert [fault.where for _, fault in given.faults()] == ["pair 1, persona 3"], "where the writer says it again"
+    assert [fault.where for _, fault in given.faults()] == ["pair 1, persona 3"], (
+        "the first text in which the writer repeats it"
+    )
 
 
 SMALL = {"per_call": 3, "calls": 2}
 
 
 def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
-    """The files of both formats."""
+    """Export both formats and return the files."""
     folder.mkdir()
     for name in ("pairs", "drafts"):
         run.export(name, folder / name)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json")}
 
 
-def test_killed_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_killed_and_resumed_run_gives_the_same_bytes(tmp_path: Path) -> None:
     options = {**SMALL, "topic_file": write_topics(tmp_path, "boats", "hats")}
     whole = dialoom.play("prefeval-pairs", path=tmp_path / "whole.db", options=options)
     expected = exported(whole, tmp_path / "whole")

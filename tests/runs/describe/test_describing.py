@@ -1,4 +1,4 @@
-"""`describe` finds what was planted in a set of dialogues; lexical diversity."""
+"""`describe` finds the planted properties of a set of dialogues; lexical diversity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TALK = [
 
 
 def written(path: Path, *talks: list[dict[str, str]]) -> Path:
-    """A file of conversations."""
+    """Write conversations to a file."""
     path.write_text(
         "".join(json.dumps({"id": f"{path.stem}-{n}", "messages": talk}) + "\n" for n, talk in enumerate(talks))
     )
@@ -38,7 +38,7 @@ def written(path: Path, *talks: list[dict[str, str]]) -> Path:
 
 
 def other(words: str) -> list[dict[str, str]]:
-    """A conversation about something else."""
+    """Return a conversation about something else."""
     return [{"role": "user", "content": words}, {"role": "assistant", "content": f"About {words.split()[0]}: done."}]
 
 
@@ -54,7 +54,7 @@ def test_planted_copy_and_leak_are_found(tmp_path: Path) -> None:
     assert rows["dialogues", "itself"] == [3, 0, 1]
     assert rows["dialogues of test.jsonl", "train.jsonl"] == [2, 1, 0]
     assert "dialogues: test-1 of test.jsonl resembles train-0" in table.notes
-    assert rows["first lines", "itself"] == [3, 1, 0], "marks aside it is the same"
+    assert rows["first lines", "itself"] == [3, 1, 0], "equal except for punctuation"
 
 
 def test_paraphrases_are_found_by_an_embedder(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_missing_combinations_of_facets_are_named(tmp_path: Path) -> None:
     assert table.rows == [["kind", "domains", 4, 1, 0.25, "multi with Books"]]
 
 
-def test_columns_that_a_person_decides_are_compared_over_people(tmp_path: Path) -> None:
+def test_columns_determined_by_the_person_are_compared_over_people(tmp_path: Path) -> None:
     people = [("Ada", 34, "brief"), ("Bo", 34, "wordy"), ("Cy", 61, "brief"), ("Di", 61, "brief"), ("Ed", 61, "brief")]
     rows = [
         {"messages": other(f"Line {n}"), "person": person, "age": age, "style": style, "goal": n // 5 % 2 + (age > 34)}
@@ -137,7 +137,7 @@ def test_run_is_described_on_a_self_contained_page(tmp_path: Path) -> None:
     paths = {path.name for path in found.write(tmp_path / "out", has_charts=False)}
     assert {"report.md", "report.html", "lexical.csv"} <= paths
     page = found.page()
-    assert "<svg" in page and "src=" not in page and "<link" not in page, "charts within, nothing without"
+    assert "<svg" in page and "src=" not in page and "<link" not in page, "charts are embedded, and nothing is loaded"
 
 
 def test_text_is_escaped_on_the_page(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_text_is_escaped_on_the_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b'{"messages": []}\n{"x": 1}\n', "rows.jsonl:2"),
         (b"{no json\n", "rows.jsonl:1"),
@@ -157,15 +157,15 @@ def test_text_is_escaped_on_the_page(tmp_path: Path) -> None:
         (b"PAR1 and no more PAR1", "not a readable Parquet file"),
     ],
 )
-def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, said: str) -> None:
+def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / ("rows.parquet" if content.startswith(b"PAR1") else "rows.jsonl")
     path.write_bytes(content)
-    with pytest.raises(DialoomError, match=said):
+    with pytest.raises(DialoomError, match=message):
         dialoom.describe(path)
 
 
 @pytest.mark.parametrize(
-    ("front", "said"),
+    ("front", "message"),
     [
         (b"configs: 5", "configs.0 is 5"),
         (b"configs: [[a]]", r"configs.0 is \['a'\]"),
@@ -177,9 +177,9 @@ def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, said
         (b"licen\xffe: a", "README.md:2: not UTF-8"),
     ],
 )
-def test_folder_with_a_malformed_card_is_refused_by_place(tmp_path: Path, front: bytes, said: str) -> None:
+def test_folder_with_a_malformed_card_is_refused_by_place(tmp_path: Path, front: bytes, message: str) -> None:
     (tmp_path / "README.md").write_bytes(b"---\n" + front + b"\n---\n")
-    with pytest.raises(DialoomError, match=said):
+    with pytest.raises(DialoomError, match=message):
         dialoom.describe(tmp_path)
 
 
@@ -252,7 +252,7 @@ def test_command_describes_the_people_of_a_release(dialoom: Command, tmp_path: P
 
 def test_lexical_measures_by_hand() -> None:
     assert distinct([["a", "b", "a"]], 1) == pytest.approx(2 / 3)
-    assert distinct([["a", "b"], ["a", "b"]], 2) == pytest.approx(1 / 2), "none goes from one text to the next"
+    assert distinct([["a", "b"], ["a", "b"]], 2) == pytest.approx(1 / 2), "no n-gram spans two texts"
     assert entropy([list("abcd"), list("bcde")], 4) == pytest.approx(math.log(2))
     assert distinct([], 1) is None and entropy([["a"]], 4) is None and self_bleu(["alone"]) is None
     assert self_bleu(["the same line", "the same line"]) == pytest.approx(1.0)
@@ -261,7 +261,7 @@ def test_lexical_measures_by_hand() -> None:
 
 
 def _bleu(texts: Sequence[str]) -> float:
-    """Self-BLEU of letters by NLTK, which compares every text with all others: the slow form."""
+    """Return NLTK's self-BLEU of characters, which compares every text with all others."""
     others = ([*texts[:place], *texts[place + 1 :]] for place in range(len(texts)))
     smoothed = SmoothingFunction().method1
     return fmean(
@@ -286,8 +286,8 @@ def test_published_figures_of_the_four_users() -> None:
         0.65014,
     )
     assert round(summaries.ent_4 or 0, 6) == 8.612626
-    # The specification has 0.927179. Ours is NLTK's on the very samples whose other figures are the specification's.
-    # A sample's last text is cut, and a short rest resembles nothing: other hundreds of samples give 0.9251 to 0.9294.
+    # The specification has 0.927179. This is NLTK's figure on the samples whose other figures are the specification's.
+    # A sample's last text is cut, and a short rest resembles no text: hundreds of other samples give 0.9251 to 0.9294.
     assert round(summaries.self_bleu or 0, 4) == 0.9251
     files = (json.loads((user / name).read_text()) for name in ("tasks.json", "tasks_md.json") for user in users)
     intents = published([task["User Intent"] for file in files for task in file.values()])

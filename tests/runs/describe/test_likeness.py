@@ -1,4 +1,4 @@
-"""`describe --like` tells how far simulated users are from real ones."""
+"""`describe --like` measures how far simulated users are from real ones."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ PLANTED: dict[str, tuple[str, Callable[[random.Random], str]]] = {
 
 
 def mixed(said: Callable[[random.Random], str]) -> Callable[[random.Random], str]:
-    """Return a speaker who says so once in four lines, so that real users have some of each."""
+    """Return a speaker who says it in one of four lines, so that real users have some of it."""
     return lambda draw: said(draw) if draw.random() < 0.25 else plain(draw)
 
 
-@pytest.mark.parametrize(("measure", "said"), PLANTED.values(), ids=PLANTED.keys())
-def test_what_simulated_users_do_otherwise_is_far(
-    measure: str, said: Callable[[random.Random], str], tmp_path: Path
+@pytest.mark.parametrize(("measure", "speaker"), PLANTED.values(), ids=PLANTED.keys())
+def test_planted_difference_of_simulated_users_is_far(
+    measure: str, speaker: Callable[[random.Random], str], tmp_path: Path
 ) -> None:
-    real = written(tmp_path / "real.jsonl", mixed(said), 1)
-    like = rows_of(written(tmp_path / "like.jsonl", mixed(said), 2), real)
-    unlike = rows_of(written(tmp_path / "unlike.jsonl", said, 3), real)
+    real = written(tmp_path / "real.jsonl", mixed(speaker), 1)
+    like = rows_of(written(tmp_path / "like.jsonl", mixed(speaker), 2), real)
+    unlike = rows_of(written(tmp_path / "unlike.jsonl", speaker, 3), real)
     *_, near, chance = like[measure]
     *_, far, _ = unlike[measure]
     assert isinstance(near, Estimate) and isinstance(far, Estimate)
@@ -83,16 +83,16 @@ def test_intervals_contain_their_distances_and_chance_depends_on_the_number_of_d
     assert chances == sorted(chances, reverse=True) and chances[0] > 1.5 * chances[2]
 
 
-def test_openings_that_tell_all_and_dialogues_that_do_not_end_are_far(tmp_path: Path) -> None:
+def test_full_disclosure_in_the_opening_and_long_dialogues_are_far(tmp_path: Path) -> None:
     real = written(tmp_path / "real.jsonl", plain, 1)
     draw = random.Random(4)
     whole = " ".join(WORDS)
     talks = [talk(draw, 30, lambda draw: " ".join(draw.choices(WORDS, k=8))) for _ in range(20)]
     for each in talks:
         each[0]["content"] = whole
-    told = tmp_path / "told.jsonl"
-    told.write_text("".join(json.dumps({"messages": each}) + "\n" for each in talks))
-    found = rows_of(told, real)
+    disclosing = tmp_path / "disclosing.jsonl"
+    disclosing.write_text("".join(json.dumps({"messages": each}) + "\n" for each in talks))
+    found = rows_of(disclosing, real)
     assert found["disclosed in the opening, %"][0] == 100
     assert found["turns until the end"][0] == 30 and found["turns until the end"][2].low > 2
 
@@ -117,5 +117,5 @@ def test_likeness_on_the_command_line(dialoom: Command, tmp_path: Path) -> None:
     assert "likeness.csv" in written_files
     silent = tmp_path / "silent.jsonl"
     silent.write_text(json.dumps({"messages": [{"role": "assistant", "content": "Is anybody there?"}]}) + "\n")
-    told = dialoom("describe", "r.db", "--like", str(silent), code=2).stderr
-    assert "--like: silent.jsonl has fewer than two dialogues with lines of a user" in told
+    output = dialoom("describe", "r.db", "--like", str(silent), code=2).stderr
+    assert "--like: silent.jsonl has fewer than two dialogues with lines of a user" in output

@@ -1,4 +1,4 @@
-"""Runs to step through, and what their files hold."""
+"""Runs to step through, and queries of their files."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ RECIPES: dict[str, list[object]] = {
     "persona-pool": ["persona-pool", "--kind", "personality", "--target", 75, "--batch", 20],
     "a file": [EXAMPLE, "--words", "piano", "--questions", 4],
 }
-"""A small run of each recipe, with as much going on at once as it can have."""
+"""A small run of each recipe, with as many parallel calls as it can have."""
 
 
 UNBOUNDED = Budget(max_calls=None)
-"""Takes away the bound that a run was made with."""
+"""A budget without a limit of calls, which replaces that of a run."""
 
 
 class Calls(NamedTuple):
-    """What a run's ledger counts."""
+    """The counts of a run's ledger."""
 
     rows: int
     replays: int
 
 
 def play(made_once: MadeOnce, recipe: str) -> Path:
-    """A finished run of a recipe."""
+    """Return the path of a finished run of a recipe."""
     return made_once(_play, recipe) / "run.db"
 
 
@@ -50,7 +50,7 @@ def _play(dialoom: Command, folder: Path, recipe: str) -> None:
 
 
 def dialogue(made_once: MadeOnce) -> Path:
-    """A finished run of one PersonaLens dialogue between quick players."""
+    """Return the path of a finished run of one PersonaLens dialogue between quick players."""
     return made_once(_dialogue) / "run.db"
 
 
@@ -73,20 +73,20 @@ async def keeper(messages):
     return [part for role in ("guesser", "keeper") for part in ("--model", f"{role}=python:quiz:{role}")]
 
 
-def counted(path: Path) -> Calls:
-    """The calls of a run's file and how often they were used again."""
+def call_counts(path: Path) -> Calls:
+    """Return the number of calls in a run's file and how often they were replayed."""
     with closing(sqlite3.connect(path)) as connection:
         return Calls(*connection.execute("SELECT count(*), sum(replays) FROM calls").fetchone())
 
 
-def asked(path: Path, after: int = 0) -> list[str]:
-    """The roles of the calls that were made after so many others, in order."""
+def called_roles(path: Path, after: int = 0) -> list[str]:
+    """Return the roles of the calls after the first `after`, in order."""
     with closing(sqlite3.connect(path)) as connection:
         return [row[0] for row in connection.execute("SELECT role FROM calls WHERE id > ? ORDER BY id", (after,))]
 
 
 def stepping(path: Path, act: Callable[[Stepper], Awaitable[T]], **options: Any) -> T:
-    """What comes of acting in a stepper on a run's first scenario."""
+    """Return the result of an action in a stepper on a run's first scenario."""
 
     async def within() -> T:
         async with step(path, 1, **options) as stepper:
@@ -96,7 +96,7 @@ def stepping(path: Path, act: Callable[[Stepper], Awaitable[T]], **options: Any)
 
 
 def shown(stop: Stop) -> dict[str, Any]:
-    """What is the same at two stops where the same has happened."""
+    """Return what two stops with the same history have in common."""
     return {
         "ran": stop.ran,
         "next": stop.next,
@@ -109,6 +109,6 @@ def shown(stop: Stop) -> dict[str, Any]:
     }
 
 
-def stood(stops: list[Stop]) -> list[dict[str, Any]]:
-    """The stops at which something had happened: LangGraph's marks of a rewind left out."""
+def shown_stops(stops: list[Stop]) -> list[dict[str, Any]]:
+    """Return the stops without LangGraph's marks of a rewind."""
     return [shown(stop) for stop in stops if stop.kind != "fork"]

@@ -1,4 +1,4 @@
-"""Branches: where they stand, what their checkpoints are called, and how the history keeps its numbers."""
+"""Branches: their positions, their checkpoints' names, and the constant numbers of the history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from dialoom import DialoomError, Stepper
 from dialoom.runs.stepping import diff
 from tests.conftest import MadeOnce
-from tests.runs.stepping.played import counted, dialogue, play, shown, stepping, stood
+from tests.runs.stepping.played import call_counts, dialogue, play, shown, shown_stops, stepping
 
 
 def test_numbers_of_stops_never_change(made_once: MadeOnce) -> None:
@@ -131,7 +131,7 @@ def test_bad_branch_name_is_refused(made_once: MadeOnce, name: str) -> None:
     stepping(path, act)
 
 
-def test_taken_branch_name_is_refused_and_skipped(made_once: MadeOnce) -> None:
+def test_existing_branch_name_is_refused_and_skipped(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
     async def act(stepper: Stepper) -> None:
@@ -148,7 +148,7 @@ def test_taken_branch_name_is_refused_and_skipped(made_once: MadeOnce) -> None:
     stepping(path, act)
 
 
-def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
+def test_rewind_takes_at_most_the_steps_before(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
     async def act(stepper: Stepper) -> None:
@@ -171,9 +171,9 @@ def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
     stepping(path, act)
 
 
-def test_conditions_stop_a_run_and_are_gone_to(made_once: MadeOnce) -> None:
+def test_run_stops_at_conditions_and_goto_finds_them(made_once: MadeOnce) -> None:
     path = play(made_once, "personalens")
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def act(stepper: Stepper) -> None:
         end = await stepper.here()
@@ -188,10 +188,10 @@ def test_conditions_stop_a_run_and_are_gone_to(made_once: MadeOnce) -> None:
         assert (await stepper.here()).number == 3
         assert (await stepper.run([stepper.condition("judge"), stepper.condition("turn 3")])).counts == {"turn": 3}
         assert (await stepper.run([stepper.condition("judge")])).next == tuple(stepper.nodes[2:])
-        assert stood([end]) == stood([await (await stepper.switch("main")).here()])
+        assert shown_stops([end]) == shown_stops([await (await stepper.switch("main")).here()])
 
     stepping(path, act)
-    assert counted(path).rows == rows
+    assert call_counts(path).rows == rows
 
 
 def test_going_forward_follows_what_was_played_last(made_once: MadeOnce) -> None:
@@ -222,7 +222,7 @@ def test_going_forward_follows_what_was_played_last(made_once: MadeOnce) -> None
     stepping(path, act)
 
 
-def test_branch_holds_only_what_led_to_it(made_once: MadeOnce) -> None:
+def test_branch_contains_only_its_own_path(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
     async def act(stepper: Stepper) -> None:
@@ -239,7 +239,7 @@ def test_branch_holds_only_what_led_to_it(made_once: MadeOnce) -> None:
     stepping(path, act)
 
 
-def test_two_steppers_on_one_branch_undo_nothing_of_each_other(made_once: MadeOnce, tmp_path: Path) -> None:
+def test_two_steppers_on_one_branch_keep_each_others_changes(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 

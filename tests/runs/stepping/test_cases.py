@@ -13,13 +13,13 @@ import pytest
 from dialoom import DialoomError, Stepper
 from dialoom.runs.stepping import ReplayResult, case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command, MadeOnce
-from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, stepping, stood
+from tests.runs.stepping.played import RECIPES, call_counts, called_roles, dialogue, play, shown_stops, stepping
 
 Act = Callable[[Stepper], Any]
 
 
 def saved(path: Path, act: Act | None = None) -> Path:
-    """The case of a run's first scenario, or of the branch on which some acts end."""
+    """Save the case of a run's first scenario, or of the branch on which `act` ends; return its path."""
 
     async def save(stepper: Stepper) -> None:
         if act is not None:
@@ -31,12 +31,12 @@ def saved(path: Path, act: Act | None = None) -> Path:
 
 
 def replayed(case: Path) -> ReplayResult:
-    """What comes of it."""
+    """Return the result of a case's replay."""
     return asyncio.run(replay(read_case(case)))
 
 
 def rewritten(case: Path, old: str, new: str) -> ReplayResult:
-    """What comes of a case in whose file some text is another."""
+    """Replace a text in a case's file and return the result of its replay."""
     text = case.read_text()
     assert old in text
     case.write_text(text.replace(old, new, 1))
@@ -59,7 +59,7 @@ def test_replayed_case_gives_the_same_outcome(made_once: MadeOnce, recipe: str) 
 
 
 @pytest.mark.parametrize("recipe", ["aloe", "a file"])
-def test_branch_with_edits_is_a_case_too(made_once: MadeOnce, recipe: str) -> None:
+def test_branch_with_edits_can_be_saved_and_replayed(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
 
     async def act(stepper: Stepper) -> None:
@@ -91,8 +91,8 @@ def test_actions_of_a_person_are_in_the_case(made_once: MadeOnce, tmp_path: Path
     case = saved(path, act)
     done = replayed(case)
     assert done.departures == []
-    held = json.loads(case.read_text())
-    calls = [call for step in held["steps"] for call in step["calls"]]
+    content = json.loads(case.read_text())
+    calls = [call for step in content["steps"] for call in step["calls"]]
     assert [call["model"] for call in calls][:4] == [
         "said",
         "python:players:assistant",
@@ -100,11 +100,11 @@ def test_actions_of_a_person_are_in_the_case(made_once: MadeOnce, tmp_path: Path
         "python:others:brief",
     ]
     assert [call["is_edited"] for call in calls][:3] == [False, True, False]
-    assert sum(step["edit"] is not None for step in held["steps"]) == 1
-    assert held["outcome"]["messages"][0]["content"] == "Rather a loud place."
+    assert sum(step["edit"] is not None for step in content["steps"]) == 1
+    assert content["outcome"]["messages"][0]["content"] == "Rather a loud place."
 
 
-def test_changed_reply_is_named_where_it_first_shows(made_once: MadeOnce) -> None:
+def test_changed_reply_is_reported_at_its_first_effect(made_once: MadeOnce) -> None:
     case = saved(dialogue(made_once))
     done = rewritten(case, '"reply": "Line 1 of mine."', '"reply": "Line one of mine."')
     assert done.departures[0] == "step 4: assistant sent assistant a request that differs from the recorded one"
@@ -114,14 +114,14 @@ def test_changed_reply_is_named_where_it_first_shows(made_once: MadeOnce) -> Non
     ]
 
 
-def test_reply_that_no_longer_parses_is_named(made_once: MadeOnce) -> None:
+def test_reply_that_no_longer_parses_is_reported(made_once: MadeOnce) -> None:
     case = saved(dialogue(made_once))
     done = rewritten(case, '"reply": "{\\"verdict\\": true', '"reply": "{\\"verdict\\": \\"perhaps\\"')
     [line] = done.departures
     assert line.endswith("judge_task_completion cannot use the recorded reply of judge, and requested another")
 
 
-def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) -> None:
+def test_graph_that_takes_another_path_is_reported(dialoom: Command, tmp_path: Path) -> None:
     source = (ROOT / "docs/examples/twenty_questions/recipe.py").read_text()
     recipe = tmp_path / "game" / "recipe.py"
     recipe.parent.mkdir()
@@ -160,7 +160,7 @@ def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "message"),
     [
         (b"", "case.json:1: not JSON"),
         (b"{}", "format: Field required"),
@@ -169,23 +169,23 @@ def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) 
         (b"[1, 2]", "is not a saved case: it: Input should be"),
     ],
 )
-def test_malformed_case_is_one_line(tmp_path: Path, broken: bytes, said: str) -> None:
+def test_malformed_case_is_reported_in_one_line(tmp_path: Path, broken: bytes, message: str) -> None:
     (tmp_path / "case.json").write_bytes(broken)
     with pytest.raises(DialoomError, match=r"case\.json") as raised:
         read_case(tmp_path / "case.json")
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-def test_case_that_cannot_be_read_or_written_is_one_line(made_once: MadeOnce, tmp_path: Path) -> None:
+def test_case_that_cannot_be_read_or_written_is_reported_in_one_line(made_once: MadeOnce, tmp_path: Path) -> None:
     with pytest.raises(DialoomError, match=r"none\.json: there is no such file"):
         read_case(tmp_path / "none.json")
     case = saved(dialogue(made_once))
     with pytest.raises(DialoomError, match=r"nowhere.* cannot be written"):
         write_case(read_case(case), tmp_path / "nowhere" / "case.json")
-    held = json.loads(case.read_text())
-    held["scenario"] = {}
-    case.write_text(json.dumps(held))
+    content = json.loads(case.read_text())
+    content["scenario"] = {}
+    case.write_text(json.dumps(content))
     with pytest.raises(DialoomError, match="recipe 'personalens' can no longer read the case"):
         replayed(case)
 
@@ -281,7 +281,7 @@ async def writer(messages):
 
 @pytest.fixture
 def run(dialoom: Command, tmp_path: Path) -> Path:
-    """A finished run of the recipe."""
+    """Return the path of a finished run of the recipe."""
     (tmp_path / "prompts" / "notes").mkdir(parents=True)
     (tmp_path / "prompts" / "notes" / "writer.md").write_text(_PROMPT)
     (tmp_path / "notes.py").write_text(_RECIPE)
@@ -298,12 +298,12 @@ def test_calls_of_parallel_tasks_belong_to_the_step(run: Path) -> None:
         stepper = await stepper.fork("again")
         await stepper.run()
         branch = await stepper.stops()
-        assert [stop["state"] for stop in stood(branch)] == [stop["state"] for stop in stood(main)]
+        assert [stop["state"] for stop in shown_stops(branch)] == [stop["state"] for stop in shown_stops(main)]
         assert {call.key for call in branch[-2].calls} == {call.key for call in main[3].calls}
         assert (await replay(await case_of(stepper))).departures == []
 
     stepping(run, act)
-    assert counted(run) == (4, 4)
+    assert call_counts(run) == (4, 4)
 
 
 def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
@@ -314,7 +314,7 @@ def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
             await stepper.say("write:3", "Nothing.")
         stop = await stepper.say("write:1", "Alpacas hum.")
         assert stop.state["notes"] == ["On ferries", "Alpacas hum.", "On cellos"]
-        assert asked(run, 4) == ["writer"]
+        assert called_roles(run, 4) == ["writer"]
         assert (await replay(await case_of(stepper))).departures == []
         await stepper.rewind()
         stop = await stepper.ask_instead("write:2", [{"role": "user", "content": "Cellos, briefly"}])
@@ -324,7 +324,7 @@ def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
         assert (await replay(await case_of(stepper))).departures == []
 
     stepping(run, act)
-    assert counted(run) == (4 + 1 + 1 + 1, 2 + 2)
+    assert call_counts(run) == (4 + 1 + 1 + 1, 2 + 2)
 
 
 def test_repeated_request_shows_what_the_person_wrote(run: Path) -> None:
@@ -341,6 +341,6 @@ def test_repeated_request_shows_what_the_person_wrote(run: Path) -> None:
     stepping(run, act)
 
 
-def test_place_before_the_beginning_is_shown(run: Path) -> None:
+def test_position_before_the_first_step_is_shown(run: Path) -> None:
     stop = stepping(run, lambda stepper: stepper.goto(0))
     assert (stop.next, stop.transcript) == (("__start__",), ())

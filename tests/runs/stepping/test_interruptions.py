@@ -1,4 +1,4 @@
-"""What breaks off in the middle: a stepper stays where it was, can go on, and the run's file takes no harm."""
+"""Interruptions: a stepper keeps its position and can continue, and the run's file stays intact."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dialoom.runs.store import RunStore
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 from tests.processes import Started
-from tests.runs.stepping.played import UNBOUNDED, counted, dialogue, play, stepping, stood
+from tests.runs.stepping.played import UNBOUNDED, call_counts, dialogue, play, shown_stops, stepping
 from tests.server import Answer, Response, completion, error, serving, silence
 
 
 def stopped(dialoom: Command, folder: Path, calls: int) -> None:
-    """A run of one dialogue that was stopped after so many calls, and `whole.db`, which was not."""
+    """Make a run of one dialogue that was stopped after a number of calls, and `whole.db`, which was not."""
     write_release(folder / "release")
     plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *quick_players(folder)]
     dialoom(*plan, "--max-calls", calls, "-o", "run.db", code=3)
@@ -29,7 +29,7 @@ def stopped(dialoom: Command, folder: Path, calls: int) -> None:
 
 
 def exported(dialoom: Command, path: Path) -> bytes:
-    """The bytes of an export."""
+    """Return the bytes of an export."""
     dialoom("export", path.name, "-o", "out.jsonl")
     return (path.parent / "out.jsonl").read_bytes()
 
@@ -54,13 +54,13 @@ def test_stepped_scenario_ends_as_a_run_would(dialoom: Command, made_once: MadeO
             await branch.run()
         if way == "a branch, then steps":
             await stepper.run()
-            assert stood(await stepper.stops()) == stood(await branch.stops())
+            assert shown_stops(await stepper.stops()) == shown_stops(await branch.stops())
 
     stepping(path, act, budget=UNBOUNDED)
-    made = counted(path).rows
+    made = call_counts(path).rows
     dialoom("resume", "run.db", "--max-calls", "none")
-    whole = counted(uninterrupted).rows
-    assert counted(path).rows == whole
+    whole = call_counts(uninterrupted).rows
+    assert call_counts(path).rows == whole
     assert made == whole or way == "steps, then resume"
     assert exported(dialoom, path) == exported(dialoom, uninterrupted)
     assert dialoom("show", "run.db", 1, "--json").stdout == dialoom("show", "whole.db", 1, "--json").stdout
@@ -73,37 +73,37 @@ def test_stepped_scenario_ends_as_a_run_would(dialoom: Command, made_once: MadeO
     assert tokens(path) == tokens(uninterrupted)
 
 
-def served(path_of_run: Path, dialoom: Command, players: list[str], url: str) -> Path:
-    """A run of one dialogue whose judges are fine, and whose assistant is served elsewhere from its next call on."""
-    write_release(path_of_run / "release")
+def served(run_folder: Path, dialoom: Command, players: list[str], url: str) -> Path:
+    """Return the path of a run of one dialogue, still without calls, whose assistant is at a server."""
+    write_release(run_folder / "release")
     cast = [*players[:2], *players[4:], "--model", "assistant=openai/m", "--api-base", f"assistant={url}"]
     plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *cast, "--max-calls", 0, "-o", "run.db"]
     dialoom(*plan, code=3)
-    return path_of_run / "run.db"
+    return run_folder / "run.db"
 
 
 def test_failed_step_leaves_the_stepper_where_it_was(
     dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    is_ill = True
+    is_failing = True
 
     def answer(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
-        return error(400, "no such thing", "bad") if is_ill else completion("fine")
+        return error(400, "no such thing", "bad") if is_failing else completion("fine")
 
     async def act(stepper: Stepper) -> None:
-        nonlocal is_ill
+        nonlocal is_failing
         await stepper.run([stepper.condition("assistant")])
         branch = await stepper.fork("mine")
         await branch.resample()
         for there in (stepper, branch):
-            is_ill = True
+            is_failing = True
             before = await there.here()
             for _ in range(2):
                 with pytest.raises(ProviderError, match="no such thing"):
                     await there.step()
                 assert await there.here() == before
-            is_ill = False
+            is_failing = False
             stop = await there.step()
             assert (stop.ran, stop.number > before.number) == (("assistant",), True)
             assert [call.reply for call in stop.calls] == ["fine"]
@@ -174,20 +174,20 @@ def test_kill_loses_no_step(dialoom: Command, made_once: MadeOnce, tmp_path: Pat
     path = dialogue(made_once)
     before = exported(dialoom, path)
     with Started(tmp_path, script=_STEPPER) as process:
-        told = [process.stdout.readline().split() for _ in range(4)]
+        printed = [process.stdout.readline().split() for _ in range(4)]
         with pytest.raises(DialoomError, match="another dialoom process"):
             RunStore(path)
         process.kill()
 
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def go_on(stepper: Stepper) -> None:
         stop = await stepper.here()
-        assert stop.checkpoint == told[-1][1]
-        assert [each.checkpoint for each in (await stepper.stops())[-4:]] == [id_ for _, id_ in told]
+        assert stop.checkpoint == printed[-1][1]
+        assert [each.checkpoint for each in (await stepper.stops())[-4:]] == [id_ for _, id_ in printed]
         await stepper.rewind(4)
         await stepper.run([stepper.condition(f"messages|length == {len(stop.state['messages'])}")])
-        assert counted(path).rows == rows
+        assert call_counts(path).rows == rows
         assert (await stepper.run()).is_end
 
     stepping(path, go_on, branch="mine")
@@ -228,20 +228,20 @@ def test_branches_survive_compacting(dialoom: Command, made_once: MadeOnce, reci
         await stepper.run()
         await stepper.rewind(1)
         await (await stepper.fork("mine")).resample()
-        return stood(await stepper.stops())
+        return shown_stops(await stepper.stops())
 
     stops = stepping(path, branch_off)
     dialoom("compact", "run.db")
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def look(stepper: Stepper) -> None:
-        assert stood(await stepper.stops()) == stops
+        assert shown_stops(await stepper.stops()) == stops
         await stepper.rewind(1)
         await stepper.run()
         main = await stepper.switch("main")
         await main.goto(1)
         await main.run()
-        assert counted(path).rows == rows
+        assert call_counts(path).rows == rows
         assert (await (await stepper.switch("mine")).run()).is_end
 
     stepping(path, look, branch="b1")

@@ -29,7 +29,7 @@ states = st.dictionaries(st.text(min_size=1), values, min_size=1, max_size=4)
 
 
 def a_state() -> dict[str, Any]:
-    """A conversation of two lines with all that a recipe may keep beside it."""
+    """Return a conversation of two lines with other values that a recipe may keep."""
     return {
         "messages": [said("user", "Is the heron back?", 0), said("assistant", "It is by the weir.", 1)],
         "turns": 1,
@@ -92,7 +92,7 @@ def test_empty_path_is_the_whole_state() -> None:
         ("""said["p r]""", "is invalid from"),
     ],
 )
-def test_path_that_leads_nowhere_says_where_it_ends(path: str, words: str) -> None:
+def test_invalid_path_is_refused_with_the_place(path: str, words: str) -> None:
     with pytest.raises(PathError) as caught:
         value_at(a_state(), path)
     assert words in str(caught.value)
@@ -248,7 +248,7 @@ HELLO, REPLY = message("user", "Hello", 0), message("assistant", "Good\nmorning"
 
 
 def paths(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Where the two differ."""
+    """Return the paths at which two states differ."""
     return [change.path for change in changes(before, after)]
 
 
@@ -348,12 +348,12 @@ STATE: Mapping[str, Any] = {
 
 
 def at(*nodes: str, roles: str = "", state: Mapping[str, Any] = STATE, **counts: int) -> Position:
-    """Somewhere in a conversation."""
+    """Return a position in a conversation."""
     return Position(nodes, frozenset(roles.split()), counts, state)
 
 
 def condition(text: str, *channels: str) -> Condition:
-    """As a graph of three nodes and a recipe with two roles and two counters would read it."""
+    """Parse a condition for a graph of three nodes and a recipe with two roles and two counters."""
     return Condition.parse(text, ["user", "assistant", "judge/tone"], ["judge", "user"], ["turn", "round"], channels)
 
 
@@ -364,7 +364,7 @@ def test_node_condition_holds_before_the_node_runs() -> None:
     assert condition("user").is_met(at("user"))
 
 
-def test_role_condition_holds_where_it_is_asked_next() -> None:
+def test_role_condition_holds_where_the_role_is_called_next() -> None:
     assert condition("judge").is_met(at("judge/tone", roles="judge assistant"))
     assert not condition("judge").is_met(at("judge/tone"))
 
@@ -430,7 +430,7 @@ def test_malformed_condition_is_refused_with_the_four_forms(text: str) -> None:
     assert "(turn N, round N), or an expression over the state" in str(caught.value)
 
 
-def test_unknown_channel_is_refused_and_a_later_one_is_not() -> None:
+def test_unknown_channel_is_refused_but_not_a_channel_without_a_value_yet() -> None:
     with pytest.raises(ConditionError, match="there is no 'trns'; the state has turns, ended_by"):
         condition("trns > 3", "turns", "ended_by")
     later = condition("ended_by == 'limit'", "turns", "ended_by")

@@ -1,4 +1,4 @@
-"""The outcome that a scenario has: main's until a branch is promoted, then the branch's, and main's again if wished."""
+"""A scenario's outcome: main's until a branch is promoted, and then the branch's; main can be restored."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dialoom import DialoomError, Stepper, open_run
 from dialoom.roles import UnparsedReplyError
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import write_release
-from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping
+from tests.runs.stepping.played import RECIPES, UNBOUNDED, call_counts, dialogue, play, stepping
 
 
 def exported(dialoom: Command, path: Path, *options: object) -> bytes:
-    """The bytes of an export."""
+    """Return the bytes of an export."""
     dialoom("export", path.name, *options, "-o", "out.jsonl")
     return (path.parent / "out.jsonl").read_bytes()
 
 
 async def another_ending(stepper: Stepper) -> None:
-    """A branch with words of the user's, another model and an edit, played to its end."""
+    """Play a branch with a person's reply, another model and an edit to its end."""
     await stepper.goto(3)
     await stepper.say("user", "By the river, please.")
     await stepper.exchange("assistant", "python:others:brief")
@@ -34,7 +34,7 @@ async def another_ending(stepper: Stepper) -> None:
 
 
 def others(folder: Path) -> None:
-    """Further players, and a judge with another taste."""
+    """Write a module with another assistant and another judge."""
     (folder / "others.py").write_text(
         """
 from players import judge as fair
@@ -74,9 +74,9 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
     assert [each["content"] for each in line["messages"]] == [each.content for each in outcome.messages]
     assert line["messages"][0]["content"] == "Good morning."
     assert [each["score"] for each in line["judgements"]] == [each.score for each in outcome.judgements]
-    rows = counted(path)
+    rows = call_counts(path)
     dialoom("resume", "run.db")
-    assert counted(path) == rows, "there is nothing left to do"
+    assert call_counts(path) == rows, "nothing is left to play"
 
     async def back(stepper: Stepper) -> None:
         assert stepper.branch == "main"
@@ -88,7 +88,9 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_promotion_and_back_leave_no_trace(dialoom: Command, made_once: MadeOnce, recipe: str) -> None:
+def test_promoting_branches_and_then_main_restores_the_export(
+    dialoom: Command, made_once: MadeOnce, recipe: str
+) -> None:
     path = play(made_once, recipe)
     before = exported(dialoom, path)
 
@@ -130,9 +132,9 @@ def test_tokens_are_those_of_the_branchs_path(made_once: MadeOnce) -> None:
         return await tokens(stepper)
 
     assert reported() == stepping(path, tokens)
-    theirs = stepping(path, promote)
-    assert reported() == theirs
-    assert theirs != stepping(path, tokens)
+    of_branch = stepping(path, promote)
+    assert reported() == of_branch
+    assert of_branch != stepping(path, tokens)
 
 
 def test_other_judges_verdicts_are_dropped_and_requested_again(
@@ -143,17 +145,17 @@ def test_other_judges_verdicts_are_dropped_and_requested_again(
     judge = ["judge", "run.db", "--model", "judge=python:others:strict", "--name", "strict"]
     dialoom(*judge)
     strict = exported(dialoom, path, "--judging", "strict")
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def promote(stepper: Stepper) -> None:
         await another_ending(stepper)
         await stepper.promote()
 
     stepping(path, promote)
-    tried = counted(path).rows
+    tried = call_counts(path).rows
     assert tried > rows
     dialoom(*judge)
-    assert counted(path).rows == tried + 6, "the dialogue is another one"
+    assert call_counts(path).rows == tried + 6, "the changed dialogue is judged again"
     exported(dialoom, path, "--judging", "strict")
     [line] = lines_of(tmp_path / "out.jsonl")
     assert line["messages"][0]["content"] == "Good morning."
@@ -161,7 +163,7 @@ def test_other_judges_verdicts_are_dropped_and_requested_again(
 
     stepping(path, lambda stepper: stepper.promote())
     dialoom(*judge)
-    assert counted(path).rows == tried + 6
+    assert call_counts(path).rows == tried + 6
     assert exported(dialoom, path, "--judging", "strict") == strict
 
 
@@ -193,34 +195,34 @@ def test_unfinished_branch_is_not_promoted(dialoom: Command, made_once: MadeOnce
 
 
 def test_failed_scenario_is_finished_in_a_branch(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    (tmp_path / "moody.py").write_text(
+    (tmp_path / "failing.py").write_text(
         """
 from pathlib import Path
 from players import judge as fair
 
 async def judge(messages):
-    if "Was this goal reached" in messages[-1]["content"] and not Path("calm").exists():
-        raise ValueError("not in the mood")
+    if "Was this goal reached" in messages[-1]["content"] and not Path("fixed").exists():
+        raise ValueError("not yet")
     return await fair(messages)
 """
     )
-    path = dialogue_failing(dialoom, tmp_path, [*players[:4], "--model", "judge=python:moody:judge"])
-    rows = counted(path).rows
+    path = dialogue_failing(dialoom, tmp_path, [*players[:4], "--model", "judge=python:failing:judge"])
+    rows = call_counts(path).rows
 
     async def go_on(stepper: Stepper) -> None:
         assert (stepper.branch, len((await stepper.here()).next)) == ("main", 6)
-        with pytest.raises(Exception, match="not in the mood"):
+        with pytest.raises(Exception, match="not yet"):
             await stepper.step()
         assert stepper.branch == "b1"
         stop = await stepper.here()
         assert len(stop.next) == 6
-        assert counted(path).rows == rows + 1, "only the one that had failed is asked again"
+        assert call_counts(path).rows == rows + 1, "only the failed call is repeated"
         await stepper.resample()
         await stepper.exchange("judge", "python:players:judge")
         end = await stepper.step()
         assert end.is_end
         assert {call.sample for call in end.calls} == {1}
-        assert len(end.calls) == 6, "those who had answered before are asked with the others"
+        assert len(end.calls) == 6, "judges that had answered are called again, too"
         assert len((await stepper.promote()).judgements) == 6
 
     stepping(path, go_on)
@@ -241,13 +243,13 @@ async def judge(messages):
 
 
 def dialogue_failing(dialoom: Command, folder: Path, cast: list[str]) -> Path:
-    """A run whose only dialogue fails."""
+    """Return the path of a run whose only dialogue fails."""
     write_release(folder / "release")
     dialoom("run", "personalens", "--profiles", "release", "--limit", 1, *cast, "-o", "run.db", code=1)
     return folder / "run.db"
 
 
-def test_replayed_scenario_has_no_earlier_branches(dialoom: Command, made_once: MadeOnce, tmp_path: Path) -> None:
+def test_retried_scenario_has_no_earlier_branches(dialoom: Command, made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     others(tmp_path)
 
@@ -262,12 +264,12 @@ def test_replayed_scenario_has_no_earlier_branches(dialoom: Command, made_once: 
 
     async def again(stepper: Stepper) -> None:
         assert [each.name for each in stepper.branches()] == ["main"]
-        rows = counted(path).rows
+        rows = call_counts(path).rows
         main = await stepper.stops()
         await stepper.goto(1)
         branch = await stepper.fork("b1")
         assert (await branch.run()).state == main[-1].state
-        assert counted(path).rows == rows
+        assert call_counts(path).rows == rows
         await branch.promote()
         await (await stepper.switch("main")).promote()
 
@@ -292,9 +294,9 @@ def test_promoted_branch_finishes_an_unfinished_scenario(dialoom: Command, playe
             await (await stepper.switch("main")).promote()
 
     stepping(tmp_path / "run.db", promote, budget=UNBOUNDED)
-    rows = counted(tmp_path / "run.db")
+    rows = call_counts(tmp_path / "run.db")
     dialoom("resume", "run.db", "--max-calls", "none")
-    assert counted(tmp_path / "run.db") == rows
+    assert call_counts(tmp_path / "run.db") == rows
     exported(dialoom, tmp_path / "run.db")
     [line] = lines_of(tmp_path / "out.jsonl")
     assert (line["branch"]["name"], line["branch"]["said"], line["messages"][3]["content"]) == ("mine", 1, "I see.")
@@ -334,10 +336,10 @@ async def assistant(messages):
         await stepper.promote()
         await (await stepper.switch("main")).promote()
 
-    tokens = _tokens(path)
+    tokens = _counted_calls(path)
     before = exported(dialoom, path)
     stepping(path, back)
-    assert (_tokens(path), exported(dialoom, path)) == (tokens, before)
+    assert (_counted_calls(path), exported(dialoom, path)) == (tokens, before)
 
 
 def _lines(dialoom: Command, path: Path) -> list[dict[str, Any]]:
@@ -345,8 +347,8 @@ def _lines(dialoom: Command, path: Path) -> list[dict[str, Any]]:
     return lines_of(path.parent / "out.jsonl")
 
 
-def _tokens(path: Path) -> list[Any]:
-    """Which calls the outcome's figures are counted from."""
+def _counted_calls(path: Path) -> list[Any]:
+    """Return the ids of the calls that count for the outcome's figures."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(
             "SELECT id FROM calls WHERE branch IS NULL AND reply IS NOT NULL ORDER BY id"

@@ -1,4 +1,4 @@
-"""Replays in which roles answer anew: what decides them, and what keeps a recorded reply from counting."""
+"""Replays with live roles: whether they are as recorded, and which recorded replies do not count."""
 
 from __future__ import annotations
 
@@ -60,24 +60,24 @@ def _saved(dialoom: Command, folder: Path) -> None:
 
 @pytest.fixture
 def shop(made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder: a shop whose assistant cancels orders, a study, and a saved conversation."""
+    """Return the working folder: a shop whose assistant cancels orders, a study, and a saved conversation."""
     folder = made_once(_saved)
     monkeypatch.chdir(folder)
     return folder
 
 
-def spoil(folder: Path) -> None:
-    """Put the assistant's fault back."""
+def restore_fault(folder: Path) -> None:
+    """Give the assistant its fault back."""
     (folder / "shop.py").write_text(SHOP.replace("CANCELS = True", "CANCELS = False"))
 
 
-def test_fault_that_is_back_fails_only_where_the_assistant_answers_anew(shop: Path, dialoom: Command) -> None:
+def test_fault_that_is_back_fails_only_if_the_assistant_is_live(shop: Path, dialoom: Command) -> None:
     live = ["--live", "assistant", "--live", "judge"]
     assert (
         "no role replied again (--live ROLE, and --live judge for new scores)" in dialoom("replay", "case.json").stdout
     )
     assert "case.json: the same judgements" in dialoom("replay", "case.json", *live).stdout
-    spoil(shop)
+    restore_fault(shop)
     recorded = dialoom("replay", "case.json").stdout
     assert f"changed since the case was saved: {shop / 'shop.py'} has changed\n" in recorded
     assert recorded.count("changed since") == 1
@@ -98,7 +98,7 @@ def test_fault_that_is_back_fails_only_where_the_assistant_answers_anew(shop: Pa
 
 def test_recorded_judgement_of_another_conversation_does_not_count(shop: Path, dialoom: Command) -> None:
     assert "recorded replies: 4\ncase.json: the same" in dialoom("replay", "case.json", "--live", "assistant").stdout
-    spoil(shop)
+    restore_fault(shop)
     found = dialoom("replay", "case.json", "--live", "assistant", code=1, env={}).stdout
     assert "resolved (assistant): no score: judge was not called, because its recorded reply " in found
     assert "; name judge among the live roles, too\n" in found
@@ -106,7 +106,7 @@ def test_recorded_judgement_of_another_conversation_does_not_count(shop: Path, d
     assert "NOT MET: resolved <= 10.0 %: no score" in unmet
 
 
-def test_judgement_by_an_edited_request_does_not_count_for_other_words(shop: Path) -> None:
+def test_judgement_by_an_edited_request_does_not_count_for_another_conversation(shop: Path) -> None:
     async def save() -> None:
         async with api.step("shop.db", 1) as stepper:
             await stepper.goto_where(stepper.condition("judge_resolved_assistant"))
@@ -119,23 +119,23 @@ def test_judgement_by_an_edited_request_does_not_count_for_other_words(shop: Pat
     assert any(line.startswith("resolved (assistant): no score") for line in played.scores)
 
 
-def test_live_role_has_its_present_prompt_and_others_the_recorded_one(shop: Path) -> None:
-    asked: list[str] = []
+def test_live_role_has_its_current_prompt_and_others_the_recorded_one(shop: Path) -> None:
+    requests: list[str] = []
 
     async def assistant(messages: list[dict[str, str]]) -> str:
-        asked.append(messages[0]["content"])
+        requests.append(messages[0]["content"])
         return "Order 17 is cancelled."
 
     (shop / "shop.toml").write_text(STUDY.replace("You help.", "You are of help.").replace("You want", "I want"))
     played = api.replay(shop / "case.json", live=["assistant"], models={"assistant": assistant})
-    assert [text[:16] for text in asked] == ["You are of help."] * 2
+    assert [text[:16] for text in requests] == ["You are of help."] * 2
     assert list(played.changed) == [
         "shop.toml has changed",
         "prompt shop/assistant has changed",
         "prompt shop/user has changed",
     ]
     assert played.lines == ['messages[1].content: "Gladly." -> "Order 17 is cancelled."']
-    assert not played.is_same, "the judge was shown other words"
+    assert not played.is_same, "the judge's recorded request was different"
 
 
 def test_conversation_that_goes_on_longer_than_recorded_fails(shop: Path) -> None:
@@ -175,7 +175,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_replay_that_makes_no_sense_is_refused(shop: Path, dialoom: Command, words: list[str], message: str) -> None:
+def test_invalid_replay_is_refused(shop: Path, dialoom: Command, words: list[str], message: str) -> None:
     assert shop.is_dir()
     assert message in dialoom("replay", "case.json", *words, code=2).stderr
 
@@ -243,7 +243,7 @@ def test_modules_beside_a_case_can_be_imported_during_its_replay_only(
 def test_cases_with_modules_of_the_same_name_each_use_their_own(
     shop: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if another one, of the working folder, is loaded already: pytest plays all cases in one process."""
+    """This holds even if another module of that name is loaded already, as pytest replays all cases in one process."""
     agent = "async def assistant(messages):\n    import same_words\n    return same_words.REPLY\n"
     folders = [tmp_path_factory.mktemp(name) for name in ("one", "other", "third")]
     for folder in folders:

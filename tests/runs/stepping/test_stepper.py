@@ -1,4 +1,4 @@
-"""Sessions: rewinds cost nothing, changes cost what follows from them, and the outcome stays as it was."""
+"""Steppers: a rewind makes no calls, a change only those that depend on it, and the outcome stays unchanged."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from dialoom import DialoomError, Stepper
 from tests.conftest import Command, MadeOnce
-from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown, stepping, stood
+from tests.runs.stepping.played import RECIPES, call_counts, called_roles, dialogue, play, shown, shown_stops, stepping
 
 
 @pytest.mark.parametrize("recipe", ["personalens", "aloe"])
 def test_continuing_after_a_rewind_follows_recorded_steps(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
-    before = counted(path)
+    before = call_counts(path)
 
     async def walk(stepper: Stepper) -> None:
         main = await stepper.stops()
@@ -27,10 +27,10 @@ def test_continuing_after_a_rewind_follows_recorded_steps(made_once: MadeOnce, r
         assert [branch.name for branch in stepper.branches()] == ["main"]
 
     stepping(path, walk)
-    assert counted(path) == before
+    assert call_counts(path) == before
 
 
-def test_branch_plays_only_what_would_be_asked_otherwise(made_once: MadeOnce, tmp_path: Path) -> None:
+def test_branch_makes_only_calls_that_differ(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
@@ -39,10 +39,10 @@ def test_branch_plays_only_what_would_be_asked_otherwise(made_once: MadeOnce, tm
         await branch.goto(3)
         said = await branch.say("user", "A quiet place, please.")
         answered = await branch.step()
-        rows = counted(path)
+        rows = call_counts(path)
         await branch.goto(said.number)
         assert (await branch.step()).checkpoint == answered.checkpoint
-        assert counted(path) == rows
+        assert call_counts(path) == rows
         await branch.goto(3)
         assert (await branch.step()).checkpoint != said.checkpoint
         await branch.goto(said.number)
@@ -58,25 +58,25 @@ def test_branch_plays_only_what_would_be_asked_otherwise(made_once: MadeOnce, tm
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_fork_replays_to_the_same_end_without_a_call(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
-    rows = counted(path).rows
+    rows = call_counts(path).rows
 
     async def rewind(stepper: Stepper) -> int:
         main = await stepper.stops()
-        for number, stop in enumerate(main[: -1 : max(1, len(main) // 8)]):  # of a long run, a spread of them
+        for number, stop in enumerate(main[: -1 : max(1, len(main) // 8)]):  # a selection in a long run
             await stepper.goto(stop.number)
             there = await stepper.fork(f"f{number}")
-            before = counted(path).replays
+            before = call_counts(path).replays
             await there.run()
-            assert stood(await there.stops()) == stood(main)
+            assert shown_stops(await there.stops()) == shown_stops(main)
             made = sum(len(each.calls) for each in main[main.index(stop) + 1 :])
-            assert counted(path).replays == before + made, f"from {stop.number}, {stop.ran}"
-        assert stood(await (await stepper.switch("main")).stops()) == stood(main)
+            assert call_counts(path).replays == before + made, f"from {stop.number}, {stop.ran}"
+        assert shown_stops(await (await stepper.switch("main")).stops()) == shown_stops(main)
         return len(main)
 
     async def again(stepper: Stepper) -> None:
         main = await stepper.stops()
         branch = await stepper.switch("f1")
-        assert stood(await branch.stops()) == stood(main)
+        assert shown_stops(await branch.stops()) == shown_stops(main)
         await branch.rewind(2)
 
     async def on(stepper: Stepper) -> None:
@@ -84,13 +84,13 @@ def test_fork_replays_to_the_same_end_without_a_call(made_once: MadeOnce, recipe
         main = await (await stepper.switch("main")).stops()
         assert shown(await stepper.here())["state"] == main[-3].state
         await stepper.run()
-        assert stood(await stepper.stops()) == stood(main)
+        assert shown_stops(await stepper.stops()) == shown_stops(main)
 
     length = stepping(path, rewind)
     stepping(path, again)
     stepping(path, on, branch="f1")
     assert length > 5
-    assert counted(path).rows == rows
+    assert call_counts(path).rows == rows
 
 
 def _export(dialoom: Command, path: Path, name: str = "out.jsonl") -> bytes:
@@ -98,9 +98,9 @@ def _export(dialoom: Command, path: Path, name: str = "out.jsonl") -> bytes:
     return (path.parent / name).read_bytes()
 
 
-def test_edit_calls_only_what_depends_on_it(made_once: MadeOnce) -> None:
+def test_edit_repeats_only_calls_that_depend_on_it(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
-    before = counted(path)
+    before = call_counts(path)
 
     async def edit(stepper: Stepper) -> None:
         await stepper.rewind(1)
@@ -114,13 +114,13 @@ def test_edit_calls_only_what_depends_on_it(made_once: MadeOnce) -> None:
         await stepper.run()
 
     stepping(path, edit)
-    assert asked(path, before.rows) == ["judge"] * 6
-    assert counted(path).replays == before.replays
+    assert called_roles(path, before.rows) == ["judge"] * 6
+    assert call_counts(path).replays == before.replays
 
 
 def test_edit_in_the_middle_replays_unchanged_requests(made_once: MadeOnce) -> None:
     path = play(made_once, "aloe")
-    before = counted(path)
+    before = call_counts(path)
 
     async def edit(stepper: Stepper) -> None:
         main = await stepper.stops()
@@ -135,15 +135,15 @@ def test_edit_in_the_middle_replays_unchanged_requests(made_once: MadeOnce) -> N
         assert end.counts == main[-1].counts
 
     stepping(path, edit)
-    made, used = counted(path).rows - before.rows, counted(path).replays - before.replays
+    made, used = call_counts(path).rows - before.rows, call_counts(path).replays - before.replays
     assert made > 0
     assert used > made / 2
 
 
 @pytest.mark.parametrize("recipe", ["aloe", "a file"])
-def test_edit_without_a_change_costs_nothing(made_once: MadeOnce, recipe: str) -> None:
+def test_edit_without_a_change_makes_no_calls(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
-    before = counted(path).rows
+    before = call_counts(path).rows
 
     async def edit(stepper: Stepper) -> None:
         main = await stepper.stops()
@@ -165,12 +165,12 @@ def test_edit_without_a_change_costs_nothing(made_once: MadeOnce, recipe: str) -
             assert (await there.outcome()) == (await stepper.outcome())
 
     stepping(path, edit)
-    assert counted(path).rows == before
+    assert call_counts(path).rows == before
 
 
-def test_said_words_hold_only_where_they_were_said(made_once: MadeOnce) -> None:
+def test_reply_of_a_person_holds_only_on_its_branch(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
-    before = counted(path)
+    before = call_counts(path)
 
     async def say(stepper: Stepper) -> None:
         ends = []
@@ -184,15 +184,15 @@ def test_said_words_hold_only_where_they_were_said(made_once: MadeOnce) -> None:
         assert [end[3].content for end in ends] == ["Reply to: A quiet place, please.", "Reply to: A loud one, please."]
 
     stepping(path, say)
-    made = asked(path, before.rows)
+    made = called_roles(path, before.rows)
     assert made[: len(made) // 2] == made[len(made) // 2 :]
     assert made[:3] == ["user", "assistant", "user"]
-    assert counted(path).replays == before.replays
+    assert call_counts(path).replays == before.replays
 
 
-def test_line_that_a_role_cannot_say_is_refused(made_once: MadeOnce) -> None:
+def test_reply_that_a_role_cannot_give_is_refused(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
-    before = counted(path)
+    before = call_counts(path)
 
     async def say(stepper: Stepper) -> None:
         await stepper.rewind(1)
@@ -213,13 +213,13 @@ def test_line_that_a_role_cannot_say_is_refused(made_once: MadeOnce) -> None:
         assert [(each.metric, each.score) for each in judgements][:1] == [("task_completion", False)]
 
     stepping(path, say)
-    assert counted(path) == (before.rows + 1, before.replays + 5)
+    assert call_counts(path) == (before.rows + 1, before.replays + 5)
 
 
-def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce, tmp_path: Path) -> None:
+def test_changed_request_model_or_sample_repeats_the_following_calls(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
-    rows, replays = counted(path)
+    rows, replays = call_counts(path)
 
     async def act(stepper: Stepper) -> None:
         nonlocal rows, replays
@@ -229,7 +229,7 @@ def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce
         stop = await there.ask_instead("assistant", [{"role": "user", "content": "Say: hello"}])
         assert stop.state["messages"][-1].content == "Reply to: Say: hello"
         assert stop.calls[0].is_edited
-        assert asked(path, rows) == ["assistant"]
+        assert called_roles(path, rows) == ["assistant"]
         rows += 1
 
         there = await stepper.switch("main")
@@ -239,19 +239,19 @@ def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce
         assert {call.model for each in await there.stops() for call in each.calls if call.role == "assistant"} == {
             "python:others:brief"
         }
-        assert asked(path, rows)[0] == "assistant"
-        rows = counted(path).rows
+        assert called_roles(path, rows)[0] == "assistant"
+        rows = call_counts(path).rows
         await there.goto(2)
         await there.exchange("assistant", "python:players:assistant")
         await there.run()
-        assert counted(path).rows == rows, "its own model's replies are known"
+        assert call_counts(path).rows == rows, "the replies of the role's own model are recorded"
 
         there = await stepper.switch("main")
         await there.goto(2)
         sample = await there.resample()
         await there.run()
         made = [call for each in await there.stops() for call in each.calls]
-        assert [call.sample for call in made if call.sample] == [sample] * (counted(path).rows - rows)
+        assert [call.sample for call in made if call.sample] == [sample] * (call_counts(path).rows - rows)
         assert {call.sample for each in (await there.stops())[:3] for call in each.calls} == {0}
         assert (await there.here()).is_end
         assert end == 10 or end > 3
@@ -262,7 +262,7 @@ def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce
 def test_main_is_unchanged_by_experiments(dialoom: Command, made_once: MadeOnce) -> None:
     path = play(made_once, "personalens")
     before, report = _export(dialoom, path), dialoom("report", "run.db").stdout
-    calls = counted(path).rows
+    calls = call_counts(path).rows
 
     async def try_out(stepper: Stepper) -> None:
         await stepper.goto(3)
@@ -274,8 +274,8 @@ def test_main_is_unchanged_by_experiments(dialoom: Command, made_once: MadeOnce)
 
     stepping(path, try_out)
     status = json.loads(dialoom("status", "run.db", "--json").stdout)
-    assert status["calls"] == counted(path).rows > calls + 6
+    assert status["calls"] == call_counts(path).rows > calls + 6
     dialoom("resume", "run.db")
-    assert counted(path).rows == status["calls"]
+    assert call_counts(path).rows == status["calls"]
     assert _export(dialoom, path) == before
     assert dialoom("report", "run.db").stdout == report

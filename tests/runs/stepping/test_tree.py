@@ -18,17 +18,17 @@ from dialoom.runs.stepping import NotBegunError, ReadOnlyStepper, diff
 from dialoom.runs.stepping.tree import TreeNode, columns_of, draw_tree
 from dialoom.runs.stepping.values import value_at
 from tests.conftest import MadeOnce
-from tests.runs.stepping.played import dialogue, shown, stepping, stood
+from tests.runs.stepping.played import dialogue, shown, shown_stops, stepping
 
 
 def tree(*parents: int | None, here: int | None = None) -> list[str]:
-    """The drawing of checkpoints 0, 1, 2, ... with these parents, without their labels."""
+    """Return the drawing of checkpoints 0, 1, 2, ... with these parents, without their labels."""
     return draw_tree([TreeNode(number, parent, "") for number, parent in enumerate(parents)], here)
 
 
 @st.composite
-def families(draw: st.DrawFn) -> list[TreeNode]:
-    """Checkpoints, each from an earlier one or from none; numbers with gaps."""
+def checkpoint_trees(draw: st.DrawFn) -> list[TreeNode]:
+    """Return checkpoints with an earlier parent or none; their numbers have gaps."""
     numbers: list[int] = []
     nodes = []
     for _ in range(draw(st.integers(0, 25))):
@@ -40,7 +40,7 @@ def families(draw: st.DrawFn) -> list[TreeNode]:
 
 
 def most_open_lines(nodes: list[TreeNode]) -> int:
-    """The most ways on that are open at once: those that pass a checkpoint with itself, or with those that it opens."""
+    """Return the most lines open at once: those that pass a checkpoint, and its own or those that it opens."""
     drawn_ones = {node.number for node in nodes}
     edges = [(node.parent, node.number) for node in nodes if node.parent in drawn_ones and node.parent is not None]
     passing = [sum(parent < node.number < child for parent, child in edges) for node in nodes]
@@ -49,7 +49,7 @@ def most_open_lines(nodes: list[TreeNode]) -> int:
 
 
 def row_of(lines: list[str], number: int) -> tuple[int, int]:
-    """The row and the column in which a checkpoint is drawn."""
+    """Return the row and the column in which a checkpoint is drawn."""
     (row,) = (row for row, line in enumerate(lines) if re.search(rf"[*@][ |]* {number} step", line))
     return row, re.search(r"[*@]", lines[row]).start() // 2  # type: ignore[union-attr]
 
@@ -109,7 +109,7 @@ def test_empty_tree_has_no_lines() -> None:
     assert draw_tree([TreeNode(0, None, "two\nlines", ("here",))], 0) == ["@   0 two lines  (here)"]
 
 
-@given(families())
+@given(checkpoint_trees())
 def test_every_checkpoint_is_drawn_once_and_after_its_parent(nodes: list[TreeNode]) -> None:
     lines = draw_tree(nodes)
     first: set[int] = set()
@@ -123,13 +123,13 @@ def test_every_checkpoint_is_drawn_once_and_after_its_parent(nodes: list[TreeNod
     assert sum("step" in line for line in lines) == len(nodes)
 
 
-@given(families())
+@given(checkpoint_trees())
 def test_there_are_no_more_columns_than_open_lines(nodes: list[TreeNode]) -> None:
     width = max((len(re.split(r" {3} *\d+ step", line)[0].rstrip()) for line in draw_tree(nodes)), default=0)
     assert (width + 1) // 2 <= most_open_lines(nodes)
 
 
-@given(families())
+@given(checkpoint_trees())
 def test_lines_are_unbroken_from_parent_to_child(nodes: list[TreeNode]) -> None:
     lines = draw_tree(nodes)
     places = {node.number: row_of(lines, node.number) for node in nodes}
@@ -140,11 +140,11 @@ def test_lines_are_unbroken_from_parent_to_child(nodes: list[TreeNode]) -> None:
         if column != beside:
             above += 1
             bar = lines[above][2 * column : 2 * column + 1] == "."
-            assert bar or lines[above][column + beside] in "\\/", "it was opened here"
+            assert bar or lines[above][column + beside] in "\\/", "the line is opened here"
         assert all(lines[between][2 * column] == "|" for between in range(above + 1, row))
 
 
-@given(families())
+@given(checkpoint_trees())
 def test_columns_are_those_in_which_the_checkpoints_are_drawn(nodes: list[TreeNode]) -> None:
     columns = columns_of(nodes)
     marks = [line.index("*") // 2 for line in draw_tree(nodes) if "*" in line]
@@ -159,7 +159,7 @@ def test_reader_sees_a_stepper_while_another_holds_the_file(made_once: MadeOnce)
         branch = await stepper.fork("mine")
         await branch.edit("messages[0].content", "Good morning.")
         async with run.look(1) as looking:
-            assert stood(await looking.stops()) == stood(await (await stepper.switch("main")).stops())
+            assert shown_stops(await looking.stops()) == shown_stops(await (await stepper.switch("main")).stops())
             assert [(each.number, each.parent) for each in await looking.history()] == [
                 (each.number, each.parent) for each in await stepper.history()
             ]
@@ -176,7 +176,7 @@ def test_next_request_is_shown_without_writing(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = sha256(path.read_bytes()).digest()
 
-    async def value_at() -> None:
+    async def look() -> None:
         async with dialoom.open_run(path).look(1, checkpoint=3) as looking:
             stop = await looking.here()
             assert stop.number == 3
@@ -186,7 +186,7 @@ def test_next_request_is_shown_without_writing(made_once: MadeOnce) -> None:
             with pytest.raises(dialoom.DialoomError, match="no branch 'other'"):
                 await looking.at("other")
 
-    asyncio.run(value_at())
+    asyncio.run(look())
     assert sha256(path.read_bytes()).digest() == before
 
 
@@ -194,7 +194,7 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
     run = dialoom.open_run(dialogue(made_once))
     messages = run.conversation(1).messages
 
-    async def value_at() -> None:
+    async def look() -> None:
         async with run.look(1) as looking:
             for message in messages:
                 assert message.call is not None
@@ -212,21 +212,21 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
             with pytest.raises(dialoom.DialoomError, match="turn 99 is not met anywhere on main"):
                 await looking.first_where(looking.condition("turn 99"))
 
-    asyncio.run(value_at())
+    asyncio.run(look())
 
 
 def test_scenario_not_begun_has_nothing_to_show(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
 
-    async def value_at() -> ReadOnlyStepper:
+    async def look() -> ReadOnlyStepper:
         async with run.look(1) as looking:
             return looking
 
     with pytest.raises(NotBegunError, match="has not begun"):
-        asyncio.run(value_at())
+        asyncio.run(look())
 
 
-def test_malformed_condition_is_no_corruption(made_once: MadeOnce) -> None:
+def test_malformed_condition_is_not_reported_as_corruption(made_once: MadeOnce) -> None:
     async def act(path: Path) -> None:
         async with dialoom.open_run(path).look(1) as looking:
             await looking.first_where(looking.condition("turn three please"))
@@ -235,7 +235,7 @@ def test_malformed_condition_is_no_corruption(made_once: MadeOnce) -> None:
         asyncio.run(act(dialogue(made_once)))
 
 
-def test_error_of_the_caller_is_no_corruption(made_once: MadeOnce) -> None:
+def test_error_of_the_caller_is_not_reported_as_corruption(made_once: MadeOnce) -> None:
     async def act(path: Path, place: str) -> None:
         async with dialoom.open_run(path).look(1) as looking:
             value_at(looking.state, place)

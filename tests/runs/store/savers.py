@@ -1,4 +1,4 @@
-"""What the tests of the checkpoint saver share."""
+"""Helpers for the tests of the checkpoint saver."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dialoom.runs.store.checkpoints import RunSaver
 
 
 def place(thread: str, checkpoint: str | None = None, namespace: str = "") -> RunnableConfig:
-    """A configuration that names a thread, and perhaps a checkpoint."""
+    """Return a configuration that names a thread and optionally a checkpoint."""
     named = {} if checkpoint is None else {"checkpoint_id": checkpoint}
     return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, **named}}
 
 
-_VERSIONS = count_from(1000)  # beyond those that tests give themselves
+_VERSIONS = count_from(1000)  # beyond those that tests choose
 
 
 def checkpoint_of(values: dict[str, Any], version: int | None = None) -> Checkpoint:
-    """A checkpoint that holds these channels, all of one version: a new one if none is given."""
+    """Return a checkpoint with these channels, all of one version, by default a new one."""
     version = version or next(_VERSIONS)
     return Checkpoint(
         v=4,
@@ -47,14 +47,14 @@ def put(
 
 
 def values_of(saver: RunSaver, thread: str, checkpoint: str | None = None) -> dict[str, Any]:
-    """The channels of a checkpoint, or of the latest."""
+    """Return the channels of a checkpoint, or of the latest."""
     found = saver.get_tuple(place(thread, checkpoint))
     assert found is not None
     return found.checkpoint["channel_values"]
 
 
 def rows(path: Path, query: str) -> list[Any]:
-    """What a foreign tool sees."""
+    """Return the rows that another connection reads."""
     connection = sqlite3.connect(path)
     try:
         return connection.execute(query).fetchall()
@@ -63,5 +63,5 @@ def rows(path: Path, query: str) -> list[Any]:
 
 
 def count(path: Path, table: str) -> int:
-    """How many rows a table has."""
+    """Return the number of rows in a table."""
     return int(rows(path, f"SELECT count(*) FROM {table}")[0][0])

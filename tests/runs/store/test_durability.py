@@ -1,4 +1,4 @@
-"""Transactions, the layout's version, and how long lists of messages are stored."""
+"""Transactions, the layout's version, and the storage of long lists of messages."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.conftest import Command
 from tests.runs.store.savers import checkpoint_of, count, place, put, rows, values_of
 
 
-class Noting(TypedDict):
-    """A state with a note, and something that may be anything."""
+class NoteState(TypedDict):
+    """A state with a note and a value of any type."""
 
     note: str
     seen: Any
@@ -32,7 +32,7 @@ class Noting(TypedDict):
 
 async def test_reader_sees_whole_transactions(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    lost = """
+    dangling = """
         SELECT count(*) FROM checkpoints, json_each(held) AS part
         WHERE part.type = 'object' AND json_extract(part.value, '$.list') NOT IN (SELECT id FROM checkpoint_lists)
         UNION ALL
@@ -44,7 +44,7 @@ async def test_reader_sees_whole_transactions(tmp_path: Path) -> None:
 
     def watch() -> None:
         while not done.is_set():
-            assert rows(path, lost) == [(0,), (0,)]
+            assert rows(path, dangling) == [(0,), (0,)]
             seen.append(count(path, "checkpoints"))
 
     async def talk(saver: RunSaver, thread: str) -> None:
@@ -70,7 +70,7 @@ async def test_returned_put_is_in_the_file(tmp_path: Path) -> None:
             assert count(path, "checkpoints") == number + 1
 
 
-async def test_compacting_removes_exactly_the_unreferenced(tmp_path: Path) -> None:
+async def test_compacting_removes_exactly_the_unreferenced_values(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         first = put(saver, "stays", {"messages": ["a" * 99], "note": "n" * 99})
@@ -88,7 +88,7 @@ async def test_compacting_removes_exactly_the_unreferenced(tmp_path: Path) -> No
         assert count(path, "checkpoint_lists") == 2
         assert count(path, "checkpoint_frames") == count(path, "checkpoints") == 1
         assert saver.get_tuple(place("stays")) == before
-        # What was forgotten is stored again when it is needed again, also by a thread that had it a moment ago.
+        # Removed values are stored again when they are needed, also by a thread that had them before.
         put(saver, "goes", {"messages": ["a" * 99, "c" * 99, "d" * 99], "note": "m" * 9999})
         assert values_of(saver, "goes") == {"messages": ["a" * 99, "c" * 99, "d" * 99], "note": "m" * 9999}
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
@@ -98,7 +98,7 @@ async def test_compacting_removes_leftovers_of_refused_checkpoints(tmp_path: Pat
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         put(saver, "fine", {"note": "n" * 99})
-        graph = StateGraph(Noting)
+        graph = StateGraph(NoteState)
         graph.add_node("note", lambda _state: {"note": "w" * 99})
         graph.add_edge(START, "note")
         refusing = graph.compile(checkpointer=saver)
@@ -112,23 +112,23 @@ async def test_compacting_removes_leftovers_of_refused_checkpoints(tmp_path: Pat
         assert values_of(saver, "t") == {"note": "w" * 99}
 
 
-async def test_savers_of_one_writer_know_of_each_other(tmp_path: Path) -> None:
+async def test_savers_of_one_writer_see_each_others_changes(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as one:
         other = RunSaver(one._writer, path)
-        held = {}
+        stored = {}
         for number in range(6):
             for saver, thread in ((one, "one"), (other, "other")):
-                held[thread] = {"messages": [f"{thread} {number} " * 20], "note": f"{thread} {number} " * 20}
-                put(saver, thread, held[thread])
-        assert {thread: values_of(one, thread) for thread in held} == held
+                stored[thread] = {"messages": [f"{thread} {number} " * 20], "note": f"{thread} {number} " * 20}
+                put(saver, thread, stored[thread])
+        assert {thread: values_of(one, thread) for thread in stored} == stored
         other.delete_thread("one")
         other.compact()
-        put(one, "one", held["one"])
-        assert values_of(other, "one") == held["one"]
+        put(one, "one", stored["one"])
+        assert values_of(other, "one") == stored["one"]
         other.close()
-        put(one, "two", held["one"])
-        assert values_of(one, "two") == held["one"]
+        put(one, "two", stored["one"])
+        assert values_of(one, "two") == stored["one"]
 
 
 async def test_file_has_one_writer(tmp_path: Path) -> None:
@@ -143,14 +143,14 @@ async def test_file_has_one_writer(tmp_path: Path) -> None:
         assert values_of(saver, "t") == {"a": 2}
 
 
-async def test_metadata_may_be_infinite_but_must_be_a_number(tmp_path: Path) -> None:
+async def test_metadata_may_be_infinite_but_not_nan(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    told = {"threshold": [math.inf, -math.inf], "said": 'an "Infinity" of NaN \\"NaN', "run_id": "r"}
+    metadata = {"threshold": [math.inf, -math.inf], "said": 'an "Infinity" of NaN \\"NaN', "run_id": "r"}
     async with RunSaver.open(path) as saver:
         for thread in ("t", "u"):
-            saver.put(place(thread), checkpoint_of({"a": 1}), told, {})  # type: ignore[arg-type]
-        kept = saver.get_tuple(place("t"))
-        assert kept is not None and kept.metadata == told
+            saver.put(place(thread), checkpoint_of({"a": 1}), metadata, {})  # type: ignore[arg-type]
+        stored = saver.get_tuple(place("t"))
+        assert stored is not None and stored.metadata == metadata
         saver.prune(["t"])
         saver.delete_for_runs(["r"])
         assert count(path, "checkpoints") == 0
@@ -193,21 +193,21 @@ def test_file_of_another_layout_is_refused_unchanged(dialoom: Command, tmp_path:
 
 @pytest.fixture
 def connection() -> Iterator[sqlite3.Connection]:
-    """To a file that has the table."""
+    """Yield a connection to a file with the table of passages."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as opened:
         schema.create(opened)
         yield opened
 
 
 def turns(first: int, count: int) -> list[StoredMessage]:
-    """Messages of texts that came into the file one after the other."""
+    """Return messages whose texts have consecutive ids."""
     return [("user" if id_ % 2 else "assistant", id_) for id_ in range(first, first + count)]
 
 
 def size(connection: sqlite3.Connection) -> int:
-    """Letters in all passages."""
-    (letters,) = connection.execute("SELECT coalesce(sum(length(messages)), 0) FROM passages").fetchone()
-    return int(letters)
+    """Return the number of characters in all passages."""
+    (characters,) = connection.execute("SELECT coalesce(sum(length(messages)), 0) FROM passages").fetchone()
+    return int(characters)
 
 
 def test_stored_lists_are_read_back_unchanged(connection: sqlite3.Connection) -> None:
@@ -221,12 +221,12 @@ def test_stored_lists_are_read_back_unchanged(connection: sqlite3.Connection) ->
     ]
     lists += [[("tools", 1), *(("assistant", id_, id_ + 1) for id_ in range(2, 90)), ("tool", 3, 4), ("user", 5)]]
     lists += [[("user", 7)] * 1000, [("user", id_ * 16) for id_ in range(1, 900)]]
-    held = [passages.text_of(connection, messages) for messages in lists]
-    assert [read_messages(text, reading(connection)) for text in held] == lists
-    assert held == [Passages().text_of(connection, messages) for messages in lists]
+    stored = [passages.text_of(connection, messages) for messages in lists]
+    assert [read_messages(text, reading(connection)) for text in stored] == lists
+    assert stored == [Passages().text_of(connection, messages) for messages in lists]
 
 
-def test_one_more_message_costs_little_more_than_itself(connection: sqlite3.Connection) -> None:
+def test_one_more_message_takes_little_more_than_its_own_space(connection: sqlite3.Connection) -> None:
     passages = Passages()
     played = turns(1, 600)
     total = sum(len(passages.text_of(connection, played[:length])) for length in range(1, 601)) + size(connection)
@@ -234,7 +234,7 @@ def test_one_more_message_costs_little_more_than_itself(connection: sqlite3.Conn
     assert passages.text_of(connection, played).endswith('["assistant",600]]')
 
 
-def test_passage_is_stored_once_wherever_it_stands(connection: sqlite3.Connection) -> None:
+def test_passage_is_stored_once_wherever_it_occurs(connection: sqlite3.Connection) -> None:
     passages = Passages()
     middle = turns(1, 596)
     passages.text_of(connection, [*turns(1000, 2), *middle, *turns(1002, 1)])

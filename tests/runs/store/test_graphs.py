@@ -27,7 +27,7 @@ from tests.runs.store.savers import checkpoint_of, count, place
 
 
 class State(TypedDict, total=False):
-    """Messages, and what the branches found."""
+    """A state with messages and the findings of branches."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     found: Annotated[list[str], operator.add]
@@ -35,7 +35,7 @@ class State(TypedDict, total=False):
 
 
 def branching(calls: list[str]) -> StateGraph[State]:
-    """Two branches, one of which asks; then one task per item; then the end."""
+    """Return a graph of two branches, one with an interrupt, followed by one task per item."""
 
     def ask(state: State) -> dict[str, Any]:  # noqa: ARG001  # LangGraph passes it by this name
         calls.append("ask")
@@ -80,7 +80,7 @@ async def test_graph_with_interrupts_and_sends_resumes_after_reopening(tmp_path:
             await graph.ainvoke(Command(resume="yes"), config, durability="sync")
     async with RunSaver.open(path) as saver:
         graph = branching(calls).compile(saver)
-        # A sibling that LangGraph cancelled in the middle may have an error of its own beside it.
+        # A sibling task that LangGraph cancelled may have an error, too.
         assert "gone" in [str(task.error) for task in (await graph.aget_state(config)).tasks if task.error]
         state = await graph.ainvoke(None, config, durability="sync")
     assert [message.content for message in state["messages"]] == ["Hello", "I have looked."]
@@ -90,7 +90,7 @@ async def test_graph_with_interrupts_and_sends_resumes_after_reopening(tmp_path:
 
 
 def talking() -> StateGraph[State]:
-    """A message at a time."""
+    """Return a graph that adds one message per step."""
     graph = StateGraph(State)
     graph.add_node(
         "say",
@@ -103,10 +103,10 @@ def talking() -> StateGraph[State]:
     return graph
 
 
-async def test_rewinding_editing_and_forking_are_as_in_memory(tmp_path: Path) -> None:
+async def test_rewinding_editing_and_forking_equal_those_of_the_in_memory_saver(tmp_path: Path) -> None:
     histories = []
-    async with RunSaver.open(tmp_path / "x.db") as ours:
-        for saver in (ours, InMemorySaver()):
+    async with RunSaver.open(tmp_path / "x.db") as run_saver:
+        for saver in (run_saver, InMemorySaver()):
             graph, config = talking().compile(saver), place("t")
             await graph.ainvoke({"messages": [HumanMessage("Hello", id="0")], "number": 1}, config)
             history = [snapshot async for snapshot in graph.aget_state_history(config)]
@@ -115,10 +115,10 @@ async def test_rewinding_editing_and_forking_are_as_in_memory(tmp_path: Path) ->
             edited = await graph.aupdate_state(early.config, {"number": 7})
             await graph.ainvoke(None, edited)
             histories.append([one async for one in graph.aget_state_history(config)])
-    ours_, theirs = (
+    stored_history, memory_history = (
         [(one.values, one.next, (one.metadata or {}).get("step")) for one in history] for history in histories
     )
-    assert ours_ == theirs
+    assert stored_history == memory_history
 
 
 def test_sync_methods_serve_a_sync_graph(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ class Stored:
 
 
 class SaverMachine(RuleBasedStateMachine):
-    """Each rule does the same to the saver and to `self.model`: (thread, namespace) to checkpoints by id."""
+    """A machine with equal operations on the saver and on `self.model`: (thread, namespace) to checkpoints by id."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class SaverMachine(RuleBasedStateMachine):
         self.saver = self.runner.run(self.opened.__aenter__())
 
     def leave(self) -> None:
-        """Close it."""
+        """Close the file."""
         self.runner.run(self.opened.__aexit__(None, None, None))
 
     def teardown(self) -> None:
@@ -192,13 +192,13 @@ class SaverMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def heads(self, thread: str, namespace: str) -> dict[str, Stored]:
-        """The checkpoints of a thread's namespace."""
+        """Return the checkpoints of a thread's namespace."""
         return self.model.get((thread, namespace), {})
 
     def add(self, thread: str, namespace: str, values: dict[str, Any], parent: str | None, run: str) -> None:
-        """Put a checkpoint; the writes that its parent was waiting with are its own now.
+        """Put a checkpoint, which consumes the pending writes of its parent.
 
-        A channel has the version it had in the parent, unless its value has changed. So siblings have equal versions.
+        A channel keeps its version unless its value has changed, so siblings have equal versions.
         """
         stored = self.model.setdefault((thread, namespace), {})
         before = stored[parent] if parent else Stored({}, {}, None, "")
@@ -219,8 +219,8 @@ class SaverMachine(RuleBasedStateMachine):
     @rule(
         thread=THREADS, namespace=NAMESPACES, more=st.lists(SMALL, max_size=3), size=st.sampled_from([1, 90]), run=SMALL
     )
-    def go_on(self, thread: str, namespace: str, more: list[int], size: int, run: int) -> None:
-        """A conversation grows."""
+    def extend(self, thread: str, namespace: str, more: list[int], size: int, run: int) -> None:
+        """Add messages to the latest checkpoint."""
         stored = self.heads(thread, namespace)
         parent = max(stored, default=None)
         messages = stored[parent].values.get("messages", []) if parent else []
@@ -231,7 +231,7 @@ class SaverMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(self.model.values()))
     @rule(data=st.data(), keep=SMALL)
     def rewind_or_fork(self, data: st.DataObject, keep: int) -> None:
-        """A checkpoint gets a (further) child that holds a part of its messages."""
+        """Add a child with some of the messages to any checkpoint."""
         thread, namespace = data.draw(st.sampled_from(sorted(key for key, stored in self.model.items() if stored)))
         stored = self.model[thread, namespace]
         parent = data.draw(st.sampled_from(sorted(stored)))
@@ -242,7 +242,7 @@ class SaverMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(self.model.values()))
     @rule(data=st.data(), task=SMALL, values=st.lists(st.sampled_from(["x", "y" * 99, ["z" * 99]]), max_size=3))
     def put_writes(self, data: st.DataObject, task: int, values: list[Any]) -> None:
-        """A task writes; the same task's second writes are ignored, but an interrupt replaces the one before."""
+        """Put a task's writes; its repeated writes are ignored, but an interrupt replaces the one before."""
         thread, namespace = data.draw(st.sampled_from(sorted(key for key, stored in self.model.items() if stored)))
         stored = self.model[thread, namespace]
         parent = data.draw(st.sampled_from(sorted(stored)))
@@ -256,13 +256,13 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule(thread=THREADS)
     def delete_thread(self, thread: str) -> None:
-        """All of its namespaces."""
+        """Delete a thread with all its namespaces."""
         self.saver.delete_thread(thread)
         self.model = {key: stored for key, stored in self.model.items() if key[0] != thread}
 
     @rule(runs=st.lists(SMALL, max_size=2))
     def delete_for_runs(self, runs: list[int]) -> None:
-        """In all threads."""
+        """Delete the checkpoints of runs in all threads."""
         names = [f"run{run}" for run in runs]
         self.saver.delete_for_runs(names)
         for key, stored in self.model.items():
@@ -270,7 +270,7 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule(source=THREADS, into=THREADS)
     def copy_thread(self, source: str, into: str) -> None:
-        """A copy takes the place of what the other thread had."""
+        """Replace a thread with a copy of another."""
         if source == into:
             return
         self.saver.delete_thread(into)
@@ -282,7 +282,7 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule(threads=st.lists(THREADS, max_size=3), everything=st.booleans())
     def prune(self, threads: list[str], everything: bool) -> None:
-        """The latest of each namespace stays, or nothing does."""
+        """Keep the latest checkpoint of each namespace, or none."""
         self.saver.prune(threads, strategy="delete" if everything else "keep_latest")
         for key, stored in self.model.items():
             if key[0] in threads:
@@ -291,18 +291,18 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule()
     def compact(self) -> None:
-        """Changes nothing that can be read."""
+        """Compact the file, which changes nothing that can be read."""
         self.saver.compact()
 
     @rule()
     def reopen(self) -> None:
-        """As after a crash: nothing is remembered."""
+        """Reopen the file, with nothing in the saver's memory."""
         self.leave()
         self.enter()
 
     @invariant()
-    def everything_reads_as_in_the_model(self) -> None:
-        """All checkpoints of each thread, the latest, and what is pending."""
+    def contents_equal_the_model(self) -> None:
+        """Compare all checkpoints, the latest ones and the pending writes with the model."""
         found = {
             (t.config["configurable"]["thread_id"], t.config["configurable"]["checkpoint_ns"], t.checkpoint["id"]): t
             for t in self.saver.list(None)

@@ -1,4 +1,4 @@
-"""Texts that repeat lines of earlier ones, kept in parts."""
+"""Texts that repeat lines of earlier ones are stored in parts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dialoom.runs.store.texts import Texts, reading
 
 @pytest.fixture
 def file() -> Iterator[sqlite3.Connection]:
-    """An empty run."""
+    """Yield a connection to an empty run file."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         schema.create(connection)
         yield connection
 
 
-def kept(file: sqlite3.Connection) -> int:
-    """How many letters of texts the file holds."""
+def stored_characters(file: sqlite3.Connection) -> int:
+    """Return the number of characters of texts in the file."""
     query = "SELECT sum(coalesce(length(content), 0) + coalesce(length(parts), 0)) FROM kept_texts"
     return int(file.execute(query).fetchone()[0])
 
@@ -41,11 +41,11 @@ def test_repeated_parts_of_a_text_are_stored_once(file: sqlite3.Connection) -> N
     ids = [memory.id_of(file, text) for text in (*said, *sent)]
     assert dict(file.execute("SELECT id, content FROM texts").fetchall()) == dict(zip(ids, [*said, *sent], strict=True))
     assert [reading(file)(id_) for id_ in ids] == [*said, *sent]
-    assert kept(file) < sum(map(len, said)) + 2 * len(RULES) + 100 * len(sent)
+    assert stored_characters(file) < sum(map(len, said)) + 2 * len(RULES) + 100 * len(sent)
     assert [Texts().id_of(file, text) for text in sent] == ids[len(said) :], "each is found again"
 
 
-def test_any_text_is_read_as_it_was_kept(file: sqlite3.Connection) -> None:
+def test_any_text_is_read_back_unchanged(file: sqlite3.Connection) -> None:
     draw = random.Random(7)
     words = ["a quiet seat near the window of the early train", "ünïcödé 😀 in a line that is long enough to be found"]
     lines = ["", "-", "short", '"quoted"', "\ttab", "back\\slash", "nul \0 within a line that is long enough to matter"]
@@ -58,7 +58,7 @@ def test_any_text_is_read_as_it_was_kept(file: sqlite3.Connection) -> None:
     assert file.execute("SELECT count(*) FROM kept_texts WHERE parts IS NOT NULL").fetchone()[0] > 100
 
 
-def test_texts_of_one_hash_are_two(file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_one_hash_are_distinguished(file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts, "text_hash", lambda _content: 1)
     first, second = (Texts().id_of(file, text) for text in ("one", "two"))
     assert first != second

@@ -1,4 +1,4 @@
-"""What checkpoints can hold, and how values are stored once."""
+"""Values that checkpoints can hold, and their deduplication."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PLAIN = st.recursive(
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal in value and type, all the way down; and in the order of dicts."""
+    """Return whether two values are equal, also in type and in the order of dicts, at every level."""
     if type(one) is not type(other):
         return False
     if isinstance(one, float):
@@ -55,7 +55,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(PLAIN)
-def test_plain_values_come_back_as_they_were(value: Any) -> None:
+def test_plain_values_are_restored_unchanged(value: Any) -> None:
     text = text_of(pack(value))
     assert same(value_of(text), value)
     json.loads(text.encode(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
@@ -85,7 +85,7 @@ def test_different_values_have_different_bytes(one: Any, other: Any) -> None:
         {"b", "a", (1, 2)},
     ],
 )
-def test_messages_and_langgraph_types_come_back(value: Any) -> None:
+def test_messages_and_langgraph_types_are_restored(value: Any) -> None:
     back = value_of(text_of(pack([value])))[0]
     assert type(back) is type(value)
     assert back == value
@@ -100,7 +100,7 @@ class Colour(enum.Enum):
 
 
 class Text(str):
-    """A str that is more."""
+    """A subclass of str."""
 
 
 @dataclasses.dataclass
@@ -138,8 +138,8 @@ async def test_other_types_are_refused_with_their_place(value: Any, tmp_path: Pa
         ):
             with pytest.raises(UnstorableError) as refused:
                 put(saver, "t", {"fine": "a" * 100, "facts": wrapped})
-            told = rf"channel 'facts'{re.escape(at)}: a (dict with the key 1|.*cannot be stored)"
-            assert re.match(told, str(refused.value))
+            message = rf"channel 'facts'{re.escape(at)}: a (dict with the key 1|.*cannot be stored)"
+            assert re.match(message, str(refused.value))
             with pytest.raises(TypeError, match="channel 'facts'"):
                 saver.put_writes(place("t", "1"), [("fine", "b" * 100), ("facts", wrapped)], "task")
         for table in ("checkpoints", "checkpoint_values", "checkpoint_lists", "pending_writes"):
@@ -155,14 +155,14 @@ def test_messages_are_restored_without_validation(monkeypatch: pytest.MonkeyPatc
     assert [one, other] == said and other.model_extra == {"extra": "x"}
     assert one.model_fields_set == {"content", "id", "name"}
     one.tool_calls.append("anything")
-    assert other.tool_calls == [], "each has a list of its own"
+    assert other.tool_calls == [], "the messages share no list"
 
 
-def test_endless_value_is_refused() -> None:
-    endless: list[Any] = []
-    endless.append(endless)
+def test_cyclic_value_is_refused() -> None:
+    cyclic: list[Any] = []
+    cyclic.append(cyclic)
     with pytest.raises(UnstorableError, match="too deeply"):
-        pack(endless)
+        pack(cyclic)
 
 
 async def test_error_of_a_node_is_kept_as_its_message(tmp_path: Path) -> None:
@@ -177,12 +177,12 @@ async def test_error_of_a_node_is_kept_as_its_message(tmp_path: Path) -> None:
 
 
 def said(number: int, by: str = "a") -> HumanMessage:
-    """A message of some 700 bytes that no other is equal to."""
+    """Return a unique message of about 700 bytes."""
     return HumanMessage(f"{by} {number} " + "word " * 140, id=f"{by}{number}")
 
 
 def talk(saver: RunSaver, thread: str, length: int, profile: str, parent: str | None = None) -> list[str]:
-    """A conversation, a checkpoint after each message; returns the checkpoints' ids."""
+    """Store a conversation with a checkpoint after each message; return the checkpoints' ids."""
     messages: list[AnyMessage] = []
     ids = []
     for number in range(length):
@@ -193,7 +193,7 @@ def talk(saver: RunSaver, thread: str, length: int, profile: str, parent: str | 
 
 
 async def size_of(path: Path, length: int) -> int:
-    """The closed file's size with five conversations of that length."""
+    """Return the size of the closed file with five conversations of that length."""
     async with RunSaver.open(path) as saver:
         for number in range(5):
             talk(saver, f"t{number}", length, f"{number}" * 8000)
@@ -202,7 +202,7 @@ async def size_of(path: Path, length: int) -> int:
 
 
 async def test_storage_grows_linearly_with_a_conversation(tmp_path: Path) -> None:
-    """Not with its square: 40 rounds take at most 4.4 times the bytes of 10, and at most 2.5 times their text."""
+    """80 messages take at most 4.4 times the bytes of 20, and at most 2.5 times their text."""
     short = await size_of(tmp_path / "short.db", 20)
     long = await size_of(tmp_path / "long.db", 80)
     assert long <= 4.4 * short
@@ -243,7 +243,7 @@ async def test_threads_share_equal_values(tmp_path: Path) -> None:
     assert count(path, "checkpoint_lists") == 1
 
 
-async def test_unchanged_value_costs_nothing_and_a_changed_one_is_seen(tmp_path: Path) -> None:
+async def test_unchanged_value_is_not_stored_again_but_a_changed_one_is(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     message: Any = said(0)
     profile = {"facts": ["x" * 100]}
@@ -294,6 +294,6 @@ async def test_graphs_input_shares_its_lists_with_the_channels(tmp_path: Path) -
 
 
 def size_of_lists(path: Path) -> int:
-    """Letters in the table of lists."""
+    """Return the number of characters in the table of lists."""
     with closing(sqlite3.connect(path)) as connection:
         return int(connection.execute("SELECT sum(length(elements)) FROM checkpoint_lists").fetchone()[0])

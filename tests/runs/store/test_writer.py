@@ -1,4 +1,4 @@
-"""The writer: what a failure undoes, and when an event loop does its jobs itself."""
+"""The writer: rollbacks of failed jobs, and when an event loop executes its jobs itself."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.runs.store.savers import checkpoint_of, count, place, rows
 
 
 def refuse(_connection: sqlite3.Connection) -> None:
-    """A job that fails after it wrote."""
+    """Insert a row, and then fail."""
     _connection.execute("INSERT INTO t VALUES (99)")
     raise ValueError("refused")
 
 
 def writing(folder: Path, synchronous: str) -> Writer:
-    """A writer of a file with one table."""
+    """Return a writer of a file with one table."""
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(folder / "w.db", isolation_level=None, check_same_thread=False)
@@ -37,33 +37,33 @@ def writing(folder: Path, synchronous: str) -> Writer:
 
 
 def inserting(number: int) -> Callable[[sqlite3.Connection], int]:
-    """A job that inserts a number."""
+    """Return a job that inserts a number."""
     return lambda connection: connection.execute("INSERT INTO t VALUES (?)", (number,)).rowcount
 
 
-class HeldUp:
-    """A job that holds up whoever carries it out, until it is told to go on.
+class BlockingJob:
+    """A job that blocks until it is released.
 
     Attributes:
-        started: Set when it is carried out.
-        go_on: Lets it go on.
+        started: Set when the job is executed.
+        release: Set to let the job end.
     """
 
     def __init__(self) -> None:
-        self.started, self.go_on = threading.Event(), threading.Event()
+        self.started, self.release = threading.Event(), threading.Event()
 
     def __call__(self, _connection: sqlite3.Connection) -> bool:
         self.started.set()
-        return self.go_on.wait(PATIENCE)
+        return self.release.wait(PATIENCE)
 
 
 @pytest.fixture(params=["NORMAL", "FULL"])
 def writer(request: pytest.FixtureRequest, tmp_path: Path) -> Writer:
-    """A writer whose jobs an event loop does itself, and one whose thread does them all."""
+    """Return a writer whose jobs an event loop executes itself, and one whose thread executes them all."""
     return writing(tmp_path, request.param)
 
 
-async def test_failing_job_is_undone_alone(writer: Writer, tmp_path: Path) -> None:
+async def test_only_the_failing_job_is_rolled_back(writer: Writer, tmp_path: Path) -> None:
     results = await asyncio.gather(
         *(writer.submit(inserting(n)) for n in range(3)),
         writer.submit(refuse),
@@ -81,15 +81,15 @@ async def test_any_exception_of_a_job_goes_to_its_caller(writer: Writer, tmp_pat
         connection.execute("INSERT INTO t VALUES (99)")
         raise raised
 
-    held_up = HeldUp()
-    before = writer.enqueue(held_up)
-    await asyncio.to_thread(held_up.started.wait)  # so that what comes now is one batch
+    blocker = BlockingJob()
+    before = writer.enqueue(blocker)
+    await asyncio.to_thread(blocker.started.wait)  # so that the following jobs are one batch
     failing = writer.enqueue(fail, once=True)
     good = writer.submit(inserting(1))
-    await asyncio.sleep(0)  # so that it is handed over
-    held_up.go_on.set()
-    told = await asyncio.to_thread(failing.exception)
-    assert told is raised or isinstance(told, RuntimeError)
+    await asyncio.sleep(0)  # let the job be handed over
+    blocker.release.set()
+    caught = await asyncio.to_thread(failing.exception)
+    assert caught is raised or isinstance(caught, RuntimeError)
     assert before.done() and await good == 1
     assert await writer.submit(inserting(2)) == 1
     writer.close()
@@ -185,13 +185,13 @@ async def test_ordered_job_is_not_overtaken(writer: Writer, tmp_path: Path) -> N
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
 
     port = writer.port(work)
-    held_up = HeldUp()
-    before = writer.enqueue(held_up)
-    await asyncio.to_thread(held_up.started.wait)
+    blocker = BlockingJob()
+    before = writer.enqueue(blocker)
+    await asyncio.to_thread(blocker.started.wait)
     first = port.enqueue(1)
     removing = writer.enqueue(lambda c: c.execute("DELETE FROM t").rowcount)
     later = [port.enqueue(2), port.enqueue(3)]
-    held_up.go_on.set()
+    blocker.release.set()
     assert await asyncio.to_thread(before.result)
     for item in (first, *later):
         await asyncio.to_thread(item.result)
@@ -200,19 +200,19 @@ async def test_ordered_job_is_not_overtaken(writer: Writer, tmp_path: Path) -> N
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(2,), (3,)]
 
 
-class Undone:
-    """Counts how often something was undone."""
+class Rollbacks:
+    """A counter of rollbacks."""
 
     def __init__(self) -> None:
         self.times = 0
 
     def forget(self) -> None:
-        """What the writer calls."""
+        """Count a rollback; the writer calls this."""
         self.times += 1
 
 
 async def test_failing_batch_of_a_port_is_tried_item_by_item(writer: Writer, tmp_path: Path) -> None:
-    undone = writer.only(Undone)
+    rollbacks = writer.only(Rollbacks)
 
     def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
@@ -222,18 +222,18 @@ async def test_failing_batch_of_a_port_is_tried_item_by_item(writer: Writer, tmp
     writer.close()
     assert [type(result).__name__ for result in results] == ["NoneType", "NoneType", "IntegrityError", "NoneType"]
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,), (3,)]
-    assert undone.times >= 2
+    assert rollbacks.times >= 2
 
 
-def test_job_to_be_done_once_is_not_repeated(writer: Writer, tmp_path: Path) -> None:
+def test_job_submitted_as_once_is_not_repeated(writer: Writer, tmp_path: Path) -> None:
     numbers = iter([1, 2])
-    held_up = HeldUp()
-    before = writer.enqueue(held_up)
-    held_up.started.wait()  # so that what comes now is one batch
+    blocker = BlockingJob()
+    before = writer.enqueue(blocker)
+    blocker.started.wait()  # so that the following jobs are one batch
     insert = "INSERT INTO t VALUES (?)"
     reading = writer.enqueue(lambda c: c.executemany(insert, [(number,) for number in numbers]).rowcount, once=True)
     refused = writer.enqueue(refuse)
-    held_up.go_on.set()
+    blocker.release.set()
     assert before.result() and reading.result() == 2
     with pytest.raises(ValueError, match="refused"):
         refused.result()
@@ -250,11 +250,11 @@ async def test_failed_commit_is_reported_to_all_of_its_batch(tmp_path: Path) -> 
         return connection
 
     writer = Writer(tmp_path / "w.db", connect)
-    undone = writer.only(Undone)
+    rollbacks = writer.only(Rollbacks)
     orphans = [writer.submit(inserting(n)) for n in (1, 2)]
     results = await asyncio.gather(*orphans, return_exceptions=True)
     assert [str(result) for result in results] == ["FOREIGN KEY constraint failed"] * 2
-    assert undone.times == 1
+    assert rollbacks.times == 1
     adopted = writer.submit(lambda c: c.execute("INSERT INTO parent VALUES (1)").rowcount)
     assert await adopted == 1
     writer.close()
@@ -262,21 +262,21 @@ async def test_failed_commit_is_reported_to_all_of_its_batch(tmp_path: Path) -> 
 
 
 async def test_cancelled_caller_does_not_affect_others(writer: Writer, tmp_path: Path) -> None:
-    held_up = HeldUp()
-    blocking = asyncio.wrap_future(writer.enqueue(held_up))
-    await asyncio.to_thread(held_up.started.wait)
+    blocker = BlockingJob()
+    blocking = asyncio.wrap_future(writer.enqueue(blocker))
+    await asyncio.to_thread(blocker.started.wait)
     left = asyncio.ensure_future(writer.submit(inserting(1)))
     other = asyncio.ensure_future(writer.submit(inserting(2)))
     await asyncio.sleep(0)
     left.cancel()
-    held_up.go_on.set()
+    blocker.release.set()
     assert await other == 1
     await blocking
     writer.close()
     assert (2,) in rows(tmp_path / "w.db", "SELECT n FROM t")
 
 
-async def test_closing_drains(writer: Writer, tmp_path: Path) -> None:
+async def test_closing_executes_queued_jobs(writer: Writer, tmp_path: Path) -> None:
     waiting = [asyncio.ensure_future(writer.submit(inserting(n))) for n in range(500)]
     await asyncio.sleep(0)
     writer.close()
@@ -284,18 +284,18 @@ async def test_closing_drains(writer: Writer, tmp_path: Path) -> None:
     await asyncio.gather(*waiting)
 
 
-async def test_event_loop_does_not_wait_for_a_foreign_lock(tmp_path: Path) -> None:
+async def test_event_loop_does_not_wait_for_the_lock_of_another_connection(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    locked, went_on = threading.Event(), threading.Event()
+    locked, continued = threading.Event(), threading.Event()
 
     def hold() -> bool:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         locked.set()
-        has_gone_on = went_on.wait(PATIENCE)
+        has_continued = continued.wait(PATIENCE)
         other.execute("ROLLBACK")
         other.close()
-        return has_gone_on
+        return has_continued
 
     async with RunSaver.open(path) as saver:
         holding = asyncio.create_task(asyncio.to_thread(hold))
@@ -304,21 +304,21 @@ async def test_event_loop_does_not_wait_for_a_foreign_lock(tmp_path: Path) -> No
         for _ in range(20):
             await asyncio.sleep(0.001)
         assert not put.done()
-        went_on.set()
-        assert await holding, "the event loop stood still until the other had finished"
+        continued.set()
+        assert await holding, "the event loop was blocked until the other connection had finished"
         await put
         assert count(path, "checkpoints") == 1
 
 
 async def test_event_loop_does_not_overtake_queued_jobs(writer: Writer, tmp_path: Path) -> None:
-    held_up = HeldUp()
-    first = writer.enqueue(lambda connection: held_up(connection) and inserting(1)(connection))
+    blocker = BlockingJob()
+    first = writer.enqueue(lambda connection: blocker(connection) and inserting(1)(connection))
     second = writer.enqueue(inserting(2))
-    await asyncio.to_thread(held_up.started.wait)
+    await asyncio.to_thread(blocker.started.wait)
     third = writer.submit(inserting(3))
     await asyncio.sleep(0)
     assert not third.done()
-    held_up.go_on.set()
+    blocker.release.set()
     await third
     assert first.done() and second.done()
     writer.close()
@@ -326,20 +326,20 @@ async def test_event_loop_does_not_overtake_queued_jobs(writer: Writer, tmp_path
 
 
 async def test_queued_jobs_come_first(writer: Writer, tmp_path: Path) -> None:
-    inserted, told = HeldUp(), HeldUp()
+    inserted, notified = BlockingJob(), BlockingJob()
     first = writer.enqueue(lambda connection: inserted(connection) and inserting(1)(connection))
 
     def listen(_first: object) -> None:
-        told.started.set()
-        told.go_on.wait(PATIENCE)
+        notified.started.set()
+        notified.release.wait(PATIENCE)
 
     first.add_done_callback(listen)
-    inserted.go_on.set()
-    await asyncio.to_thread(told.started.wait)
+    inserted.release.set()
+    await asyncio.to_thread(notified.started.wait)
     second = writer.enqueue(inserting(2))
     third = writer.submit(inserting(3))
     await asyncio.sleep(0)
-    told.go_on.set()
+    notified.release.set()
     await third
     assert second.done()
     writer.close()

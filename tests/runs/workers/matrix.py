@@ -1,6 +1,6 @@
-"""The matrix: what every recipe comes to by every operation is the same with one process and with workers.
+"""The worker matrix: every operation on every recipe has the same results with one process and with workers.
 
-Shared by the tests without Ray and those with it.
+Used by the tests without Ray and those with it.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from tests.conftest import ROOT
 from tests.logical_dump import differences, logical_dump
 
 MODEL = "litellm:some/model"
-"""An option `embedder` with which the role `embedder` is asked, which a function plays."""
+"""A value of the option `embedder` that has the role `embedder` called, which a function plays."""
 
 _MOST = 10
-"""Rows that a failing comparison shows."""
+"""The number of rows that a failing comparison shows."""
 
 _TRIES = 40
-"""Salts, of which one makes some scenarios fail and others not, whatever the prompts are at present."""
+"""The number of salts tried until some scenarios fail and others do not, which depends on the prompts."""
 
 _MANY = 6
-"""Calls of a judge, of whom some should fail."""
+"""The number of a judge's calls from which on some should fail."""
 
 
 def _number(salt: int, messages: Sequence[ChatMessage]) -> int:
-    """A number that follows from a request, by which it is decided what goes wrong with it."""
+    """Return a number that depends on a request and decides whether it fails."""
     return int(hashlib.sha256(json.dumps([salt, messages], sort_keys=True).encode()).hexdigest()[:12], 16)
 
 
@@ -55,31 +55,31 @@ def _is_one(number: int, one_in: int) -> bool:
 
 @dataclass
 class Player:
-    """A player of which something follows from a request alone, whoever asks and how often.
+    """A player whose replies and failures depend on the request alone.
 
     Attributes:
-        fails: To about one request in so many it raises an error; 0 for none.
-        unread: To about one request in so many it says what cannot be read, of words: nothing; 0 for none.
-        salt: Another one has other requests go wrong.
+        fails: About one request in this many raises an error; 0 for none.
+        unparseable: About one request in this many gets an unparseable (for texts: empty) reply; 0 for none.
+        salt: A value that decides which requests these are.
     """
 
     fails: int = 0
-    unread: int = 0
+    unparseable: int = 0
     salt: int = 0
 
     async def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        """A reply."""
+        """Return a reply, or raise an error."""
         number = _number(self.salt, messages)
         if _is_one(number, self.fails):
             raise ValueError(f"no reply to {number}")
-        return self.nonsense(number) if _is_one(number // 7, self.unread) else self.reply(number, messages)
+        return self.nonsense(number) if _is_one(number // 7, self.unparseable) else self.reply(number, messages)
 
     def nonsense(self, number: int) -> str:
-        """What cannot be read."""
+        """Return an unparseable reply."""
         return ""
 
     def reply(self, number: int, messages: Sequence[ChatMessage]) -> str:
-        """What can."""
+        """Return a parseable reply."""
         return f"Certainly, as you prefer: {number}."
 
 
@@ -92,18 +92,18 @@ VERDICT = {
     "notes": ["They like it quiet."],
     "explanation": "It is as it is.",
 }
-"""Read as the reply of any judge, and of APOLLO's memory."""
+"""A valid reply of any judge, and of APOLLO's memory."""
 
 
 class Judge(Player):
-    """A judge."""
+    """A judge that gives `VERDICT`."""
 
     def nonsense(self, number: int) -> str:
-        """Words."""
+        """Return a reply without JSON."""
         return f"Hm, {number}."
 
     def reply(self, number: int, messages: Sequence[ChatMessage]) -> str:
-        """A verdict."""
+        """Return the verdict."""
         return json.dumps(VERDICT)
 
 
@@ -111,23 +111,23 @@ class Embedder(Player):
     """An embedding model."""
 
     def reply(self, number: int, messages: Sequence[ChatMessage]) -> str:
-        """A vector for each text."""
+        """Return a vector for each text."""
         texts = [hashlib.sha256(each["content"].encode()).digest() for each in messages]
         return json.dumps({"vectors": [packed(unit([1.0 + part for part in text[:8]])) for text in texts]})
 
 
 @dataclass(frozen=True)
 class Case:
-    """A recipe with small options, and players of whom some now and then raise an error or reply nonsense.
+    """A recipe with small options, and players that sometimes raise an error or give an unparseable reply.
 
     Attributes:
-        name: What the case is called.
+        name: The case's name.
         recipe: The recipe.
         options: The recipe's options.
         models: Functions that play roles; `offline/attentive` plays the others.
-        sample: How many scenarios are drawn, if not all.
+        sample: The number of scenarios to draw, if not all.
         failed: Whether some scenarios fail and others do not; else none fails.
-        unparsed: Whether some judgements that playing makes are unparsed; else none is.
+        unparsed: Whether some judgements of the run itself are unparsed; else none is.
     """
 
     name: str
@@ -144,7 +144,7 @@ CASES = [
         "personalens",
         "personalens",
         {"users": "1", "settings": ("base",), "turn_limit": 3},
-        {"assistant": Player(fails=9, unread=9), "judge": Judge(unread=4)},
+        {"assistant": Player(fails=9, unparseable=9), "judge": Judge(unparseable=4)},
         sample=3,
         failed=True,
         unparsed=True,
@@ -153,7 +153,7 @@ CASES = [
         "aloe",
         "aloe",
         {"limit": 3, "rounds": 2, "verify_pairs": True},
-        {"preferred": Player(fails=6, unread=6), "judge": Judge(unread=3)},
+        {"preferred": Player(fails=6, unparseable=6), "judge": Judge(unparseable=3)},
         failed=True,
         unparsed=True,
     ),
@@ -161,7 +161,7 @@ CASES = [
         "aloe-eval",
         "aloe-eval",
         {"limit": 4, "rounds": 2},
-        {"assistant": Player(fails=6, unread=6), "judge": Judge(unread=3)},
+        {"assistant": Player(fails=6, unparseable=6), "judge": Judge(unparseable=3)},
         failed=True,
         unparsed=True,
     ),
@@ -172,7 +172,7 @@ CASES = [
         "prefeval",
         "prefeval",
         {"turns": (2, 40), "method": ("zero-shot", "rag"), "embedder": MODEL, "limit": 12},
-        {"assistant": Player(fails=8, unread=8), "judge": Judge(unread=4), "embedder": Embedder(fails=4)},
+        {"assistant": Player(fails=8, unparseable=8), "judge": Judge(unparseable=4), "embedder": Embedder(fails=4)},
         failed=True,
         unparsed=True,
     ),
@@ -189,7 +189,7 @@ CASES = [
         "apollo",
         "apollo",
         {"limit": 6, "framework": ("function-calling", "memory", "rag"), "embedder": MODEL},
-        {"assistant": Player(fails=8), "memory": Judge(fails=12, unread=4), "embedder": Embedder(fails=8)},
+        {"assistant": Player(fails=8), "memory": Judge(fails=12, unparseable=4), "embedder": Embedder(fails=8)},
         failed=True,
     ),
     Case("apollo-build", "apollo-build", {"users": 2, "pairs": 1, "errands": 1}),
@@ -198,7 +198,7 @@ CASES = [
         "twenty-questions",
         f"{ROOT}/docs/examples/twenty_questions/recipe.py:RECIPE",
         {"words": "piano,heron,glacier,otter,lamp", "questions": 3, "judge": True},
-        {"guesser": Player(fails=14, unread=14), "judge": Judge(unread=3)},
+        {"guesser": Player(fails=14, unparseable=14), "judge": Judge(unparseable=3)},
         failed=True,
         unparsed=True,
     ),
@@ -207,34 +207,34 @@ CASES = [
         "study",
         f"{ROOT}/docs/examples/studies/support.toml",
         {},
-        {"assistant": Player(fails=20, unread=20), "judge": Judge(unread=4)},
+        {"assistant": Player(fails=20, unparseable=20), "judge": Judge(unparseable=4)},
         sample=6,
         failed=True,
         unparsed=True,
     ),
 ]
-"""Every recipe that is registered or an example of the documentation."""
+"""Every registered recipe and every example of the documentation."""
 
 
 Carry = Callable[..., object]
-"""Carries out an operation on a run's file: `carry_out(path, salt, **how)`; the salt decides what goes wrong."""
+"""An operation on a run's file, `carry_out(path, salt, **how)`; the salt decides which requests fail."""
 
 Wanted = Callable[[Path], bool]
-"""Whether an operation went wrong as it should: now and then, and never at two requests of a scenario at once.
+"""A check that an operation had failures, but no two of one scenario.
 
-Which of two failures ends a scenario depends on time, with one process, too.
+Which of two failures ends a scenario depends on timing, with one process, too.
 """
 
 
 def check(case: Case, folder: Path) -> None:
-    """Carry out every operation with one process and with two workers, and compare what they come to after each.
+    """Carry out every operation with one process and with two workers, and compare the results after each.
 
     Args:
         case: The case.
         folder: An empty folder for the runs.
 
     Raises:
-        AssertionError: If they differ, naming the operation and the rows.
+        AssertionError: If the results differ; the message names the operation and the rows.
     """
     alone, before, among_workers = (folder / f"{name}.db" for name in ("alone", "before", "workers"))
     for operation, carry_out, is_wanted in _operations(case):
@@ -251,12 +251,12 @@ def check(case: Case, folder: Path) -> None:
             raise AssertionError(f"{case.name}, {operation}: the players fail too often, or too rarely")
         carry_out(among_workers, salt, workers=2)
         found = differences(logical_dump(alone), logical_dump(among_workers))
-        assert not found, _told(case, operation, found)
+        assert not found, _difference_report(case, operation, found)
     assert dict(_results(alone)) == dict(_results(among_workers)), case.name
 
 
 def _operations(case: Case) -> Iterator[tuple[str, Carry, Wanted]]:
-    """All that can be done with a case's run, in an order in which it can."""
+    """Yield the operations on a case's run, in a possible order."""
     again: dict[str, Any] = {"concurrency": 4}
     faultless = {role: type(player)() for role, player in case.models.items()}
 
@@ -266,10 +266,10 @@ def _operations(case: Case) -> Iterator[tuple[str, Carry, Wanted]]:
         dialoom.play(case.recipe, path=path, **given, **again, **how)
 
     def judge(path: Path, salt: int, **how: Any) -> None:
-        dialoom.judge(path, Judge(fails=12, unread=3, salt=salt), name="again", **again, **how)
+        dialoom.judge(path, Judge(fails=12, unparseable=3, salt=salt), name="again", **again, **how)
 
     def judge_failed(path: Path, salt: int, **how: Any) -> None:
-        dialoom.judge(path, Judge(unread=3, salt=salt), name="again", retry_failed=True, **again, **how)
+        dialoom.judge(path, Judge(unparseable=3, salt=salt), name="again", retry_failed=True, **again, **how)
 
     def retry_unparsed(path: Path, salt: int, **how: Any) -> None:  # noqa: ARG001
         dialoom.retry(path, unparsed=True, models=faultless, **again, **how)
@@ -278,7 +278,7 @@ def _operations(case: Case) -> Iterator[tuple[str, Carry, Wanted]]:
         dialoom.retry(path, failed=True, scenarios=[1], models=faultless, **again, **how)
 
     def review(path: Path, salt: int, **how: Any) -> None:
-        dialoom.review(path, Judge(fails=12, unread=3, salt=salt), name="review", **again, **how)
+        dialoom.review(path, Judge(fails=12, unparseable=3, salt=salt), name="review", **again, **how)
 
     yield "run", run, lambda path: _is_mixed(case, path)
     if WithJudging.of(load_recipe(case.recipe)).judging() is not None:
@@ -291,7 +291,7 @@ def _operations(case: Case) -> Iterator[tuple[str, Carry, Wanted]]:
 
 
 def _is_mixed(case: Case, path: Path) -> bool:
-    """Whether all was played, and some scenarios failed and some judgements are unparsed where the case wants it."""
+    """Return whether all was played, with failed scenarios and unparsed judgements where the case requires them."""
     run = dialoom.open_run(path, trust=True)
     status = run.status()
     unparsed = any(each.status == "unparsed" for episode in run.episodes() for each in episode.outcome.judgements)
@@ -300,9 +300,9 @@ def _is_mixed(case: Case, path: Path) -> bool:
 
 
 def _is_judged(path: Path, judging: str) -> bool:
-    """Whether some of a set's judgings failed, if there are enough for that, but too few to stop the work.
+    """Return whether some of a set's judgings failed, if there are enough for that, but too few to stop the work.
 
-    Which of them come in a row, and what is left undone if they stop it, depends on time.
+    Which failures come in a row, and what stays pending if they stop the work, depends on timing.
     """
     failures = _failures(path, judging)
     with RunFile(path) as run:
@@ -314,9 +314,9 @@ def _is_judged(path: Path, judging: str) -> bool:
 
 
 def _failures(path: Path, judging: str | None) -> Counter[int]:
-    """How many calls of each scenario failed, in playing or in a set's judging; of shared calls, how many in all.
+    """Return the number of failed calls by scenario, in the run or in a set's judging; common calls count together.
 
-    A scenario may wait for several shared calls at once, such as the notes of a user's sessions.
+    A scenario may wait for several common calls at once, such as the notes of a user's sessions.
     """
     with RunFile(path) as run:
         failed = [each for each in run.calls() if each["judging"] == judging and each["error"] is not None]
@@ -324,7 +324,7 @@ def _failures(path: Path, judging: str | None) -> Counter[int]:
 
 
 def _results(path: Path) -> Iterator[tuple[str, Any]]:
-    """What is made of a run: its export, and how far labels agree with its judgements."""
+    """Yield a run's results: its export, a sample to label, and the agreement of labels with its judgements."""
     run = dialoom.open_run(path, trust=True)
     folder = Path(tempfile.mkdtemp(dir=path.parent))
     run.export("dialogues", target := folder / "dialogues.jsonl")
@@ -350,6 +350,6 @@ def _labelled(path: Path) -> Path:
     return path
 
 
-def _told(case: Case, operation: str, found: Sequence[str]) -> str:
+def _difference_report(case: Case, operation: str, found: Sequence[str]) -> str:
     lines = [f"{row:.300}" for row in found[:_MOST]]
     return "\n".join([f"{case.name}, {operation}: {len(found)} rows differ (- one process, + workers)", *lines])

@@ -1,4 +1,4 @@
-"""The dump by which the matrix of workers compares run files, and the recipes of the matrix."""
+"""The dump with which the worker matrix compares run files, and the recipes of the matrix."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_every_recipe_is_in_the_matrix() -> None:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with rows in all tables but those that only the step debugger writes."""
-    path = tmp_path_factory.mktemp("kept") / "run.db"
+def full_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of a run with rows in all tables of a dump."""
+    path = tmp_path_factory.mktemp("full_run") / "run.db"
     options = {"turns": (40,), "method": ("rag",), "limit": 2}
-    dialoom.play("prefeval", path=path, options=options, models={"judge": Judge(unread=3)}, seed=5)
+    dialoom.play("prefeval", path=path, options=options, models={"judge": Judge(unparseable=3)}, seed=5)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO rejudgings VALUES (0, 'run', 1, 'pending')")
         connection.execute("INSERT INTO attempts VALUES (1, 1, 0.5, 'busy', NULL)")
@@ -46,20 +46,20 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("table", sorted(TABLES))
-def test_missing_row_of_any_table_is_a_difference(table: str, kept: Path, tmp_path: Path) -> None:
-    path = Path(shutil.copy(kept, tmp_path / "run.db"))
-    assert not differences(logical_dump(kept), logical_dump(path))
+def test_missing_row_of_any_table_is_a_difference(table: str, full_run: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(full_run, tmp_path / "run.db"))
+    assert not differences(logical_dump(full_run), logical_dump(path))
     with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute(f"DELETE FROM {table}").rowcount > 0
     try:
         found: Dump = logical_dump(path)
-    except Exception:  # whatever comes of reading what is damaged
+    except Exception:  # reading damaged data may raise anything
         return
-    assert differences(logical_dump(kept), found)
+    assert differences(logical_dump(full_run), found)
 
 
-def test_unknown_table_is_no_part_of_a_dump(kept: Path, tmp_path: Path) -> None:
-    path = Path(shutil.copy(kept, tmp_path / "run.db"))
+def test_dump_refuses_an_unknown_table(full_run: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(full_run, tmp_path / "run.db"))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE news (id INTEGER)")
     with pytest.raises(AssertionError, match=r"no dump of \['news'\]"):

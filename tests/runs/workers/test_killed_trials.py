@@ -1,4 +1,4 @@
-"""Runs of two trials on two workers, killed again and again: the exports are those of one undisturbed process."""
+"""Runs of two trials on two workers, killed repeatedly: the exports equal those of one process that is not."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.runs.test_kill_anywhere import KILLER
 
 ON_WORKERS = """
 import pytest
-from tests.runs.workers.near import near_cluster
-near_cluster(pytest.MonkeyPatch())
+from tests.runs.workers.local_cluster import local_cluster
+local_cluster(pytest.MonkeyPatch())
 """
-"""Precedes a script: its `--workers` are in the same process, so that a kill ends them, too."""
+"""The start of a script whose `--workers` are in the same process, so that a kill ends them, too."""
 
 STUDIES = f"{ROOT}/docs/examples/studies"
 
@@ -64,5 +64,7 @@ def test_killed_workers_playing_trials_give_the_export_of_one_process(
     rows = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
     first, second = ([row | {"trial": None} for row in rows if row["trial"] == trial] for trial in (1, 2))
     assert [row["id"] for row in first] == [row["id"] for row in second]
-    assert (first != second) is (name != "apollo"), "the second trial is sampled anew; APOLLO's stand-ins draw nothing"
+    assert (first != second) is (name != "apollo"), (
+        "the second trial is sampled anew; APOLLO's understudies draw nothing"
+    )
     assert answered(tmp_path / "run.db") == answered(tmp_path / "whole.db")

@@ -1,4 +1,4 @@
-"""A run that is leased to workers comes to the same bytes, whoever dies and whatever is said twice."""
+"""A run leased to workers exports the same bytes, even if workers die and messages are repeated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import dialoom as door
+import dialoom as api
 from benchmarks.long_requests import assistant
 from dialoom import DialoomError, Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
@@ -24,14 +24,14 @@ from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError
 from dialoom.runs.workers.messages import Begun, Delivery, folder_of
 from dialoom.runs.workers.shared_state import SharedState
 from tests.runs.test_common_calls import RECIPE, SMALL
-from tests.runs.workers.near import NearHandle, near_cluster
+from tests.runs.workers.local_cluster import LocalHandle, local_cluster
 
 SHARED: dict[str, Any] = {"options": SMALL, "models": {"assistant": "offline/attentive"}}
 TALKS: dict[str, Any] = {"options": {"users": "1", "setting": ("base", "I")}, "sample": 2, "seed": 3}
 
 
-def everything(run: Run) -> tuple[Any, ...]:
-    """What a run says of itself: its export, its books and the checkpoints of each scenario, ids left out."""
+def contents(run: Run) -> tuple[Any, ...]:
+    """Return a run's export, call ledger, checkpoints of each scenario and usage, without ids."""
     run.export("dialogues", run.path.with_suffix(".jsonl"))
     exported = run.path.with_suffix(".jsonl").read_bytes()
     calls = run.frame("calls").drop(columns=["call", "latency"], errors="ignore")
@@ -41,51 +41,53 @@ def everything(run: Run) -> tuple[Any, ...]:
         return exported, ordered.to_csv(index=False), sorted(connection.execute(threads)), run.status().usage
 
 
-def letters(path: Path) -> int:
-    """Of texts, as they stand in a file: what repeats lines of others stands there without them."""
+def stored_characters(path: Path) -> int:
+    """Return the number of characters of stored texts; lines repeated from other texts are not stored."""
     with closing(sqlite3.connect(path)) as connection:
         (found,) = connection.execute("SELECT sum(length(coalesce(content, parts))) FROM kept_texts").fetchone()
     return int(found)
 
 
-def nothing_left(path: Path) -> bool:
-    """Whether no lease is open, and no worker's file there."""
+def is_cleaned_up(path: Path) -> bool:
+    """Return whether no lease is open and no worker's file is left."""
     with RunStore(path) as store:
         return not store.leases.open() and not folder_of(path).exists()
 
 
 def test_workers_give_the_bytes_and_ledger_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = door.play("personalens", path=tmp_path / "alone.db", **TALKS)
-    near = near_cluster(monkeypatch)
+    alone = api.play("personalens", path=tmp_path / "alone.db", **TALKS)
+    local = local_cluster(monkeypatch)
     seen: list[Event] = []
-    run = door.play("personalens", path=tmp_path / "run.db", workers=2, concurrency=3, on_event=seen.append, **TALKS)
-    assert everything(run) == everything(alone)
-    assert sorted(position for leased in near.leased for position in leased) == [0, 1]
+    run = api.play("personalens", path=tmp_path / "run.db", workers=2, concurrency=3, on_event=seen.append, **TALKS)
+    assert contents(run) == contents(alone)
+    assert sorted(position for leased in local.leased for position in leased) == [0, 1]
     assert sorted(each.number for each in seen if isinstance(each, ScenarioDone)) == [1, 2]
-    door.judge(alone.path, "offline/generic", name="again")
-    judged = door.judge(run.path, "offline/generic", name="again", workers=2)
-    assert everything(judged) == everything(alone)
+    api.judge(alone.path, "offline/generic", name="again")
+    judged = api.judge(run.path, "offline/generic", name="again", workers=2)
+    assert contents(judged) == contents(alone)
     for each in (alone, judged):
         each.export("dialogues", each.path.with_suffix(".jsonl"), judging="again")
     assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
-    assert nothing_left(run.path)
+    assert is_cleaned_up(run.path)
 
 
-def test_merging_in_parts_takes_no_more_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = door.play("personalens", path=tmp_path / "alone.db", **TALKS)
-    near_cluster(monkeypatch)
-    run = door.play("personalens", path=tmp_path / "run.db", workers=1, concurrency=1, **TALKS)
-    assert letters(run.path) < 1.1 * letters(alone.path)
+def test_merging_in_parts_takes_no_more_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = api.play("personalens", path=tmp_path / "alone.db", **TALKS)
+    local_cluster(monkeypatch)
+    run = api.play("personalens", path=tmp_path / "run.db", workers=1, concurrency=1, **TALKS)
+    assert stored_characters(run.path) < 1.1 * stored_characters(alone.path)
 
 
 def test_file_of_a_dead_worker_is_merged_and_the_rest_reassigned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = door.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
-    near = near_cluster(monkeypatch, lambda delivery, _has: bool(delivery and delivery.transfers) and near.deaths < 2)
-    run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
-    assert near.deaths == 2
-    assert everything(run)[0] == everything(alone)[0]
+    alone = api.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
+    local = local_cluster(
+        monkeypatch, lambda delivery, _has: bool(delivery and delivery.transfers) and local.deaths < 2
+    )
+    run = api.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
+    assert local.deaths == 2
+    assert contents(run)[0] == contents(alone)[0]
     assert run.status().usage.calls == alone.status().usage.calls
     assert run.ended is not None
     assert (run.ended.done, run.ended.failed) == (12, 0)
@@ -94,24 +96,29 @@ def test_file_of_a_dead_worker_is_merged_and_the_rest_reassigned(
 def test_unreported_common_reply_is_found_in_a_dead_workers_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    near = near_cluster(monkeypatch)
+    local = local_cluster(monkeypatch)
     counting = Counting()
     made = SharedState.made
     doomed: list[str] = []
 
-    async def die_of_it(line: SharedState, worker: str, key: str, transfer: Transfer | None) -> None:
+    async def die_unreported(line: SharedState, worker: str, key: str, transfer: Transfer | None) -> None:
         if doomed:
             await made(line, worker, key, transfer)
             return
         doomed.append(worker)
-        its = near.wake(worker)
-        near.is_deadly = lambda delivery, has: delivery is not None and has is its
+        positions = local.wake(worker)
+        local.is_deadly = lambda delivery, has: delivery is not None and has is positions
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(SharedState, "made", die_of_it)
-    told: Any = {"options": {**SMALL, "pairs": 1}, "models": {"assistant": counting}, "workers": 2, "concurrency": 2}
-    run = door.play(RECIPE, path=tmp_path / "run.db", **told)
-    assert (near.deaths, run.status().done) == (1, 4)
+    monkeypatch.setattr(SharedState, "made", die_unreported)
+    settings: Any = {
+        "options": {**SMALL, "pairs": 1},
+        "models": {"assistant": counting},
+        "workers": 2,
+        "concurrency": 2,
+    }
+    run = api.play(RECIPE, path=tmp_path / "run.db", **settings)
+    assert (local.deaths, run.status().done) == (1, 4)
     assert counting.asked == run.status().usage.calls == 1 + 4
 
 
@@ -119,94 +126,96 @@ def test_scenario_that_kills_three_workers_fails_alone(tmp_path: Path, monkeypat
     def is_deadly(_delivery: Delivery | None, has: set[int]) -> bool:
         return 2 in has
 
-    near = near_cluster(monkeypatch, is_deadly)
+    local = local_cluster(monkeypatch, is_deadly)
     seen: list[Event] = []
-    run = door.play(RECIPE, path=tmp_path / "run.db", workers=1, concurrency=4, on_event=seen.append, **SHARED)
+    run = api.play(RECIPE, path=tmp_path / "run.db", workers=1, concurrency=4, on_event=seen.append, **SHARED)
     (failed,) = [each for each in seen if isinstance(each, ScenarioFailed)]
-    assert (failed.number, near.deaths) == (3, 3)
+    assert (failed.number, local.deaths) == (3, 3)
     assert "3 workers died" in failed.error
     assert (run.status().done, run.status().failed) == (11, 1)
 
 
 @pytest.mark.parametrize("lost", [1, 2])
-def test_workers_without_a_place_are_not_needed(lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near = near_cluster(monkeypatch)
-    begin = NearHandle.begin
+def test_run_continues_without_workers_that_cannot_start(
+    lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = local_cluster(monkeypatch)
+    begin = LocalHandle.begin
 
-    async def maybe(handle: NearHandle) -> Begun:
-        if near.handles.index(handle) < lost:
-            raise WorkerLostError("no place")
+    async def lose_or_begin(handle: LocalHandle) -> Begun:
+        if local.handles.index(handle) < lost:
+            raise WorkerLostError("no free slot")
         return await begin(handle)
 
-    monkeypatch.setattr(NearHandle, "begin", maybe)
-    told: dict[str, Any] = {"path": tmp_path / "run.db", "workers": 2, "concurrency": 4, **SHARED}
+    monkeypatch.setattr(LocalHandle, "begin", lose_or_begin)
+    settings: dict[str, Any] = {"path": tmp_path / "run.db", "workers": 2, "concurrency": 4, **SHARED}
     if lost == 1:
-        assert door.play(RECIPE, **told).status().done == 12
+        assert api.play(RECIPE, **settings).status().done == 12
     else:
-        with pytest.raises(DialoomError, match=r"no worker is left .*no place"):
-            door.play(RECIPE, **told)
-        assert nothing_left(tmp_path / "run.db")
+        with pytest.raises(DialoomError, match=r"no worker is left .*no free slot"):
+            api.play(RECIPE, **settings)
+        assert is_cleaned_up(tmp_path / "run.db")
 
 
-def test_common_calls_come_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = door.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
-    near_cluster(monkeypatch)
-    run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
-    assert everything(run) == everything(alone)
+def test_common_calls_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = api.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
+    local_cluster(monkeypatch)
+    run = api.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
+    assert contents(run) == contents(alone)
 
 
 class Counting:
-    """A player that keeps count of what it was asked."""
+    """A player that counts its calls."""
 
     def __init__(self) -> None:
         self.asked = 0
 
     async def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        """A reply, after others had their turn."""
+        """Return a reply after other tasks had their turn."""
         self.asked += 1
         await asyncio.sleep(0)
         return await assistant(list(messages))
 
 
-def test_ledger_says_what_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
+def test_ledger_counts_the_calls_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local_cluster(monkeypatch)
     counting = Counting()
-    told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 3, "concurrency": 6}
-    run = door.play(RECIPE, path=tmp_path / "run.db", **told)
+    settings: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 3, "concurrency": 6}
+    run = api.play(RECIPE, path=tmp_path / "run.db", **settings)
     assert counting.asked == run.status().usage.calls == 3 + 12
 
 
 @pytest.mark.parametrize("most", [1, 4, 11])
 def test_one_budget_holds_for_all_workers(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
+    local_cluster(monkeypatch)
     counting = Counting()
-    told: Any = {"models": {"assistant": counting}, "workers": 3, "concurrency": 6}
-    run = door.play(RECIPE, path=tmp_path / "run.db", options=SMALL, budget=door.Budget(max_calls=most), **told)
+    settings: Any = {"models": {"assistant": counting}, "workers": 3, "concurrency": 6}
+    run = api.play(RECIPE, path=tmp_path / "run.db", options=SMALL, budget=api.Budget(max_calls=most), **settings)
     assert counting.asked == run.status().usage.calls == most
     assert run.ended is not None
     assert run.ended.stopped is not None
     assert run.ended.stopped.setting == "max_calls"
     assert f"max_calls {most} is used up" in run.ended.stopped.reason
-    run = door.resume(run.path, budget=door.Budget(max_calls=most + 3), **told)
+    run = api.resume(run.path, budget=api.Budget(max_calls=most + 3), **settings)
     assert counting.asked == most + 3
-    whole = door.resume(run.path, budget=door.Budget(max_calls=None), **told)
+    whole = api.resume(run.path, budget=api.Budget(max_calls=None), **settings)
     assert whole.status().done == 12
     assert counting.asked == whole.status().usage.calls == 3 + 12
 
 
-def test_replies_are_shared_through_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near_cluster(monkeypatch)
-    told: Any = {**SHARED, "cache": tmp_path / "cache.db", "workers": 2}
-    door.play(RECIPE, path=tmp_path / "one.db", **told)
-    again = door.play(RECIPE, path=tmp_path / "two.db", **told)
+def test_cached_replies_are_used_by_all_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local_cluster(monkeypatch)
+    settings: Any = {**SHARED, "cache": tmp_path / "cache.db", "workers": 2}
+    api.play(RECIPE, path=tmp_path / "one.db", **settings)
+    again = api.play(RECIPE, path=tmp_path / "two.db", **settings)
     assert set(again.frame("calls")["attempts"]) == {0}
 
 
 def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near = near_cluster(monkeypatch)
+    local = local_cluster(monkeypatch)
     counting = Counting()
-    told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
-    whole = door.play(RECIPE, path=tmp_path / "whole.db", **told)
+    settings: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
+    whole = api.play(RECIPE, path=tmp_path / "whole.db", **settings)
 
     class Killed(BaseException):
         pass
@@ -216,69 +225,69 @@ def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pyt
             raise Killed
         return False
 
-    near.is_deadly = kill
-    monkeypatch.setattr(messages, "PATIENCE", 0.0)  # the dead one's own process is this one
+    local.is_deadly = kill
+    monkeypatch.setattr(messages, "PATIENCE", 0.0)  # the dead worker's process is this one
     counting.asked = 0
     with pytest.raises(Killed):
-        door.play(RECIPE, path=tmp_path / "run.db", **told)
-    near.let_go()
+        api.play(RECIPE, path=tmp_path / "run.db", **settings)
+    local.close_files()
     assert list(folder_of(tmp_path / "run.db").glob("*.db"))
-    run = door.resume(tmp_path / "run.db", models={"assistant": counting})
+    run = api.resume(tmp_path / "run.db", models={"assistant": counting})
     assert counting.asked == run.status().usage.calls == 3 + 12
-    assert everything(run)[0] == everything(whole)[0]
-    assert nothing_left(run.path)
+    assert contents(run)[0] == contents(whole)[0]
+    assert is_cleaned_up(run.path)
 
 
 def test_stopping_reaches_all_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    near = near_cluster(monkeypatch)
-    control = door.Control()
-    stop, stopped = NearHandle.stop, list[NearHandle]()
+    local = local_cluster(monkeypatch)
+    control = api.Control()
+    stop, stopped = LocalHandle.stop, list[LocalHandle]()
 
-    def maybe_stop(handle: NearHandle) -> None:
-        if handle is near.handles[0]:
+    def maybe_stop(handle: LocalHandle) -> None:
+        if handle is local.handles[0]:
             raise WorkerDiedError("Ray does not know it any more")
         stopped.append(handle)
         stop(handle)
 
-    def stop_once_both_are_there(event: Event) -> None:
-        if isinstance(event, ScenarioDone) and len(near.leased) > 1:
+    def stop_once_both_have_leases(event: Event) -> None:
+        if isinstance(event, ScenarioDone) and len(local.leased) > 1:
             control.stop()
 
-    monkeypatch.setattr(NearHandle, "stop", maybe_stop)
-    near.is_deadly = lambda _delivery, has: control.is_draining and has is near.handles[0]._has
-    told: dict[str, Any] = {"workers": 2, "concurrency": 2, "control": control, **SHARED}
-    run = door.play(RECIPE, path=tmp_path / "run.db", on_event=stop_once_both_are_there, **told)
-    assert near.handles[1] in stopped
+    monkeypatch.setattr(LocalHandle, "stop", maybe_stop)
+    local.is_deadly = lambda _delivery, has: control.is_draining and has is local.handles[0]._has
+    settings: dict[str, Any] = {"workers": 2, "concurrency": 2, "control": control, **SHARED}
+    run = api.play(RECIPE, path=tmp_path / "run.db", on_event=stop_once_both_have_leases, **settings)
+    assert local.handles[1] in stopped
     assert not caplog.records
     assert run.status().done < 12
-    near.let_go()  # the first one may be stopped before it has died
-    assert door.resume(run.path).status().done == 12
+    local.close_files()  # the first one may be stopped before it has died
+    assert api.resume(run.path).status().done == 12
 
 
 def test_workers_are_not_called_once_their_cluster_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    near, control = near_cluster(monkeypatch), door.Control()
-    told = list[NearHandle]()
-    near.at_end = control.stop
-    monkeypatch.setattr(NearHandle, "stop", lambda handle: told.append(handle))
-    run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=2, control=control, **SHARED)
+    local, control = local_cluster(monkeypatch), api.Control()
+    stopped = list[LocalHandle]()
+    local.at_end = control.stop
+    monkeypatch.setattr(LocalHandle, "stop", lambda handle: stopped.append(handle))
+    run = api.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=2, control=control, **SHARED)
     assert run.status().done == 12
-    assert len(near.handles) == 2 and not told
+    assert len(local.handles) == 2 and not stopped
 
 
-def test_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = door.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
+def test_file_that_is_still_written_is_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = api.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
     folder_of(run.path).mkdir()
-    held = folder_of(run.path) / "worker-1.db"
-    held.write_bytes(run.path.read_bytes())
+    unfinished = folder_of(run.path) / "worker-1.db"
+    unfinished.write_bytes(run.path.read_bytes())
     monkeypatch.setattr(messages, "PATIENCE", 0.0)
-    with RunStore(held), pytest.raises(DialoomError, match=r"worker-1\.db is still being written by a") as raised:
-        door.resume(run.path)
+    with RunStore(unfinished), pytest.raises(DialoomError, match=r"worker-1\.db is still being written by a") as raised:
+        api.resume(run.path)
     assert raised.value.advice is not None
     assert raised.value.advice.values == {"path": run.path}
-    assert door.resume(run.path).status().done == 12
-    assert nothing_left(run.path)
+    assert api.resume(run.path).status().done == 12
+    assert is_cleaned_up(run.path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can end a process with its parent")

@@ -1,4 +1,4 @@
-"""A cluster within this process: workers as they are, without Ray, which may be made to die."""
+"""A cluster within this process: real workers without Ray, which tests can make die."""
 
 from __future__ import annotations
 
@@ -21,67 +21,67 @@ from dialoom.runs.workers.shared_state import SharedState
 from dialoom.runs.workers.worker import Worker
 
 Deadly = Callable[[Delivery | None, set[int]], bool]
-"""Whether a worker dies instead of handing this over, or of going on with what it has."""
+"""Whether a worker dies instead of handing over a delivery, or (None) after a lease, given the positions it holds."""
 
 
-class NearHandle:
-    """As `WorkerHandle`, of a worker in this process."""
+class LocalHandle:
+    """A replacement of `WorkerHandle` for a worker in this process."""
 
-    def __init__(self, order: Order, name: str, line: SharedState, near: NearCluster) -> None:
+    def __init__(self, order: Order, name: str, line: SharedState, local: LocalCluster) -> None:
         self._line = line
         self._order = order
         self._name = name
-        self._near = near
+        self._local = local
         self._worker = Worker(name)
         self._has: set[int] = set()
 
     async def begin(self) -> Begun:
-        """A new one, as Ray would start it."""
+        """Start a new worker, as Ray would."""
         self._worker, self._has = Worker(self._name), set()
         return Begun("here", await self._worker.begin(self._order, self._line))
 
     async def lease(self, begun: Begun, transfers: list[Transfer]) -> None:
-        """WorkerHandle scenarios over."""
-        self._near.leased.append([each.position or 0 for each in transfers])
-        self._has |= {*self._near.leased[-1]}
-        for _ in range(2):  # what is said twice counts once
+        """Lease scenarios to the worker."""
+        self._local.leased.append([each.position or 0 for each in transfers])
+        self._has |= {*self._local.leased[-1]}
+        for _ in range(2):  # a repeated message has no further effect
             assert await self._worker.lease(begun.path, transfers)
-        await self._live_on(None)
+        await self._die_if_deadly(None)
 
     async def report(self, begun: Begun, heard: int) -> Delivery:
-        """What it says, unless it dies first; what is said twice must count once."""
+        """Return the worker's delivery, requested twice, unless it dies first."""
         await self._worker.report(begun.path, heard)
         self._worker._changed.set()
         self._worker._enough.set()
         delivery = await self._worker.report(begun.path, heard)
         assert delivery is not None
-        await self._live_on(delivery)
+        await self._die_if_deadly(delivery)
         self._has -= {each.position or 0 for each in delivery.transfers}
         return delivery
 
     async def end(self) -> None:
-        """All is done."""
+        """End the worker."""
         await self._worker.end()
 
     def drain(self) -> None:
-        """Have it drain."""
-        self._near.told.append(asyncio.ensure_future(self._worker.drain()))
+        """Tell the worker to drain."""
+        self._local.messages.append(asyncio.ensure_future(self._worker.drain()))
 
     def stop(self) -> None:
-        """Have it stop."""
-        self._near.told.append(asyncio.ensure_future(self._worker.stop()))
+        """Tell the worker to stop."""
+        self._local.messages.append(asyncio.ensure_future(self._worker.stop()))
 
     def kill(self) -> None:
-        """It has ended."""
+        """Do nothing, as the worker has ended."""
 
-    async def _live_on(self, delivery: Delivery | None) -> None:
-        if self._near.is_deadly(delivery, self._has):
-            self._near.deaths += 1
+    async def _die_if_deadly(self, delivery: Delivery | None) -> None:
+        if self._local.is_deadly(delivery, self._has):
+            self._local.deaths += 1
             await self._die()
             raise WorkerDiedError("it was killed")
 
     async def _die(self) -> None:
-        """As much as a process of one's own can: nothing more comes of it, and its file is let go of."""
+        """Imitate the death of a process: the worker does nothing more, and its file is closed."""
         assert self._worker._working is not None
         self._worker._listening.cancel()
         self._worker._working.cancel()
@@ -89,8 +89,8 @@ class NearHandle:
         self._worker._opened.close()
 
 
-class NearCluster:
-    """Keeps count of what was leased and who died."""
+class LocalCluster:
+    """A cluster that records leases and counts deaths."""
 
     size = 2
 
@@ -98,42 +98,42 @@ class NearCluster:
         self.is_deadly = is_deadly
         self.deaths = 0
         self.leased: list[list[int]] = []
-        self.handles: list[NearHandle] = []
-        self.told: list[asyncio.Future[None]] = []
-        self.at_end: Callable[[], object] = lambda: None  # while Ray would shut down
+        self.handles: list[LocalHandle] = []
+        self.messages: list[asyncio.Future[None]] = []
+        self.at_end: Callable[[], object] = lambda: None  # called while Ray would shut down
 
     def wake(self, worker: str) -> set[int]:
-        """Have a worker report at once, though it has nothing to say; returns what it has."""
+        """Make a worker report at once, even without results, and return the positions it holds."""
         (handle,) = [each for each in self.handles if each._worker._path and each._worker._path.stem == worker]
         handle._worker._changed.set()
         handle._worker._enough.set()
         return handle._has
 
-    def let_go(self) -> None:
-        """Of all files, as the death of the workers' processes would."""
+    def close_files(self) -> None:
+        """Close all workers' files, as the death of their processes would."""
         for handle in self.handles:
             handle._worker._opened.close()
 
     def shared_state(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> SharedState:
-        """What they have in common."""
+        """Return the state that the workers share."""
         return SharedState(path, budget, spent, gateways, cache)
 
-    def start_worker(self, order: Order, name: str, line: SharedState) -> NearHandle:
-        """A worker."""
-        self.handles.append(NearHandle(order, name, line, self))
+    def start_worker(self, order: Order, name: str, line: SharedState) -> LocalHandle:
+        """Start a worker and return its handle."""
+        self.handles.append(LocalHandle(order, name, line, self))
         return self.handles[-1]
 
     async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
-        """What a dead one has left."""
+        """Return what a dead worker has left."""
         return left_by(begun.path, wanted, prices, patience=0)
 
 
-def near_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _delivery, _has: False) -> NearCluster:
-    """Let pools find their workers in this process, without Ray."""
-    found = NearCluster(is_deadly)
+def local_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _delivery, _has: False) -> LocalCluster:
+    """Make pools start their workers in this process, without Ray."""
+    found = LocalCluster(is_deadly)
 
     @asynccontextmanager
-    async def machines(_policy: CallPolicy) -> AsyncIterator[NearCluster]:
+    async def machines(_policy: CallPolicy) -> AsyncIterator[LocalCluster]:
         yield found
         found.at_end()
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A sitting of a run in a process of its own, which can be killed and whose memory is watched."""
+"""A `dialoom` process that can be killed and whose peak memory is recorded."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-class Sitting:
-    """`dialoom` at work.
+class WatchedProcess:
+    """A process that executes a command of `dialoom`.
 
     Args:
-        folder: Where it works.
-        environment: What it sees of the world.
-        arguments: Of the command.
+        folder: The working folder.
+        environment: The environment variables.
+        arguments: The command's arguments.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str], *arguments: object) -> None:
@@ -30,25 +30,25 @@ class Sitting:
         self._watcher.start()
 
     def end(self) -> int:
-        """Wait for its end; its exit code."""
+        """Wait for the end and return the exit code."""
         code = self.process.wait()
         self._watcher.join()
         return code
 
     def kill(self) -> int:
-        """End it without a warning; its exit code."""
+        """Kill the process and return the exit code."""
         self.process.kill()
         return self.end()
 
     @property
     def errors(self) -> str:
-        """What it complained of."""
+        """Return what the process wrote to stderr."""
         return self._errors.read_text()
 
     def _watch(self) -> None:
-        """The peak is a high-water mark, so nothing is missed between two looks but what came after the last.
+        """Record the peak memory, a high-water mark, so only growth after the last reading is missed.
 
-        (`ru_maxrss` would begin with the memory of the process that started it.)
+        `ru_maxrss` would begin with the memory of the parent process.
         """
         status = Path(f"/proc/{self.process.pid}/status")
         ended = threading.Event()
