@@ -1,4 +1,4 @@
-"""Requests and places of calls, for tests of the gateway alone with a ledger in memory."""
+"""Requests and places of calls, for tests of the gateway without a run, with a ledger in memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["MemoryLedger", "a_place", "a_request"]
 
 
 def a_request(model: str = "openai/gpt-4o-mini", text: str = "Hello.", seed: int = 1, role: str = "user") -> Request:
-    """A request of one message."""
+    """Return a request of one message."""
     return Request(role, f"test/{role}", "0" * 64, model, 0.7, seed, ({"role": "user", "content": text},))
 
 
 def a_place(seed: int = 1, step: int = 1, scenario: str = "s1") -> CallPlace:
-    """A place in a run."""
+    """Return a place in a run."""
     return CallPlace(scenario, "speak", step, 0, seed)

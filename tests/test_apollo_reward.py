@@ -1,4 +1,4 @@
-"""APOLLO's reward as trainers call it: completions in every shape, worked out by hand; and that it has no weight."""
+"""APOLLO's reward as trainers call it: hand-computed values for completions in every form; it needs no dependencies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Call = dict[str, Any]
 
 
 def weather(city: str) -> Call:
-    """A call that its city tells from others."""
+    """Return a call that differs from others in its city."""
     return {"name": "get_weather", "arguments": {"city": city, "date": "2027-03-01"}}
 
 
@@ -32,7 +32,7 @@ GOLD = json.dumps([A, B])
 
 
 def native(*calls: Call, as_text: bool = False) -> list[dict[str, Any]]:
-    """Messages as TRL has them when it has run tools: a turn for each call, what the tool said, and the last word."""
+    """Return messages as TRL has them after running tools: each call's turn and output, then a final turn."""
     made: list[dict[str, Any]] = []
     for call in calls:
         arguments = json.dumps(call["arguments"]) if as_text else call["arguments"]
@@ -43,7 +43,7 @@ def native(*calls: Call, as_text: bool = False) -> list[dict[str, Any]]:
 
 
 def written(*calls: Call) -> str:
-    """A rollout as one text, as verl decodes it."""
+    """Return a rollout as one text, as verl decodes it."""
     turns = (f"{call_text(call)}\nuser\n<tool_response>\n{{}}\n</tool_response>\nassistant\n" for call in calls)
     return "".join(turns) + "[Finish]"
 
@@ -61,7 +61,7 @@ def written(*calls: Call) -> str:
     ],
 )
 def test_reward_is_accuracy_in_every_shape(calls: list[Call], accuracy: float, f1: float) -> None:
-    """The protocol's table, section 12: messages with calls, with calls as text, a whole text; verl gets F1 besides."""
+    """The table in section 12 of the protocol, for calls in messages, as text and in one text; verl also gets F1."""
     in_turns = [{"role": "assistant", "content": call_text(call)} for call in calls]
     plain = [{"name": call["name"], "arguments": call["arguments"]} for call in calls]
     completions = [

@@ -1,4 +1,4 @@
-"""The conversations in `tests/cases` still take the same path: our own regression test of conversations."""
+"""Regression test of saved conversations: those in `tests/cases` still take the same path."""
 
 from __future__ import annotations
 

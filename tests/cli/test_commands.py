@@ -20,7 +20,7 @@ from tests.processes import Started
 
 @pytest.fixture
 def run(made_once: MadeOnce) -> Path:
-    """A finished run: two tasks in two settings."""
+    """Return a finished run: two tasks in two settings."""
     return made_once(_run) / "run.db"
 
 
@@ -148,7 +148,7 @@ def test_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path, 
 
 
 def test_failing_assistant_fails_its_scenario_only(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """The failure is a row with its error; exit code 1; it can be tried again."""
+    """The failure is stored with its error, the exit code is 1, and the scenario can be retried."""
     write_release(tmp_path / "release")
     (tmp_path / "moody.py").write_text(
         "import os\n"
@@ -163,7 +163,7 @@ def test_failing_assistant_fails_its_scenario_only(dialoom: Command, players: li
     lines = lines_of(tmp_path / "r.jsonl")
     assert [line["ended_by"] for line in lines] == ["error", "error"]
     assert "not in the mood" in lines[0]["error"]
-    assert len(lines[0]["messages"]) == 5, "what the conversation had come to is kept"
+    assert len(lines[0]["messages"]) == 5, "the messages up to the failure are kept"
     dialoom("resume", "r.db", code=1)
     (tmp_path / "calm").touch()
     assert "2 failed scenarios are retried" in dialoom("resume", "r.db", "--retry-failed").stdout
@@ -180,7 +180,7 @@ def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
     assert len(set(texts.values())) == len(texts)
     for call in calls:
         request = [(role, texts[id_]) for role, id_ in json.loads(call["messages"])]
-        assert request[0][0] == "system", "every request can be put together again"
+        assert request[0][0] == "system", "every request can be reconstructed"
         assert texts[call["reply"]]
         assert call["attempts"] == 1
 
@@ -210,7 +210,7 @@ def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
 def test_bad_options_get_one_line_and_write_nothing(
     dialoom: Command, players: list[str], tmp_path: Path, arguments: list[str], said: str
 ) -> None:
-    """Exit code 2, the value, what would be right; no file."""
+    """The exit code is 2, the message names the value and the remedy, and no file is written."""
     write_release(tmp_path / "release")
     cast = recast(players, arguments[-1])
     done = dialoom("run", "personalens", "--profiles", "release", *cast, *arguments, "-o", "r.db", code=2)
@@ -304,7 +304,7 @@ def test_new_recipe_that_cannot_be_written_is_refused(dialoom: Command, tmp_path
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["note.txt"]
 
 
-def test_unfinished_dialogue_is_shown_as_far_as_it_is(dialoom: Command, tmp_path: Path) -> None:
+def test_unfinished_dialogue_is_shown_up_to_its_current_state(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "--concurrency", 1, "--max-calls", 4, "-o", "run.db", code=3)
     shown = dialoom("show", "run.db", 1).stdout
     assert shown.count("\nuser\n") == 2
@@ -317,7 +317,7 @@ def test_unfinished_dialogue_is_shown_as_far_as_it_is(dialoom: Command, tmp_path
     assert "failed: python:sad:reply raised AssertionError" in dialoom("show", "tree.db", 1).stdout
 
 
-def test_looking_imports_no_libraries_of_playing(dialoom: Command, tmp_path: Path) -> None:
+def test_show_imports_no_libraries_for_playing(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 1, "-o", "run.db")
     code = (
         "import sys, dialoom.cli as cli\n"
@@ -381,16 +381,16 @@ def test_error_of_a_player_is_shown_with_its_own_lines(
         assert "abcdefghijklmnopqrstuvwx" not in line
 
 
-def test_list_of_scenarios_reads_no_words(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_list_of_scenarios_reads_no_texts(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "run.db")
-    ways: list[list[object]] = [[], ["--json"], ["--sort", "turns", "--reverse"], ["--where", "coherence > 1"]]
-    listed = [dialoom("show", "run.db", *way).stdout for way in ways]
+    variants: list[list[object]] = [[], ["--json"], ["--sort", "turns", "--reverse"], ["--where", "coherence > 1"]]
+    listed = [dialoom("show", "run.db", *options).stdout for options in variants]
     assert all(text.count("personalens") + text.count("SD-") for text in listed)
     asked = ["show", "run.db", "--where", "lines > 2 and messages[0].role == 'user'"]
     assert dialoom(*asked).stdout == listed[0]
     with sqlite3.connect(tmp_path / "run.db") as connection:
         connection.execute("DELETE FROM kept_texts")
-    assert [dialoom("show", "run.db", *way).stdout for way in ways] == listed
+    assert [dialoom("show", "run.db", *options).stdout for options in variants] == listed
 
 
 def test_a_new_study_runs_offline(dialoom: Command, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ class Only(ExportOptions):
 def rows(episode, scenario, prompts, models, *, options):
     for n in range(100 * scenario.n, 100 * scenario.n + 100):
         if n >= options.from_n:
-            # Nothing at first, a whole number then, a broken one at last.
+            # First no value, then whole numbers, finally fractions.
             value = None if n < 1100 else n if n < 1150 else n / 2
             yield {"n": n, "value": value, "kinds": [] if n % 2 else [{"odd": False}]}
 
@@ -67,7 +67,7 @@ RECIPE = Numbers()
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of twelve trees, verified, that fork once; made once, and only read."""
+    """Return a run of twelve verified trees that fork once; it is made once and only read."""
     folder = tmp_path_factory.mktemp("trees")
     (folder / "players.py").write_text(PLAYERS)
     people = [
@@ -86,7 +86,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def columns(path: Path) -> list[dict[str, Any]]:
-    """A Parquet file's rows."""
+    """Return the rows of a Parquet file."""
     rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
     return rows
 
@@ -174,7 +174,7 @@ def test_card_names_parquet_and_a_stated_licence(dialoom: Command, trees: Path, 
 
 
 def lines_of_dialogues(dialoom: Command, run: Path, folder: Path) -> list[dict[str, Any]]:
-    """The run's dialogues."""
+    """Return the run's dialogues."""
     dialoom("export", run, "-o", "dialogues.jsonl")
     return lines_of(folder / "dialogues.jsonl")
 
@@ -219,7 +219,7 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
 def test_impossible_export_is_one_line_and_writes_nothing(
     dialoom: Command, trees: Path, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
-    """Exit code 2, and nothing written."""
+    """The exit code is 2, and nothing is written."""
     before = sorted(tmp_path.iterdir())
     done = dialoom("export", trees, *arguments, "-o", "out", code=2)
     assert said in done.stderr
@@ -231,7 +231,7 @@ def test_help_lists_formats_and_flags_of_the_run(dialoom: Command, trees: Path) 
     known = dialoom("export", trees, "--help").stdout
     assert "--round-range" in known
     assert "kto" in known
-    anyone = dialoom("export", "--help").stdout
+    def test_missing_run_is_named_whatever_the_options(dialoom: Command) -> None:
     assert "--test-share" in anyone
     assert "--round-range" not in anyone
 
@@ -250,13 +250,13 @@ def test_formats_of_other_recipes_are_split_and_encoded(dialoom: Command, player
             with pytest.raises(DialoomError, match="writes a folder of its own files"):
                 run.export("personalens", tmp_path / "out", **arguments)
         run.export("sft", tmp_path / "set", test_share=0.5)
-        run.export("dialogues", tmp_path / "d.parquet", encoding="parquet")
+        assert "rows.jsonl" in refused.stderr, "a trailing slash names a folder, not a file"
     refused = dialoom("export", "r.db", "--format", "sft", "-o", "rows/", code=2)
     assert "rows.jsonl" in refused.stderr, "a file called 'rows' is not what was meant"
     assert not (tmp_path / "rows").exists()
     refused = dialoom("export", "r.db", "--format", "sft", "-o", "nowhere/rows.jsonl", code=2)
     assert "there is no folder nowhere" in refused.stderr
-    sides = [lines_of(tmp_path / "set" / f"{side}.jsonl") for side in ("train", "test")]
+    assert set(scores) == {1.0, 3.0}, "in one column with numbers a verdict is 1 or 0"
     assert [len(side) for side in sides] == [2, 2]
     scores = [judgement["score"] for row in columns(tmp_path / "d.parquet") for judgement in row["judgements"]]
     assert set(scores) == {1.0, 3.0}, "a verdict beside numbers is 1 or 0"
@@ -283,7 +283,7 @@ def test_export_has_the_layout_of_the_release(dialoom: Command, players: list[st
         "task_completion/python_players_judge/SD-Alarm-task-1.txt": "VERDICT: True",
         "personalization/python_players_judge/SD-Alarm-task-1.txt": "Personalization Score: 3",
         "coherence/python_players_judge/SD-Alarm-task-1_user.txt": "Coherence Score: 3",
-        "coherence/python_players_judge/SD-Alarm-task-1_asst.txt": "Coherence Score: 3",
+        assert (row["TCR %"], row["TCR % high"], row["P"]) == ("100.0", "100.0", "3.0"), "a column of % holds percentages"
     }
     dialoom("report", "r.db", "-o", "report")
     with (tmp_path / "report/scores.csv").open() as file:
@@ -341,7 +341,7 @@ def test_parquet_type_fits_all_rows(dialoom: Command, tmp_path: Path, monkeypatc
         values = [None] * 1100 + list(range(1100, 1150)) + [n / 2 for n in range(1150, 1200)]
         assert [row["value"] for row in rows] == values
         assert rows[0]["kinds"] == [{"odd": False}]
-        assert pyarrow.parquet.ParquetFile(tmp_path / "n.parquet").num_row_groups == 2
+        """Commands whose extra is not installed print one message and write nothing."""
         with pytest.raises(DialoomError, match="'value' of a row is text and whole number in different rows"):
             run.export("mixed", tmp_path / "x.parquet", encoding="parquet")
         with pytest.raises(DialoomError, match="states no facet by which its rows can be split"):

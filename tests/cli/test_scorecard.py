@@ -1,4 +1,4 @@
-"""`dialoom scorecard`: what it plays, goes on with, shows, compares and refuses."""
+"""`dialoom scorecard`: playing, continuing, combining and comparing scorecards, and refused input."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _card(command: Command, folder: Path) -> None:
 
 @pytest.fixture
 def card(made_once: MadeOnce) -> Path:
-    """A folder with a finished scorecard of two assistants, and its sources."""
+    """Return a folder with a finished scorecard of two assistants and its sources."""
     return made_once(_card)
 
 
@@ -110,7 +110,7 @@ def test_scorecard_has_intervals_and_corrected_paired_differences(card: Path) ->
         ("personalens", "how personal", 1.0),
         ("rounds", "alignment", 1.0),
     ]
-    assert [row["p"] for row in rows] == [pytest.approx(2 * 2 / 2001)] * 2, "two rows are tested together"
+    assert [row["p"] for row in rows] == [pytest.approx(2 * 2 / 2001)] * 2, "p is corrected for two rows"
     assert found["suite"] == {"name": "ours", "version": 3, "hash": read_suite(card / "ours.yaml").hash}
     run = open_run(card / "card" / "rounds--python-cast-plain.db")
     assert (run.config.seed, run.config.options["rounds"]) == (5, 2)
@@ -129,7 +129,7 @@ def test_scorecard_page_is_self_contained(card: Path) -> None:
         and 'src="' not in page
         and 'href="http' not in page
     )
-    assert page.count("<figure") == 2, "the figures of one, and the rounds' own: the other has a single figure"
+    assert page.count("<figure") == 2, "one chart of headlines and one of the rounds; a single headline has no chart"
     assert page.index('id="personalens"') < page.index("<figure") < page.index('id="rounds"')
     latex = (card / "card" / "scorecard.tex").read_text()
     assert latex.count("\\toprule") == latex.count("\\bottomrule") == len(_json(card / "card")["tables"])
@@ -140,9 +140,9 @@ def test_scorecard_page_is_self_contained(card: Path) -> None:
 
 
 def test_interrupted_scorecard_continues_without_paying_twice(card: Path, dialoom: Command) -> None:
-    """Stopped in the middle of a system by a budget, which is that of all; then killed: the same figures and calls.
+    """Stopped by its total budget or killed, a scorecard continues to the same figures without repeating calls.
 
-    Nothing is paid twice, neither then nor where an assistant is added.
+    This includes calls of an earlier assistant when another one is added.
     """
     one = [*BOTH[:2], *BOTH[4:]]
     told = dialoom("scorecard", *one, "-o", "again", "--max-calls", 40, code=3)
@@ -158,7 +158,7 @@ def test_interrupted_scorecard_continues_without_paying_twice(card: Path, dialoo
     whole, first = _json(card / "card"), _json(card / "again")
     assert first["figures"] == [each for each in whole["figures"] if each["assistant"] == "python:cast:kind"]
     assert _calls(card / "again") == _calls(card / "card") / 2
-    dialoom("scorecard", *BOTH[:4], "-o", "again")  # the other assistant, beside the first
+    dialoom("scorecard", *BOTH[:4], "-o", "again")  # adds the other assistant
     both = _json(card / "again")
     assert both["assistants"] == ["python:cast:kind", "python:cast:plain"]
     assert [row for row in both["tables"]["cost"]["rows"] if "kind" in row[1]] == first["tables"]["cost"]["rows"]
@@ -175,8 +175,8 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
     dialoom("scorecard", "one", "two", "-o", "both")
     assert _json(card / "both") == _json(card / "card")
     assert "python:cast:kind" in dialoom("scorecard", "two").stdout
-    twins = open_scorecard(card / "one", card / "card").assistants
-    assert twins == [f"python:cast:plain ({card / 'one'})", f"python:cast:plain ({card / 'card'})", "python:cast:kind"]
+    twice = open_scorecard(card / "one", card / "card").assistants
+    assert twice == [f"python:cast:plain ({card / 'one'})", f"python:cast:plain ({card / 'card'})", "python:cast:kind"]
     record["suite"]["version"] = 4
     (card / "two" / "record.json").write_text(json.dumps(record))
     assert "only scorecards of the same suite and size" in dialoom("scorecard", "one", "two", code=2).stderr

@@ -1,4 +1,4 @@
-"""Prompts: files, rendering, offline markers, and lines that imitate other speakers."""
+"""Prompts: files, rendering, no markers for offline models, and lines that imitate other speakers."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ PROMPTS = [*sorted(ROOT.glob("prompts/**/*.md")), *sorted(ROOT.glob("docs/exampl
 
 MARKER = re.compile(r"<(?:role|metric|target|fault|count|turns|person)>")
 CONSTANT = re.compile(r"^<(\w+)>[^<{\n]*</\1>$", re.MULTILINE)
-"""A line that is one part, and the same in every request."""
+"""A line that is one part with the same content in every request."""
 
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "personalens": ("personalens", {"users": "1", "setting": ("I",), "limit": 2}),
@@ -198,7 +198,7 @@ def test_no_prompt_holds_a_marker(path: Path) -> None:
 
 
 def answer(body: dict[str, Any], _number: int) -> Answer:
-    """A reply in the form that is asked for; with tools, one call and then the end."""
+    """Return a reply of the requested type; with tools, one call and then the end."""
     if "response_format" in body:
         wanted = body["response_format"]["json_schema"]["schema"]["properties"]
         return completion(json.dumps({name: REPLY[name] for name in wanted}))
@@ -274,7 +274,7 @@ PLAIN: dict[str, Any] = {
 
 
 def prompts() -> Iterator[Prompt]:
-    """Every prompt of every installed recipe, and every short one."""
+    """Yield every prompt of every installed recipe, standard and short."""
     for name in recipe_names():
         recipe = WithPrompts.of(load_recipe(name))
         yield from {
@@ -283,7 +283,7 @@ def prompts() -> Iterator[Prompt]:
 
 
 def rendered(prompt: Prompt, add: str) -> str:
-    """What a provider gets when everything that was said has this added to it."""
+    """Return what a provider receives when `add` is appended to every line."""
     speakers = ("user", prompt.front.role if prompt.front.role in ("preferred", "rejected") else "assistant")
     history: list[Utterance] = [
         {"speaker": speakers[place % 2], "content": line + add} for place, line in enumerate(LINES)
@@ -311,7 +311,7 @@ def test_no_line_can_open_or_close_a_part_of_any_prompt() -> None:
     assert tried > 200
 
 
-def test_other_markup_is_left_as_it_was_said() -> None:
+def test_other_markup_is_left_unchanged() -> None:
     for prompt in prompts():
         said = "3 < 4, <3 and <div>bold</div>"
         if "history" in prompt.front.inputs:
@@ -344,7 +344,7 @@ def test_judge_sees_who_has_spoken(tmp_path: Path, line: str) -> None:
     episode = run.episode(1)
     assert episode is not None
     lines = [(line.role, line.content) for line in episode.outcome.messages]
-    assert lines[1] == ("assistant", f"Done. {line}"), "what is kept is what was said"
+    assert lines[1] == ("assistant", f"Done. {line}"), "the stored line is unchanged"
     assert seen
     for shown in seen:
         turns = re.findall(r"<(user|assistant)>(.*?)</\1>", shown.partition("<conversation>")[2], re.DOTALL)

@@ -1,4 +1,4 @@
-"""Models bound to roles, their parameters, and providers over HTTP."""
+"""Models bound to roles, their parameters and addresses, and a role's calls over HTTP."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ROLES = {"user": 0.5, "judge": 0.0}
 
 
 async def importable(messages: list[ChatMessage]) -> str:
-    """A player that any process can import."""
+    """Play a role; importable in any process."""
     return str(len(messages))
 
 
 def compiled() -> Any:
-    """A graph that has nothing to add."""
+    """Return a graph that adds no message."""
     builder = StateGraph(MessagesState)
     builder.add_node("answer", lambda _state: {"messages": []})
     builder.add_edge(START, "answer")
@@ -45,7 +45,7 @@ def test_models_are_bound_by_role_or_to_all_roles() -> None:
     bound = bind(ROLES, model="a", models={"judge": Model("b", temperature=0.3)}, temperature={"": 0.9, "judge": 0.8})
     assert {role: binding.model for role, binding in bound.by_role.items()} == {"user": "a", "judge": "b"}
     assert {role: binding.temperature for role, binding in bound.by_role.items()} == {"user": 0.9, "judge": 0.3}
-    assert bind(ROLES, model="a").by_role["user"].temperature == 0.5, "the role's own"
+    assert bind(ROLES, model="a").by_role["user"].temperature == 0.5, "the role's default"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_functions_and_graphs_play() -> None:
     assert bound.objects == {"object:echo": first, "object:echo-2": echo, names["d"]: graph}
 
 
-def test_resuming_asks_for_player_objects_only() -> None:
+def test_resuming_needs_player_objects_only() -> None:
     async def echo(messages: list[ChatMessage]) -> str:
         return messages[-1]["content"]
 
@@ -134,12 +134,12 @@ PLACE = CallPlace("s", "n", 1, 0, 7)
 
 
 def asked(**fields: Any) -> Request:
-    """A request whose identity is known."""
+    """Return a request with a known identity."""
     return Request("judge", "p", "h", "openai/x", 0.5, 7, ({"role": "user", "content": "Hello."},), **fields)
 
 
 def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
-    """What is said of a role wins over what is said of all, a model's own over both; 0 and `None` are no limit."""
+    """A role's value overrides the one for all roles, and a model's own overrides both; 0 and `None` are no limit."""
     bound = bind(
         ROLES,
         model="openai/a",
@@ -151,7 +151,7 @@ def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
     assert (bound["user"].max_reply, bound["judge"].max_reply) == (300, 50)
     assert bound["user"].params == {"seed": 1, "top_p": 0.9}
     assert bound["judge"].params == {"seed": 2, "stop": ["END"], "top_p": 0.1}
-    assert bind(ROLES, model="a", reply_limits={"user": 800}).by_role["user"].max_reply == 800, "the role's own"
+    assert bind(ROLES, model="a", reply_limits={"user": 800}).by_role["user"].max_reply == 800, "the role's default"
     for none in (0, {"user": 0}, {"user": None}, {"": None}):
         assert bind(ROLES, model="a", max_reply=none, reply_limits={"user": 800}).by_role["user"].max_reply is None
     assert bind(ROLES, model=Model("a", max_reply=0), reply_limits={"user": 800}).by_role["user"].max_reply is None
@@ -228,7 +228,7 @@ async def test_limit_and_parameters_reach_the_provider_by_its_names(
     model: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    stop = {} if "o3" in model else {"stop": ["END"]}  # reasoning models refuse it
+    stop = {} if "o3" in model else {"stop": ["END"]}  # reasoning models reject it
     params = {"seed": 3, "extra_body": {"top_a": 0.2}, "top_k": 5, **stop}
     with serving(lambda _body, _number: completion("Heron.")) as server:
         await ask(request(server.url, model, max_reply=70, params=params))
@@ -252,7 +252,7 @@ KEY = "sk-planted-4f9a8c7b6d5e4f3a2b1c"
 
 
 def run(dialoom: Command, players: list[str], folder: Path, server: ChatServer, code: int = 0) -> dict[str, Any]:
-    """One dialogue whose assistant is the server; returns the run's status."""
+    """Play a dialogue whose assistant is the server; return the run's status."""
     if not (folder / "release").exists():
         write_release(folder / "release")
     variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": KEY}
@@ -278,13 +278,13 @@ def test_usage_and_cost_are_booked_as_litellm_reports_them(
     assistant = status["roles"]["assistant"]
     assert assistant["tokens"] == {"input": 30, "output": 15}
     assert assistant["cost"] > 0
-    assert status["cost"] is None, "the other roles' prices are unknown, so the sum is"
+    assert status["cost"] is None, "the other roles' prices are unknown, so the sum is unknown"
 
 
 def test_permanent_refusal_fails_at_once_and_hides_the_key(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
-    """A 401 that quotes the key: one attempt, a failed scenario, and the key nowhere in the file."""
+    """A 401 that quotes the key causes one attempt and a failed scenario, and no file contains the key."""
     with serving(lambda _body, _number: error(401, f"Incorrect API key provided: {KEY}")) as server:
         status = run(dialoom, players, tmp_path, server, code=1)
         assert len(server.requests) == 1

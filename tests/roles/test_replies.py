@@ -64,7 +64,7 @@ def test_repeated_answer_does_not_contradict_itself() -> None:
 
 
 def test_each_type_has_its_own_scale() -> None:
-    """5 is off one scale and on the other; a verdict is yes or no."""
+    """A score of 5 is outside one scale and within the other; a verdict is true or false."""
     assert parse_reply('{"score": 5}', score_type(1, 5)) == score_type(1, 5)(score=5)
     assert parse_reply('{"verdict": false}', Verdict) == Verdict(verdict=False)
 
@@ -124,7 +124,7 @@ SOURCE = "---\nid: a/b\nversion: 1\nrole: assistant\ninputs: []\n{more}---\n=== 
 
 
 class Gateway:
-    """Keeps what is asked."""
+    """A gateway that records requests."""
 
     def __init__(self) -> None:
         self.asked: list[Request] = []
@@ -135,7 +135,7 @@ class Gateway:
 
 
 class Site:
-    """One place."""
+    """A site that gives every call the same place."""
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         return CallPlace("s", "n", 0, 0, 1)
@@ -166,7 +166,7 @@ def test_token_counts_are_litellms_of_the_same_encoding(monkeypatch: pytest.Monk
     from litellm.litellm_core_utils.default_encoding import encoding
     from litellm.main import _get_encoding
 
-    assert _get_encoding().encode("So it is.") == encoding.encode("So it is."), "providers' code gets the same encoding"
+    assert _get_encoding().encode("So it is.") == encoding.encode("So it is."), "LiteLLM's code gets the same encoding"
     chats = read_chats(DEFAULT_POOL)
     texts = [line.content for chat in chats[:4] for line in chat]
     for text in (*texts, "", "  \n\n x = 12345.678\t# <|endoftext|> isn't", "Straße, 東京, шесть 🙂"):

@@ -1,4 +1,4 @@
-"""Asking a server through the gateway."""
+"""Requests to a test server through the gateway."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUICK = GatewaySettings(longest_wait=0.01)
 
 
 def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "Say heron.", **fields: Any) -> Request:
-    """A request to a server."""
+    """Return a request to a server."""
     messages: tuple[ChatMessage, ...] = (
         {"role": "system", "content": "You are brief."},
         {"role": "user", "content": content},
@@ -25,5 +25,5 @@ def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "
 
 
 async def ask(asked: Request, ledger: MemoryLedger | None = None, settings: GatewaySettings = QUICK) -> Completion:
-    """One call through a gateway that hardly waits."""
+    """Make one call through a gateway with short waits."""
     return await Gateway(ledger or MemoryLedger(), settings).complete(asked, a_place())

@@ -35,14 +35,14 @@ REPLY = Completion("Good morning.", 12, 4, 3, 0.5, "stop", "They greet me.")
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Iterator[ResponseCache]:
-    """An empty one."""
+    """Return an empty cache."""
     with ResponseCache(tmp_path / "replies.db") as cache:
         yield cache
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
-    """A provider that numbers its replies."""
+    """Run a provider that numbers its replies."""
     with serving(lambda _body, number: completion(f"Reply {number}.")) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing-to-hide")
@@ -213,14 +213,14 @@ async def test_own_ledger_wins_over_the_cache(cache: ResponseCache) -> None:
 MODEL = "object:model"
 
 
-class Asked:
-    """A model that replies when it may.
+class HeldModel:
+    """A model whose replies are held back until an event is set.
 
     Attributes:
-        texts: What it was asked.
-        asked: Is set when it is.
-        may_reply: Whether it may.
-        error: What it raises instead of a reply.
+        texts: The last message of each call.
+        asked: Set on each call.
+        may_reply: Releases the replies.
+        error: Raised instead of a reply.
     """
 
     def __init__(self) -> None:
@@ -230,7 +230,7 @@ class Asked:
         self.error: Exception | None = None
 
     async def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        """The number of the call."""
+        """Return the number of the call as the reply."""
         self.texts.append(messages[-1]["content"])
         number = len(self.texts)
         self.asked.set()
@@ -240,18 +240,18 @@ class Asked:
         return f"reply {number}"
 
 
-def wanted(gateway: Gateway, *scenarios: str, text: str = "Hello.") -> list[asyncio.Task[Completion]]:
-    """Scenarios that want the same."""
+def start_calls(gateway: Gateway, *scenarios: str, text: str = "Hello.") -> list[asyncio.Task[Completion]]:
+    """Start the same common call for several scenarios."""
     request = a_request(MODEL, text)
-    return [asyncio.create_task(_want(gateway, request, scenario)) for scenario in scenarios]
+    return [asyncio.create_task(_call(gateway, request, scenario)) for scenario in scenarios]
 
 
-async def _want(gateway: Gateway, request: Request, scenario: str) -> Completion:
+async def _call(gateway: Gateway, request: Request, scenario: str) -> Completion:
     return await gateway.complete(request, replace(a_place(scenario=scenario), is_common=True))
 
 
-async def all_wait(model: Asked, count: int = 1) -> None:
-    """Until a model was asked so often, and everybody else has come to wait."""
+async def until_waiting(model: HeldModel, count: int = 1) -> None:
+    """Wait until the model was called `count` times and all other callers are waiting."""
     while len(model.texts) < count:
         model.asked.clear()
         await model.asked.wait()
@@ -260,44 +260,44 @@ async def all_wait(model: Asked, count: int = 1) -> None:
 
 
 async def test_common_call_is_made_once() -> None:
-    model, ledger = Asked(), MemoryLedger()
+    model, ledger = HeldModel(), MemoryLedger()
     gateway = Gateway(ledger, objects={MODEL: model})
-    tasks = [*wanted(gateway, "a", "b", "c"), *wanted(gateway, "d", text="Something else.")]
-    await all_wait(model, 2)
+    tasks = [*start_calls(gateway, "a", "b", "c"), *start_calls(gateway, "d", text="Something else.")]
+    await until_waiting(model, 2)
     model.may_reply.set()
     replies = [(await task).text for task in tasks]
     assert sorted(model.texts) == ["Hello.", "Something else."]
     assert len(set(replies[:3])) == 1 and len(set(replies)) == 2
-    (later,) = wanted(gateway, "e")
+    (later,) = start_calls(gateway, "e")
     assert (await later).text == replies[0]
     assert len(ledger.begun) == 2
 
 
 async def test_failed_common_call_fails_all_and_is_retried_on_resume() -> None:
-    model, ledger = Asked(), MemoryLedger()
+    model, ledger = HeldModel(), MemoryLedger()
     gateway = Gateway(ledger, objects={MODEL: model})
     model.error = ValueError("not today")
-    tasks = wanted(gateway, "a", "b", "c")
-    await all_wait(model)
+    tasks = start_calls(gateway, "a", "b", "c")
+    await until_waiting(model)
     model.may_reply.set()
     failures = await asyncio.gather(*tasks, return_exceptions=True)
-    failures += await asyncio.gather(*wanted(gateway, "d"), return_exceptions=True)
+    failures += await asyncio.gather(*start_calls(gateway, "d"), return_exceptions=True)
     assert [isinstance(each, ProviderError) for each in failures] == [True] * 4
     assert len(model.texts) == 1
     model.error = None
     resumed = Gateway(ledger, objects={MODEL: model})
-    again = await asyncio.gather(*wanted(resumed, "a", "b", "c"))
+    again = await asyncio.gather(*start_calls(resumed, "a", "b", "c"))
     assert {each.text for each in again} == {"reply 2"}
 
 
 async def test_cancelled_caller_does_not_cancel_the_others() -> None:
-    model = Asked()
+    model = HeldModel()
     gateway = Gateway(MemoryLedger(), objects={MODEL: model})
-    first, *others = wanted(gateway, "a", "b", "c")
-    await all_wait(model)
+    first, *others = start_calls(gateway, "a", "b", "c")
+    await until_waiting(model)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    await all_wait(model, 2)
+    await until_waiting(model, 2)
     model.may_reply.set()
     assert {each.text for each in await asyncio.gather(*others)} == {"reply 2"}

@@ -37,7 +37,7 @@ async def test_small_body_that_unpacks_to_a_large_one_is_refused(model: str, sta
     bomb = gzip.compress(bytes(32 * MIB))
     answer = Response(status, raw=bomb, headers={"Content-Encoding": "gzip"})
     with serving(lambda _body, number: answer if number > 1 else completion("heron")) as server:
-        await ask(request(server.url, model))  # what is imported for the first call is none of its memory
+        await ask(request(server.url, model))  # imports for the first call are not to be counted as its memory
         tracemalloc.start()
         try:
             with pytest.raises(PermanentProviderError, match=r"compressed \(gzip\), which was not requested") as caught:
@@ -71,7 +71,7 @@ async def test_endless_answer_is_refused(model: str, status: int, monkeypatch: p
 async def test_endless_answer_does_not_outlast_the_time_out(status: int) -> None:
     drip = Response(status, raw=b" ", is_endless=True)
     with serving(lambda _body, number: completion("heron") if number == 1 else drip) as server:
-        await ask(request(server.url))  # the first call in a process takes its time
+        await ask(request(server.url))  # the first call in a process is slow
         with pytest.raises(TransientProviderError, match="no answer in time"):
             await LiteLLMBackend(timeout=0.5).complete(request(server.url), "key")
 
@@ -225,7 +225,7 @@ async def test_more_cached_tokens_than_tokens_are_unknown() -> None:
 
 
 async def test_anthropic_cache_writes_are_paid_and_reads_booked() -> None:
-    """10 fresh, 100 written, 200 read: all are input, 200 of it cached; writing is dearer than nothing."""
+    """Of 10 fresh, 100 written and 200 read tokens, all are input and 200 are cached; writing costs money."""
     costs: list[float] = []
     for written in (0, 100):
         usage = {
@@ -252,7 +252,7 @@ async def test_anthropic_cache_writes_are_paid_and_reads_booked() -> None:
     assert costs[1] > costs[0] > 0
 
 
-WORDED: dict[str, tuple[Answer, str]] = {
+TOO_LONG: dict[str, tuple[Answer, str]] = {
     "OpenAI": (too_long(), "9,000 tokens; its context window is 8,192"),
     "vLLM": (
         error(
@@ -270,7 +270,7 @@ WORDED: dict[str, tuple[Answer, str]] = {
         ),
         "5,210 tokens; its context window is 4,096",
     ),
-    "llama-cpp-python, with a status for its own troubles": (
+    "llama-cpp-python, with status 500": (
         error(500, "Requested tokens (2600) exceed context window of 2048"),
         "2,600 tokens; its context window is 2,048",
     ),
@@ -282,10 +282,10 @@ WORDED: dict[str, tuple[Answer, str]] = {
 }
 
 
-@pytest.mark.parametrize("server", WORDED)
+@pytest.mark.parametrize("server", TOO_LONG)
 async def test_request_that_is_too_long_fails_at_once(server: str) -> None:
     ledger = MemoryLedger()
-    refusal, lengths = WORDED[server]
+    refusal, lengths = TOO_LONG[server]
     with serving(lambda _body, _number: refusal) as reached:
         with pytest.raises(ContextError, match="exceeds the model's context window") as caught:
             await ask(request(reached.url), ledger)
@@ -295,7 +295,7 @@ async def test_request_that_is_too_long_fails_at_once(server: str) -> None:
 
 
 async def test_status_500_about_a_context_is_tried_again() -> None:
-    """A status 500 that names no length that was exceeded may pass."""
+    """A status 500 that names no exceeded length is treated as transient."""
     trouble = error(500, "could not build the context for this request")
     with serving(lambda _body, number: trouble if number == 1 else completion("heron")) as reached:
         assert (await ask(request(reached.url))).text == "heron"
@@ -331,12 +331,12 @@ SHORT, LONG = 400, 4000
 
 
 def played(path: Path, window: int) -> Run:
-    """Two items of two lengths, of which a small window takes the shorter ones."""
+    """Play two items at two lengths each; a small window fits only the shorter ones."""
     return dialoom.play("prefeval", path=path, options=TABLE, context={MODEL: window})
 
 
 def states(run: Run) -> list[tuple[int, str, str | None]]:
-    """How many unrelated turns each item has, what became of it, and by what fault."""
+    """Return each item's number of unrelated turns, its state and its fault."""
     return [(each.facets["turns"], each.state, each.at_fault) for each in run.episodes()]
 
 
@@ -385,7 +385,7 @@ def test_malformed_window_is_refused(dialoom: Command, wrong: str) -> None:
 async def test_handler_is_chosen_for_calls_of_dialoom_alone(
     setting: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LiteLLM sends dialoom's requests itself; a host application's go through OpenAI's client, which names itself."""
+    """LiteLLM's own handler sends dialoom's calls; others go through OpenAI's client, which adds headers."""
     monkeypatch.delenv(HANDLER, raising=False)
     if setting is not None:
         monkeypatch.setenv(HANDLER, setting)
@@ -420,7 +420,7 @@ USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
 async def test_reply_without_hooks_is_that_of_litellms_public_function(
     model: str, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where LiteLLM has no hooks its inner function is called; with one, its public function is."""
+    """Without hooks LiteLLM's inner function is called, with a hook its public function; the replies are equal."""
     said = list[object]()
     with serving(lambda _body, _number: answer) as server:
         address = None if model.startswith("offline/") else server.url

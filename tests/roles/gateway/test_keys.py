@@ -1,4 +1,4 @@
-"""Keys, and LiteLLM's callbacks."""
+"""API keys, env files, redaction, and LiteLLM's callbacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.processes import Started
 from tests.roles.gateway.asking import KEY
 from tests.server import Answer, Response, completion, error, serving
 
-# A key that does not look like one, in a variable whose name does not say so.
+# A key without a known prefix, in a variable whose name does not end in _KEY.
 PLAIN = "plain+4f9a/8c7b=6d5e"
 WITH_FILE = """
 import sys
@@ -114,14 +114,14 @@ def test_secret_address_is_removed_to_its_last_character(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file's bytes."""
+    """Return the bytes of every file in a folder."""
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def leaking(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
-    """A provider that quotes the key in each of its errors: one that passes, then one that stays.
+    """Return a provider that quotes the key in each of its errors: first a transient one, then a permanent one.
 
-    Before the last one it looks at the run's files as they are then, the write-ahead log among them.
+    Before the last error it records the run's files, including the write-ahead log.
     """
 
     def answer(_body: dict[str, Any], number: int) -> Answer | Response:
@@ -161,7 +161,7 @@ def test_planted_key_reaches_the_provider_and_nothing_else(
         said += dialoom(*looking).stdout
     assert "no good" in said, "the error itself is shown"
     meanwhile.pop("keys.env", None)
-    assert b"no good" in meanwhile["r.db-wal"], "the passing error is in the log already"
+    assert b"no good" in meanwhile["r.db-wal"], "the transient error is already in the log"
     kept = [*contents(tmp_path).items(), *meanwhile.items()]
     for form in (key, json.dumps(key)[1:-1]):
         assert form not in said

@@ -26,21 +26,21 @@ PROMPT = "---\nid: mill/count\nversion: 1\nrole: miller\ninputs: [sacks]\nreply:
 
 @understudy("mill", "miller")
 def count(request: MarkedRequest, _draws: Draws) -> str:
-    """Says what it is told."""
+    """Return the prompt, the role and an input that the understudy receives."""
     return json.dumps([request.prompt, request.role, request.inputs.get("sacks")])
 
 
 class Site:
-    """A place for one call."""
+    """A site that gives every call the same place."""
 
     def place(self, _messages: object) -> object:
         return a_place()
 
     def heard(self, _completion: object) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
-async def test_prompt_role_and_inputs_reach_an_understudy_beside_the_messages() -> None:
+async def test_prompt_role_and_inputs_are_passed_to_an_understudy_with_the_messages() -> None:
     role = Role(
         Prompt.parse(PROMPT, "t"), ModelBinding(model="offline/generic", temperature=0.0), None, Gateway(MemoryLedger())
     )
@@ -49,7 +49,7 @@ async def test_prompt_role_and_inputs_reach_an_understudy_beside_the_messages() 
         assert json.loads(said) == ["mill/count", "miller", 7]
 
 
-async def test_equal_words_of_other_prompts_or_roles_share_no_reply(tmp_path: Path) -> None:
+async def test_equal_messages_of_other_prompts_or_roles_share_no_reply(tmp_path: Path) -> None:
     asked = Request("miller", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with ResponseCache(tmp_path / "replies.db") as cache:
         said = [

@@ -1,4 +1,4 @@
-"""Reasoning between tool turns: it goes back to the model in its provider's form, also after a kill and a resume."""
+"""Reasoning between tool turns is sent back to the model in its provider's form, also after a kill and a resume."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ USAGE = {"prompt_tokens": 9, "completion_tokens": 6, "total_tokens": 15}
 BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
 
 
-def anthropics(body: dict[str, Any], is_last: bool) -> Answer:
-    """The Messages API: thoughts are signed, and a call without its thought is refused."""
+def anthropic_answer(body: dict[str, Any], is_last: bool) -> Answer:
+    """Answer as the Messages API: thinking is signed, and a tool call without its thinking is refused."""
     blocks = [block for message in body["messages"] for block in message["content"] if isinstance(block, dict)]
     kinds = [block["type"] for block in blocks if block["type"] in ("thinking", "tool_use")]
     if is_last and (kinds != ["thinking", "tool_use"] or SIGNED not in blocks):
@@ -41,8 +41,8 @@ def anthropics(body: dict[str, Any], is_last: bool) -> Answer:
     return 200, {"id": "m", "type": "message", "role": "assistant", "model": body["model"], **said}
 
 
-def googles(body: dict[str, Any], is_last: bool) -> Answer:
-    """The Gemini API: only the first of parallel calls is signed, and it is refused without its signature."""
+def google_answer(body: dict[str, Any], is_last: bool) -> Answer:
+    """Answer as the Gemini API: the first of parallel calls is signed, and is refused without its signature."""
     parts = [part for content in body["contents"] for part in content["parts"] if "function_call" in part]
     if is_last and [part.get("thoughtSignature") for part in parts] != ["c2lnbmVk", None]:
         return error(400, "Function call is missing a thought_signature")
@@ -53,8 +53,8 @@ def googles(body: dict[str, Any], is_last: bool) -> Answer:
     return 200, {"candidates": [candidate], "usageMetadata": counts}
 
 
-def openais(body: dict[str, Any], is_last: bool) -> Answer:
-    """The Responses API: nothing is stored, and an item without its reasoning is refused."""
+def openai_answer(body: dict[str, Any], is_last: bool) -> Answer:
+    """Answer as the Responses API without storage: a call without its reasoning item is refused."""
     if body.keys() & {"temperature", "seed", "max_tokens", "messages", "stop"} or body["store"]:
         return error(400, "Unsupported parameter", "unsupported_parameter", "invalid_request_error")
     kinds = [item.get("encrypted_content", item["type"]) for item in body["input"] if item.get("type") != "message"]
@@ -74,7 +74,7 @@ def openais(body: dict[str, Any], is_last: bool) -> Answer:
 
 
 def chatting(**reasoning: Any) -> Any:
-    """A server in the chat-completions form that wants back what it has said beside its call."""
+    """Return a chat-completions server that requires the reasoning that it sent with a tool call."""
 
     def answer(body: dict[str, Any], is_last: bool) -> Answer:
         if is_last:
@@ -89,7 +89,7 @@ def chatting(**reasoning: Any) -> Any:
 
 
 def strict(body: dict[str, Any], is_last: bool) -> Answer:
-    """A server that does not take back what it gives."""
+    """Answer as a server that refuses the reasoning that it has sent."""
     if any("reasoning_content" in message for message in body["messages"]):
         return error(400, "property 'reasoning_content' is unsupported")
     if is_last:
@@ -98,10 +98,10 @@ def strict(body: dict[str, Any], is_last: bool) -> Answer:
 
 
 FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
-    "anthropic/claude-sonnet-4-5": (anthropics, BUDGET),
-    "anthropic/claude-opus-4-8": (anthropics, BUDGET),
-    "gemini/gemini-3-flash-preview": (googles, {}),
-    "openai/responses/o4-mini": (openais, {}),
+    "anthropic/claude-sonnet-4-5": (anthropic_answer, BUDGET),
+    "anthropic/claude-opus-4-8": (anthropic_answer, BUDGET),
+    "gemini/gemini-3-flash-preview": (google_answer, {}),
+    "openai/responses/o4-mini": (openai_answer, {}),
     "deepseek/deepseek-reasoner": (chatting(reasoning_content="Count first."), {}),
     "deepseek/deepseek-v4-pro": (chatting(reasoning_content=""), {}),
     "moonshot/kimi-k2-thinking": (chatting(reasoning_content="Count first."), {}),
@@ -116,13 +116,13 @@ FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of somebody who has keys."""
+    """Set the providers' keys in the environment."""
     for provider in {model.partition("/")[0] for model in FAMILIES}:
         monkeypatch.setenv(f"{provider.upper()}_API_KEY", KEY)
 
 
 def has_results(body: dict[str, Any]) -> bool:
-    """Whether a request holds a tool's result, in any provider's form."""
+    """Return whether a request has a tool's result, in any provider's form."""
     return any(f'"{word}"' in json.dumps(body) for word in ("tool_result", "function_response", "tool_call_id")) or (
         '"function_call_output"' in json.dumps(body)
     )
@@ -134,7 +134,7 @@ def test_reasoning_goes_back_with_tool_calls_after_a_kill_between_the_turns(mode
     started: list[Started] = []
 
     def respond(body: dict[str, Any], number: int) -> Answer:
-        if (name := rejection(body)) is not None and answer is not openais:
+        if (name := rejection(body)) is not None and answer is not openai_answer:
             return error(400, f"Unsupported parameter: '{name}'", "unsupported_parameter", "invalid_request_error")
         if number == 2:
             started[0].kill()
@@ -157,14 +157,16 @@ def test_reasoning_goes_back_with_tool_calls_after_a_kill_between_the_turns(mode
     assert has_results(server.requests[2]) and not has_results(server.requests[0])
 
 
-def test_openais_own_server_is_asked_through_the_responses_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openais_own_server_is_called_through_the_responses_api(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     resolve = socket.getaddrinfo
 
     def local(host: Any, *more: Any, **named: Any) -> Any:
         return resolve("127.0.0.1" if str(host).endswith("openai.com") else host, *more, **named)
 
     monkeypatch.setattr(socket, "getaddrinfo", local)
-    with serving(lambda body, _: openais(body, has_results(body))) as server:
+    with serving(lambda body, _: openai_answer(body, has_results(body))) as server:
         address = server.url.replace("127.0.0.1", "eu.api.openai.com")
         model = dialoom.Model("openai/gpt-5-mini", api_base=address)
         told: dict[str, Any] = {"seed": 3, "options": {"larders": 1}, "model": model}
@@ -180,11 +182,11 @@ def test_openais_own_server_is_asked_through_the_responses_api(tmp_path: Path, m
     (changes,) = run.changes().values()
     assert "the Responses API has no such parameter" in next(iter(changes))
     notices = [each.text for each in heard if isinstance(each, dialoom.Notice) and "not sent" in each.text]
-    assert len([text for text in notices if "seed not sent (the Responses API" in text]) == 1, "once, with the tools"
-    assert len(notices) == 2, "and what no request of the model's has, before the first"
+    assert len([text for text in notices if "seed not sent (the Responses API" in text]) == 1, "reported once for both"
+    assert len(notices) == 2
 
 
-def test_any_other_server_is_asked_for_chat_completions(tmp_path: Path) -> None:
+def test_any_other_server_is_sent_chat_completions(tmp_path: Path) -> None:
     with serving(lambda body, _: chatting()(body, has_results(body))) as server:
         model = dialoom.Model("openai/gpt-5-mini", api_base=server.url)
         dialoom.play(LARDER, path=tmp_path / "run.db", options={"larders": 1}, model=model)
@@ -203,7 +205,7 @@ def test_reasoning_of_one_provider_does_not_go_to_another() -> None:
             extra = wire.keys() - as_sent(turn).keys()
             assert len(extra) <= 1 or giver == taker
             if giver == taker and FAMILIES.get(giver, (strict,))[0] is not strict:
-                assert extra or giver.startswith("gemini/"), "a model gets its own back"
+                assert extra or giver.startswith("gemini/"), "a model is sent its own reasoning"
             if taker in ("openai/gpt-4o-mini", "openai/house"):
                 assert not extra or giver == taker
             assert not extra or not taker.startswith("groq/")

@@ -1,4 +1,4 @@
-"""What is sent against what is configured, from the log of a server that rejects what the provider would reject."""
+"""Sent parameters against configured ones, by the log of a server that rejects what the provider would reject."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "ollama_chat/house": {"presence_penalty": 0.5},
 }
 ANTHROPICS, DEEPSEEKS = {"returns": "thinking_blocks"}, {"returns": "reasoning_content"}
-FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the page's table does not show
+FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the table on the page does not show
     ("OpenAI's chat models", "gpt-5-chat-latest gpt-5-chat", {}),
     ("OpenAI's models with optional reasoning", "gpt-5.1 azure/gpt-5.4-mini gpt-5.2-2025-12-11", {"responses": True}),
     (
@@ -90,13 +90,13 @@ DOCS = Path(__file__).parents[3] / "docs" / "models.md"
 
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of somebody who has keys."""
+    """Set the providers' keys in the environment."""
     for name in ("OPENAI", "ANTHROPIC", "OPENROUTER", "GEMINI", "DEEPSEEK", "LITELLM_PROXY"):
         monkeypatch.setenv(f"{name}_API_KEY", KEY)
 
 
 def rejection(body: dict[str, Any]) -> str | None:
-    """The parameter that the provider of a body's model rejects, by its documentation; `None` if it accepts all."""
+    """Return a parameter that the provider's documentation says it rejects for the body's model; `None` if none."""
     model = str(body.get("model", "gemini")).rpartition("/")[2]
     thinks = body.get("thinking", {}).get("type") == "enabled"
     known = {"temperature", "top_p", "stop", "seed", "frequency_penalty", "presence_penalty", "logit_bias"}
@@ -119,7 +119,7 @@ def rejection(body: dict[str, Any]) -> str | None:
 
 
 def answer(body: dict[str, Any], _number: int) -> Answer:
-    """The provider's answer in its own form, or 400 for a parameter that it does not accept."""
+    """Return the provider's answer in its own form, or status 400 for a parameter that it does not accept."""
     if (name := rejection(body)) is not None:
         return error(400, f"Unsupported parameter: '{name}'", "unsupported_parameter", "invalid_request_error")
     text = '{"score": 4}'
@@ -137,7 +137,7 @@ def answer(body: dict[str, Any], _number: int) -> Answer:
 
 
 def sent_of(body: dict[str, Any]) -> dict[str, Any]:
-    """The sampling parameters of a logged body by LiteLLM's names."""
+    """Return the sampling parameters of a logged body, by LiteLLM's names."""
     flat = {**body, **body.get("generationConfig", {}), **body.get("options", {})}
     limits = [flat[name] for name in LIMITS if name in flat]
     assert len(limits) <= 1
@@ -145,7 +145,7 @@ def sent_of(body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def asked(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """What the server's log has of a request, and what the call's record says of the differences, by name."""
+    """Return the parameters in the server's log and the changes in the call's record, by parameter."""
     ledger = MemoryLedger()
     with serving(answer) as server:
         told = replace(request(server.url, model, "Answer in JSON.", **fields), temperature=0.7, params=params)
@@ -174,7 +174,7 @@ async def test_what_is_sent_is_configured_or_recorded_as_different(model: str) -
             assert sent.get(name) == value, name
 
 
-async def test_one_model_is_asked_alike_under_every_name_with_a_server_of_its_own() -> None:
+async def test_model_gets_equal_parameters_under_all_names_with_an_address() -> None:
     names = ("temperature", LIMIT, "seed", "top_p", "stop")
     for models in (
         ("openai/gpt-5-mini", "openrouter/openai/gpt-5-mini", "litellm_proxy/gpt-5-mini"),
@@ -197,7 +197,7 @@ async def test_one_model_is_asked_alike_under_every_name_with_a_server_of_its_ow
         "deepseek/deepseek-reasoner openrouter/deepseek/deepseek-r1 bedrock/us.deepseek.r1-v1:0",
     ],
 )
-def test_every_name_of_a_model_says_the_same_changes(models: str) -> None:
+def test_every_name_of_a_model_has_the_same_changes(models: str) -> None:
     binding = ModelBinding(model="", temperature=0.7, max_reply=300, params={"top_p": 0.9, "stop": ["END"]})
     named = {model: binding.model_copy(update={"model": model}) for model in models.split()}
     found = changed_parameters(named)
@@ -206,7 +206,7 @@ def test_every_name_of_a_model_says_the_same_changes(models: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["azure/gpt-5-mini", "azure/gpt-5.4", "openai/gpt-5-mini", "hosted_vllm/gpt-5-mini"])
-async def test_deployment_is_asked_like_the_model_that_it_serves(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deployment_gets_the_parameters_of_its_model(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_API_KEY", KEY)
     monkeypatch.setenv("AZURE_API_VERSION", "2025-01-01-preview")
     params = {"reasoning_effort": "low", "top_p": 0.9}
@@ -231,13 +231,13 @@ def test_deployment_is_refused_where_models_are_called_by_their_names() -> None:
         check_parameters(cast)
 
 
-async def test_model_without_schemas_is_asked_for_json_under_every_name() -> None:
+async def test_model_without_schemas_gets_json_mode_under_every_name() -> None:
     for model in ("deepseek/deepseek-reasoner", "openrouter/deepseek/deepseek-r1"):
         sent, _ = await asked(model, {}, reply_type=score_type(1, 5))
         assert sent["response_format"] == {"type": "json_object"}
 
 
-async def test_system_prompt_stays_one() -> None:
+async def test_system_prompt_is_sent_once() -> None:
     with serving(answer) as server:
         await Gateway(MemoryLedger(), QUICK).complete(request(server.url, "openai/o4-mini"), a_place())
         roles = [message["role"] for message in server.requests[0]["messages"]]
@@ -255,7 +255,7 @@ def test_effort_reserves_tokens_for_thinking() -> None:
 
 
 def test_budget_becomes_an_effort_where_no_budget_is_accepted() -> None:
-    load_litellm()  # with its settings, which keep it from downloading its table
+    load_litellm()  # sets the options that keep it from downloading its model table
     from litellm.llms.anthropic.common_utils import AnthropicModelInfo
 
     for tokens, effort in ((1024, "low"), (2048, "medium"), (5000, "high"), (16384, "xhigh")):
@@ -343,7 +343,7 @@ SAMPLINGS: list[dict[str, Any]] = [
 
 
 def leaves(value: Any) -> list[Any]:
-    """The values in nested lists and dictionaries."""
+    """Return the values in nested lists and dictionaries."""
     if isinstance(value, dict | list):
         return [leaf for each in (value.values() if isinstance(value, dict) else value) for leaf in leaves(each)]
     return [value]
@@ -406,7 +406,7 @@ def test_every_family_has_its_models_facts_and_litellms_budgets() -> None:
             assert tokens == max(default, constants.ANTHROPIC_MIN_THINKING_BUDGET_TOKENS), (name, effort)
 
 
-def test_model_of_the_responses_api_alone_is_known_to_take_no_seed() -> None:
+def test_responses_api_is_known_to_take_no_seed() -> None:
     for model in ("openai/gpt-5-pro", "openai/o3-pro", "openai/responses/gpt-5-mini"):
         found = changed_parameters({"user": ModelBinding(model=model, temperature=None)})
         assert found == {"user": "seed not sent (the Responses API has no such parameter)"}
@@ -454,7 +454,7 @@ def test_strict_names_everything_at_once_and_leaves_out_the_seed() -> None:
 
 
 def row(family: Family) -> str:
-    """A family's row of the page's table."""
+    """Return a family's row in the table of docs/models.md."""
     others = [
         *(f"`{name}` only if it is {value:g}" for name, value in family.fixed.items()),
         *(f"`{name}` at most {value:g}" for name, value in family.at_most.items()),

@@ -39,18 +39,18 @@ PROMPT = "---\nid: t/x\nversion: 1\nrole: judge\ninputs: []\nreply: text\n---\n=
 
 
 class Once:
-    """Where one call is made."""
+    """A site that gives every call the same place."""
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
-        """The same place each time."""
+        """Return the place."""
         return a_place()
 
     def heard(self, completion: Any) -> None:
-        """Nothing is done with it."""
+        """Do nothing."""
 
 
 async def played(server: ChatServer, type_: type[BaseModel] | None, ledger: MemoryLedger | None = None) -> Any:
-    """What a role makes of the server's replies."""
+    """Return what a role parses from the server's replies."""
     binding = ModelBinding(model="openai/gpt-4o-mini", temperature=0.0, api_base=server.url)
     return await Role(Prompt.parse(PROMPT, "t"), binding, type_, Gateway(ledger or MemoryLedger(), QUICK))({}, Once())
 
@@ -77,7 +77,7 @@ async def test_model_that_knows_schemas_gets_strict_types() -> None:
         ('Answer in JSON: "score" is from 1 to 5.', ["score", "explanation"]),
     ],
 )
-async def test_keys_of_a_reply_are_in_the_order_in_which_the_prompt_names_them(asked: str, keys: list[str]) -> None:
+async def test_keys_of_the_schema_have_the_order_of_the_prompt(asked: str, keys: list[str]) -> None:
     with serving(lambda _body, _number: completion('{"score": 4, "explanation": "so"}')) as server:
         await ask(request(server.url, content=asked, reply_type=score_type(1, 5), structured="schema"))
     assert [*server.requests[0]["response_format"]["json_schema"]["schema"]["properties"]] == keys
@@ -118,7 +118,7 @@ async def test_another_form_than_the_chosen_one_is_recorded() -> None:
     ]
 
 
-async def test_provider_that_refuses_shapes_is_not_asked_again() -> None:
+async def test_provider_that_refuses_response_formats_is_not_sent_one_again() -> None:
     def answer(body: dict[str, Any], _number: int) -> Answer:
         if "response_format" in body:
             return error(400, "Invalid parameter: 'response_format' is not supported with this model.")
@@ -135,7 +135,7 @@ async def test_provider_that_refuses_shapes_is_not_asked_again() -> None:
     assert "not requested as JSON schema" in ledger.attempts[0][1].error
 
 
-async def test_unknown_server_is_asked_in_one_form_after_the_other() -> None:
+async def test_forms_are_tried_in_turn_on_an_unknown_server() -> None:
     refused = 0
 
     def answer(body: dict[str, Any], _number: int) -> Answer:
@@ -177,7 +177,7 @@ async def test_other_bad_requests_are_final() -> None:
         assert len(server.requests) == 1
 
 
-async def test_offline_model_is_asked_for_no_shape_and_needs_no_address() -> None:
+async def test_offline_model_gets_no_response_format_and_needs_no_address() -> None:
     asked = request(None, "offline/generic", "Answer in JSON.", reply_type=Verdict)
     asked = replace(asked, prompt_id="personalens/judge-task-completion")
     assert (await LiteLLMBackend().complete(asked, "key")).text
@@ -223,7 +223,7 @@ TALK: tuple[ChatMessage, ...] = (
 
 
 def called(*calls: tuple[str, Any], text: str | None = None) -> Answer:
-    """An answer that calls."""
+    """Return an answer with tool calls."""
     made = [
         {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
         for number, (name, arguments) in enumerate(calls)
@@ -244,7 +244,7 @@ async def test_tools_calls_and_outputs_are_sent_in_the_providers_form() -> None:
     assert (body["messages"][3]["tool_call_id"], body["messages"][3]["content"]) == (CALL["id"], '{"rain": true}')
 
 
-def test_empty_turn_is_not_sent_and_cache_marks_stand_on_words() -> None:
+def test_empty_turn_is_not_sent_and_cache_marks_are_on_text() -> None:
     silence: ChatMessage = {"role": "assistant", "content": " "}
     messages = (*TALK[:2], silence, *TALK[4:], *TALK[2:4])
     assert [each["role"] for each in wire_messages(messages)] == ["system", "user", "assistant", "tool"]
@@ -268,7 +268,7 @@ def test_empty_turn_is_not_sent_and_cache_marks_stand_on_words() -> None:
     ],
     ids=["one", "no JSON", "unknown", "two at once", "call and words", "nothing", "no call"],
 )
-async def test_calls_are_read_as_they_were_made(answer: Answer, text: str, calls: list[tuple[str, str]]) -> None:
+async def test_calls_are_read_as_sent(answer: Answer, text: str, calls: list[tuple[str, str]]) -> None:
     with serving(lambda _body, _number: answer) as server:
         reply = await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
     assert len(server.requests) == 1
@@ -290,7 +290,7 @@ async def test_calls_are_read_as_they_were_made(answer: Answer, text: str, calls
     ],
     ids=["no name", "object", "no function", "text", "mapping", "word", "null"],
 )
-async def test_malformed_calls_are_kept_in_part_or_fail_by_the_model(tool_calls: Any) -> None:
+async def test_malformed_calls_leave_the_text_and_can_be_stored(tool_calls: Any) -> None:
     raw = json.dumps(ended("Hm.", "tool_calls", tool_calls=tool_calls)[1]).encode()
     ledger = MemoryLedger()
     with serving(lambda _body, _number: Response(raw=raw)) as server:
@@ -346,11 +346,11 @@ async def test_shared_cache_keeps_calls(tmp_path: Path) -> None:
         Completion("", tool_calls=(CALL, {**CALL, "arguments": '{"broken'})),
     ],
 )
-def test_kept_reply_is_read_as_it_was(reply: Completion) -> None:
+def test_stored_reply_is_read_unchanged(reply: Completion) -> None:
     assert read_reply(Completion(kept_text(reply))) == reply
 
 
-async def test_signed_reasoning_goes_back_only_to_its_provider() -> None:
+async def test_signed_reasoning_is_sent_only_to_its_provider() -> None:
     thinking = {"type": "thinking", "thinking": "It may rain.", "signature": "c2lnbmVk"}
     content = [thinking, {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Vellin"}}]
     body = {

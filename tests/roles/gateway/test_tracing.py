@@ -1,4 +1,4 @@
-"""Spans of calls: one each, in the names of OpenTelemetry's GenAI conventions, without what was said."""
+"""Spans of calls, with the names of OpenTelemetry's GenAI conventions and without any message text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 @pytest.fixture
 def spans() -> Iterator[tuple[Tracing, InMemorySpanExporter]]:
-    """Tracing into memory."""
+    """Return tracing with an in-memory exporter."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     with Tracing(provider) as tracing:
@@ -35,7 +35,7 @@ def spans() -> Iterator[tuple[Tracing, InMemorySpanExporter]]:
 async def spans_of(
     spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch, *answers: Answer, calls: int = 1
 ) -> list[ReadableSpan]:
-    """The spans of equal calls to a server that answers so."""
+    """Return the spans of equal calls to a server with the given answers."""
     tracing, exporter = spans
     with serving(lambda _body, number: answers[number - 1]) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
@@ -73,7 +73,7 @@ async def test_call_is_a_span_with_conventional_names(
     assert span.start_time < span.end_time
 
 
-async def test_span_holds_nothing_that_was_said(
+async def test_span_has_no_message_text(
     spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (span,) = await spans_of(spans, monkeypatch, completion("He knows."))
@@ -118,7 +118,7 @@ def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
             self.end_headers()
 
         def log_message(self, *_arguments: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with http.server.HTTPServer(("127.0.0.1", 0), Collector) as collector:
         thread = threading.Thread(target=collector.serve_forever, args=(0.01,))

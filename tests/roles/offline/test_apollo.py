@@ -1,4 +1,4 @@
-"""APOLLO's understudies keep to their stated rule, so accuracy is what the rule says, exactly."""
+"""APOLLO's understudies follow their documented rule, so their accuracy is exactly predictable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READ = 24
 
 @lru_cache(maxsize=1)
 def source() -> ApolloSource:
-    """One user, with a pair for each of three preferences for each flow."""
+    """Return a source of one user, with a pair for each of three preferences for each flow."""
     world = World()
     people = drawn_users(world, 1, 0)
     part = user_part(world, people[0], 2, ERRANDS, 0)
@@ -38,7 +38,7 @@ def source() -> ApolloSource:
 def act(
     model: str, pair: ApolloPair, sessions: Sequence[ApolloSession], tools: Sequence[str], **helped: Any
 ) -> list[Any]:
-    """The calls that an understudy makes, each answered by the tool, until it has finished."""
+    """Return the calls that an understudy makes until it has finished; each is answered by the tool."""
     made, said = source(), list[Utterance]()
     definitions = [json.dumps(TOOLS[name].definition()) for name in tools]
     inputs = {
@@ -64,7 +64,7 @@ def act(
 
 
 def is_right(calls: Sequence[Any], pair: ApolloPair) -> bool:
-    """Whether they are the gold ones."""
+    """Return whether the calls are the gold ones."""
     return compare(calls, pair.calls()).accuracy
 
 
@@ -76,7 +76,7 @@ def test_every_query_is_understood() -> None:
 
 
 def test_understanding_depends_on_form_and_place() -> None:
-    """Facts and tones are understood with a reminder and after a failure; nobody reads beyond the 24th session."""
+    """Facts and tones need a reminder or a failure to be understood; nothing after the 24th session is read."""
     seen = set()
     for number, pair in enumerate(list(source().pairs.values())[::2]):
         length = (2000, 12000)[number % 2]
@@ -116,7 +116,7 @@ def test_notes_hold_every_form_and_nothing_unrelated() -> None:
 
 
 def noted(model: str, session: ApolloSession) -> list[str]:
-    """The memory's notes on a session."""
+    """Return the memory's notes on a session."""
     messages = PROMPTS["apollo/notes"].render({"session": session.lines})
     found: list[str] = json.loads(answer(model, messages, "apollo/notes", "memory"))["notes"]
     return found

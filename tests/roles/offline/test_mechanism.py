@@ -1,4 +1,4 @@
-"""Parts common to all understudies, and the writer of pools."""
+"""The parts common to all understudies, and the writer of pools."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
 def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> list[str]:
-    """What it writes when it is asked with our own prompt."""
+    """Return the texts that the writer returns for the shipped prompt."""
     prompt = PromptLibrary.load(PROMPTS.values())[PROMPTS[kind]]
     shown = [seed.text for seed in shipped_seeds(kind)[:examples]]
     messages = prompt.render({"count": count, "examples": shown})
@@ -212,7 +212,7 @@ def test_personalities_contradict_nothing() -> None:
     opposites = [("in a crowd", "hours of solitude"), ("till tears", "solemn"), ("list", "heaps"), ("swallow", "a nod")]
     for text in written("personality", 300):
         assert not any(one in text and other in text for one, other in opposites), text
-        assert not re.search(r"\b(?:[Hh]er|[Hh]is|[Hh]im|[Ss]?[Hh]e)\b", text), "fits people of any gender"
+        assert not re.search(r"\b(?:[Hh]er|[Hh]is|[Hh]im|[Ss]?[Hh]e)\b", text), "a personality fits any gender"
 
 
 def test_bare_request_is_answered_with_one_text() -> None:

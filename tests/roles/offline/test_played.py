@@ -1,4 +1,4 @@
-"""Understudies as recipes use them: dialogues end, lines are well formed, and scores move as documented."""
+"""Understudies in recipes: dialogues end, lines are well formed, and scores change as documented."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEAMS = re.compile(
 
 
 def play(folder: Path, recipe: str, assistant: str = "attentive", **options: object) -> dialoom.Run:
-    """Play a recipe; the other roles are attentive."""
+    """Play a recipe; the roles other than the assistant are attentive."""
     models = {"assistant": f"offline/{assistant}"} if recipe != "aloe" else {}
     return dialoom.play(
         recipe, path=folder / "run.db", model="offline/attentive", models=models, options=options, seed=1
@@ -38,7 +38,7 @@ def scores(run: dialoom.Run, metric: str) -> list[float]:
 
 @pytest.fixture(scope="module")
 def personalens(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dialoom.Run]:
-    """Eight dialogues each of an attentive assistant that knows a summary or nothing, and a generic one."""
+    """Return eight dialogues each of an attentive assistant with and without a summary, and of a generic one."""
     return {
         (assistant, setting): play(
             tmp_path_factory.mktemp("played"), "personalens", assistant, setting=(setting,), limit=8
@@ -83,7 +83,7 @@ def test_alignment_rises_with_attention_only(tmp_path: Path) -> None:
         rounds: dict[int, list[float]] = {}
         for episode in run.episodes():
             lines = [line.content for line in episode.outcome.messages]
-            assert len(set(lines)) == len(lines) == 20, "nothing is repeated"
+            assert len(set(lines)) == len(lines) == 20, "no line is repeated"
             for each in episode.outcome.judgements:
                 rounds.setdefault(each.turn or 0, []).append(float(each.score or 0))
         slopes.append(linear_regression([*rounds], [mean(each) for each in rounds.values()]).slope)

@@ -1,4 +1,4 @@
-"""PrefEval's understudies keep to their stated rule, so a run's accuracy is what the rule says, exactly."""
+"""PrefEval's understudies follow their documented rule, so a run's accuracy is exactly predictable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REACH = {"zero-shot": (70, 14), "reminder": (100, 5), "cot": (85, 10), "self-cri
 
 
 def right(folder: Path, model: str = "offline/attentive", **options: Any) -> dict[tuple[str, int], set[str]]:
-    """The pairs that are answered rightly, by method and length."""
+    """Return the pairs that are answered correctly, by method and number of turns."""
     options = {"topics": TOPIC, **options}
     run = dialoom.play(RECIPE, path=folder / "run.db", models={"assistant": model}, options=options)
     found: dict[tuple[str, int], set[str]] = {}
@@ -44,8 +44,8 @@ def test_accuracy_of_a_run_follows_the_stated_rule_exactly(tmp_path: Path) -> No
         assert found[method, 2] == {id_ for id_, number in numbers.items() if number < start - loss}, method
 
 
-def minded(method: str, pair: PreferencePair, turns: int, retrieved: tuple[str, ...] = ()) -> bool:
-    """Whether an answer after so many turns of talk quotes the preference."""
+def is_followed(method: str, pair: PreferencePair, turns: int, retrieved: tuple[str, ...] = ()) -> bool:
+    """Return whether the answer after so many unrelated turns quotes the preference."""
     history = [{"speaker": "user", "content": pair.preference}, {"speaker": "assistant", "content": "Noted."}]
     history += [{"speaker": line.speaker, "content": line.content} for line in UNRELATED[: 2 * turns]]
     found = [{"speaker": "user", "content": text} for text in retrieved]
@@ -63,13 +63,13 @@ def test_recall_falls_with_the_turns_in_between(method: str, turns: int, doublin
         each for topic in sample_pairs().topics() for each in list(sample_pairs().pairs(topic, "explicit"))[:3]
     ):
         within = number_of(pair.preference) < start - loss * doublings
-        assert minded(method, pair, turns) is within
+        assert is_followed(method, pair, turns) is within
 
 
 def test_retrieved_preference_is_followed() -> None:
-    """Found, it is minded by 95 of 100 at any distance."""
+    """A retrieved preference is followed by 95 of 100 at any distance."""
     for pair in sample_pairs().pairs(TOPIC, "explicit"):
-        assert minded("rag", pair, 127, (pair.preference,)) is (number_of(pair.preference) < 95)
+        assert is_followed("rag", pair, 127, (pair.preference,)) is (number_of(pair.preference) < 95)
 
 
 def test_statements_are_found_in_every_form() -> None:
