@@ -1,4 +1,4 @@
-"""A judge tried on labelled conversations: its health, its agreement with people, and nothing that is left behind."""
+"""A judge tried on labelled conversations: its health, its agreement with annotators, and no files left."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_trial_prints_health_and_agreement_and_leaves_nothing(folder: Path, dial
     tried = ["judge", "--try", "talks.jsonl", "--judges", "judges.toml", "--repeat", 2]
     printed = dialoom(*tried, "--model", "judge=python:cast:sound").stdout
     assert "none" in printed and "judge, anna" in printed
-    assert "90.0" in printed and "0.80" in printed  # nine of ten labels are the judge's: kappa (0.9 - 0.5) / 0.5
+    assert "90.0" in printed and "0.80" in printed  # the judge agrees with nine of ten labels: (0.9 - 0.5) / 0.5
     assert "polite" not in printed
     copied = dialoom(*tried, "--model", "judge=python:cast:copying").stdout
     assert "100 % explanations copied" in " ".join(copied.split())
@@ -95,8 +95,8 @@ def test_judge_is_not_shown_the_labels(folder: Path) -> None:
     assert open_run(folder / "kept.db").status().done == 10
 
 
-def test_labels_file_of_an_import_is_that_of_a_trial(folder: Path, dialoom: Command) -> None:
-    """The items of a sample that was drawn from imported conversations name the same conversations."""
+def test_labels_file_of_an_import_can_be_used_in_a_trial(folder: Path, dialoom: Command) -> None:
+    """The items of a sample drawn from imported conversations name the same conversations in a trial."""
     dialoom("import", "talks.jsonl", "-o", "talks.db")
     dialoom("judge", "talks.db", "--judges", "judges.toml", "--model", "judge=python:cast:sound", "--name", "first")
     dialoom("agree", "talks.db", "--judging", "first", "--sample", 6, "--annotators", "ben", "-o", "labels.csv")
@@ -113,7 +113,7 @@ def test_labels_file_of_an_import_is_that_of_a_trial(folder: Path, dialoom: Comm
 
 
 def _labelled(lines: list[str]) -> list[str]:
-    """Return the rows of a sample with the last column, which is empty, filled in."""
+    """Return the rows of a sample with the empty last column filled in."""
     found, number = [], 0
     for line in lines:
         is_end = line.endswith('",') or line.endswith(",")

@@ -53,7 +53,7 @@ def calls(dialoom: Command, run: str) -> int:
 
 
 def test_both_pools_are_built_and_combined(dialoom: Command, tmp_path: Path) -> None:
-    """The offline model writes 300 profiles and 70 personalities that pass the lexical filter at its default threshold."""
+    """The offline model writes 300 profiles and 70 personalities that pass the default lexical filter."""
     built = dialoom(*BUILD, "--kind", "profile", "--target", 300, "-o", "profiles.jsonl")
     assert "threshold 0.6: lexical similarity is about the share" in built.stdout
     assert "round 3: 20 of 20 kept, 80 in the pool" in built.stderr

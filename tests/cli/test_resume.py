@@ -33,7 +33,7 @@ def exported(dialoom: Command, folder: Path, run: str) -> bytes:
 
 
 def hashing_players(folder: Path) -> list[str]:
-    """Return a cast whose replies depend on all previous messages; without the file `the-end` a process stops after 25."""
+    """Return a cast with replies hashed from all messages; without the file `the-end` a process stops after 25."""
     (folder / "hashing.py").write_text(
         """
 import asyncio, hashlib

@@ -1,4 +1,4 @@
-"""How a run tells what was not sent as configured, and `--strict-params`."""
+"""Settings that were not sent as configured are reported, and refused with `--strict-params`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ASSISTANT = ("--temperature", "0.7", "--temperature", "judge=none")
 
 @pytest.fixture
 def plan(tmp_path: Path) -> list[object]:
-    """One dialogue, all of whose roles are one reasoning model."""
+    """Return the arguments of a run of one dialogue in which one reasoning model plays all roles."""
     write_release(tmp_path / "release")
     single = ["--profiles", "release", "--tasks", "single", "--model", MODEL, *ASSISTANT]
     return ["run", "personalens", *single, "-o", "run.db"]
@@ -128,7 +128,7 @@ def test_doctor_lists_changes(dialoom: Command) -> None:
     assert found == {"about": "parameters", "name": MODEL, "state": "changed", "detail": SAID, "latency": None}
 
 
-def test_what_litellm_leaves_out_of_the_request_itself_is_shown_everywhere_and_refused(
+def test_what_litellms_request_lacks_is_shown_everywhere_and_refused(
     dialoom: Command, plan: list[object], tmp_path: Path
 ) -> None:
     change = "min_p 0.05 not sent (LiteLLM's request does not contain it)"
@@ -158,7 +158,7 @@ def test_what_litellm_leaves_out_of_the_request_itself_is_shown_everywhere_and_r
     assert all(change in text for text in (*shown, card))
 
 
-def test_strict_doctor_fails_models_without_asking_them(dialoom: Command) -> None:
+def test_strict_doctor_fails_models_without_calling_them(dialoom: Command) -> None:
     with serving(answer) as server:
         flags = ["doctor", "--model", MODEL, "--api-base", server.url, "--strict-params", "--temperature"]
         assert f"failed   parameters {MODEL}" in dialoom(*flags, "0.7", code=1).stdout
@@ -166,7 +166,7 @@ def test_strict_doctor_fails_models_without_asking_them(dialoom: Command) -> Non
         assert "parameters" not in dialoom(*flags, "1", code=None).stdout and server.requests
 
 
-def test_prices_that_are_unknown_are_named_at_once(dialoom: Command, plan: list[object]) -> None:
+def test_all_unknown_prices_are_named_at_once(dialoom: Command, plan: list[object]) -> None:
     models = ["--model", "user=openai/house-one", "--model", "judge=openai/house-two", "--max-cost", "1"]
     refused = dialoom(*plan, *models, variables={"OPENAI_API_KEY": "k"}, code=2)
     assert "the price of openai/house-one and of openai/house-two is unknown" in refused.stderr
@@ -241,7 +241,7 @@ LARDER = f"{ROOT / 'docs/examples/larder/larder.py'}:RECIPE"
 
 
 def verdicts(body: dict[str, Any], number: int) -> Answer:
-    """Rejects what the provider rejects, and otherwise says what ends every dialogue and suits every judge."""
+    """Reject what the provider rejects; otherwise return a reply that ends any dialogue and suits any judge."""
     status, said = provider(body, number)
     text = r"{\"score\": 3, \"verdict\": true, \"explanation\": \"so\"} TERMINATE"
     answered: dict[str, Any] = json.loads(json.dumps(said).replace(r"{\"score\": 4}", text))
@@ -251,7 +251,7 @@ def verdicts(body: dict[str, Any], number: int) -> Answer:
 
 
 @pytest.mark.parametrize("model", NAMED)
-def test_what_arrives_is_configured_or_told_wherever_a_run_is_described(
+def test_parameters_arrive_as_configured_or_are_reported_wherever_a_run_is_described(
     dialoom: Command, model: str, tmp_path: Path
 ) -> None:
     write_release(tmp_path / "release")

@@ -1,4 +1,4 @@
-"""Studies from the command line: files of people and tasks to conversations that are played, judged and kept."""
+"""Studies from the command line: from files of people and tasks to conversations that are played and judged."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_study_is_played_judged_reported_and_exported(dialoom: Command, folder
 
 
 def test_a_report_has_no_table_by_many_numbers_and_explains_intervals_once(dialoom: Command, folder: Path) -> None:
-    """An age of each person is left out, and said to be; one of two is kept, and so is each value that is a word."""
+    """A column with many different numbers has no table; one with two numbers and one with words have."""
     (folder / "people.csv").write_text(
         "name,age,height,style\n" + "".join(f"P{n},{n},{n % 2},s{n // 2}\n" for n in range(6))
     )
@@ -121,7 +121,9 @@ def test_verdicts_of_turns_are_per_cent_everywhere(dialoom: Command, folder: Pat
     assert " | 100.0† [" in cells
 
 
-def test_the_roles_of_stand_ins_are_named_and_an_existing_run_of_another_study(dialoom: Command, folder: Path) -> None:
+def test_roles_of_stand_ins_are_named_and_a_run_of_a_changed_study_is_recognized(
+    dialoom: Command, folder: Path
+) -> None:
     told = dialoom("run", "support.toml", "-o", "run.db").stdout
     (folder / "noting.py").write_text("def reply(messages):\n    return 'Noted.'\n")
     told += dialoom("run", "support.toml", "--model", "assistant=python:noting:reply", "-o", "other.db").stdout
@@ -143,7 +145,7 @@ def test_hint_to_resume_names_the_given_concurrency(dialoom: Command) -> None:
     assert "dialoom resume s.db" in told.stdout + told.stderr and "--concurrency" not in told.stdout + told.stderr
 
 
-def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
+def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
     """A run is resumed, judged again, reported and stepped through without the study's file and rows."""
     dialoom("run", "support.toml", "-o", "whole.db")
     dialoom("run", "support.toml", "-o", "support.db", "--max-calls", 7, "--concurrency", 1, code=3)
@@ -281,7 +283,7 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
     ],
 )
 def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, old: str, new: str, message: str) -> None:
-    """With file and line, and what would be right; nothing is written."""
+    """The message names file, line and remedy; nothing is written."""
     assert old in STUDY
     (folder / "support.toml").write_text(STUDY.replace(old, new, 1))
     told = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
@@ -322,7 +324,7 @@ def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, ol
 def test_a_name_within_a_value_is_checked_with_file_and_line(
     dialoom: Command, folder: Path, brief: str, code: int, message: str | None
 ) -> None:
-    """A name that a template may do without is not missed before the conversation needs it."""
+    """A missing name for which the template has a default or a condition is accepted."""
     homes = [{"city": "Bern", "zip": "3000", "street": {"name": "Long"}}, {"city": "Basel", "street": {"name": "Low"}}]
     rows = [{"name": name, "home": home} for name, home in zip(("Ada", "Bo"), homes, strict=True)]
     (folder / "people.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -354,7 +356,7 @@ def test_a_name_within_a_value_is_checked_with_file_and_line(
 def test_rows_that_cannot_be_used_are_one_message(
     dialoom: Command, folder: Path, people: str, message: str | None
 ) -> None:
-    """An empty cell is not a fault where nothing shows it, and people of the same name are told apart."""
+    """An empty cell is accepted unless it is used, and people of the same name are distinguished."""
     (folder / "people.csv").write_text(people)
     told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
     assert message is None or message in told
@@ -385,7 +387,7 @@ def test_rows_that_cannot_be_used_are_one_message(
 def test_files_of_spreadsheets_work_or_are_one_message(
     dialoom: Command, folder: Path, content: bytes, message: str | None
 ) -> None:
-    """Byte-order marks, semicolons, quotes and single columns work; other encodings and broken rows are named."""
+    """Byte-order marks, semicolons, quotes and single columns work; other encodings and broken rows are reported."""
     (folder / "people.csv").write_bytes(content)
     told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
     if message is not None:
@@ -421,7 +423,7 @@ def test_a_fault_in_a_file_of_personas_does_not_lead_to_a_study(dialoom: Command
 
 
 def test_people_are_planned_one_at_a_time(folder: Path) -> None:
-    """However many there are: neither their rows nor their conversations are held together."""
+    """Neither the rows nor the scenarios are all held in memory, however many there are."""
     (folder / "people.csv").write_text("name,style\n" + "".join(f"P{number},brief\n" for number in range(1_000)))
     recipe: Any = find_recipe(str(folder / "support.toml"))[1]
     alive = WeakValueDictionary[int, Any]()
@@ -434,7 +436,7 @@ def test_people_are_planned_one_at_a_time(folder: Path) -> None:
 
 
 def test_people_of_the_same_name_have_different_ids(dialoom: Command, folder: Path) -> None:
-    """By a number: intervals and splits are made over people."""
+    """A number is added to the name, because intervals and splits are by person."""
     (folder / "people.csv").write_text("name,style\nAda,x\nAda,y\n")
     told = dialoom("run", "support.toml", "-o", "support.db")
     assert "1 row with the name of an earlier row, counted as different people: Ada; a column id" in told.stdout
@@ -473,7 +475,7 @@ def test_people_are_named_by_columns_in_any_letter_case(
 def test_tasks_are_combined_with_people(
     dialoom: Command, folder: Path, tasks: str | None, expected: list[tuple[str, str | None]]
 ) -> None:
-    """One by one, drawn with the seed, or none at all."""
+    """Tasks are paired with people, drawn with the seed, or absent."""
     text = STUDY.replace("[tasks]", f"[tasks]\n{tasks}")
     if tasks is None:
         text = STUDY.replace("[tasks]\nrows", "#").replace("{{ task.goal }}", "a kettle")
@@ -495,7 +497,7 @@ def done(talk):
 """
 
 
-def test_an_expression_that_matches_nothing_is_named(dialoom: Command, folder: Path) -> None:
+def test_an_expression_that_matches_nothing_is_reported(dialoom: Command, folder: Path) -> None:
     dialoom("run", "support.toml", "-o", "s.db", "--sample", 1)
     shown = dialoom("show", "s.db", "--where", "goal == 'lampp'")
     assert (shown.stdout, shown.stderr) == ("", "no scenario matches --where \"goal == 'lampp'\"\n")
@@ -530,7 +532,7 @@ def test_a_column_named_like_a_count_or_property_is_not_mistaken_for_it(dialoom:
 
 @pytest.fixture
 def coded(dialoom: Command, folder: Path) -> Path:
-    """Return the folder of a run whose study names Python functions, of which half was played."""
+    """Return the folder of a half-played run whose study uses Python functions."""
     named = STUDY.replace("pattern = ", 'python = "checks.py:gave_number" #')
     (folder / "support.toml").write_text(named.replace('{ keyword = "GOODBYE" }', '{ python = "checks.py:done" }'))
     (folder / "checks.py").write_text(CODE)
@@ -539,7 +541,7 @@ def coded(dialoom: Command, folder: Path) -> Path:
 
 
 def test_functions_of_files_end_and_score_conversations(dialoom: Command, coded: Path) -> None:
-    """They are found again from another working folder."""
+    """They are found from another working folder, too."""
     (coded / "else").mkdir()
     (coded / "support.db").rename(coded / "else" / "moved.db")
     dialoom("resume", "else/moved.db", "--max-calls", "none")
@@ -551,7 +553,7 @@ def test_functions_of_files_end_and_score_conversations(dialoom: Command, coded:
 
 
 def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, coded: Path) -> None:
-    """At the end of the run and in its status, with the number of scenarios and the first error."""
+    """The run's end and its status show the number of conversations and the first error."""
     (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / ("kettle" not in talk.text("user")) and "AB-" in'))
     told = dialoom("run", "support.toml", "-o", "raising.db", code=1).stdout
     line = "failed check: gave_number in 2 conversations (ZeroDivisionError: division by zero)\n"
@@ -564,7 +566,7 @@ def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, cod
 
 
 def test_conversations_are_scored_anew_with_a_corrected_check(dialoom: Command, coded: Path) -> None:
-    """By the two commands that the refusal names; no conversation is played again."""
+    """The two commands named by the refusal do so; no conversation is played again."""
     (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / 0 and "AB-" in'))
     dialoom("run", "support.toml", "-o", "raising.db", code=1)
     (coded / "checks.py").write_text(CODE)
@@ -604,7 +606,7 @@ def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, c
 
 
 def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
-    """To resume or to judge; the run can still be read."""
+    """Resuming and judging are refused; the run can still be read."""
     (coded / "checks.py").write_text(CODE + "\n# changed\n")
     for command in (("resume", "support.db"), ("judge", "support.db", "--model", "offline/placeholder")):
         told = dialoom(*command, code=2).stderr
@@ -615,7 +617,7 @@ def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
 
 
 def test_a_conversation_with_changed_functions_is_viewed_and_not_played(dialoom: Command, coded: Path) -> None:
-    """Nothing is scored with them, neither in a comparison nor in a saved case; restored, they score the branch."""
+    """Changed functions score nothing, neither in a comparison nor in a saved case; restored, they score the branch."""
     dialoom("resume", "support.db", "--max-calls", "none")
     looking = "goto turn 1\nprompt\ncalls\nback\nforward\nfork other\n"
     whole = "switch other\nsay assistant AB-1\ncontinue\ndiff\n"
@@ -635,8 +637,8 @@ def test_a_conversation_with_changed_functions_is_viewed_and_not_played(dialoom:
     assert "gave_number" in seen.stdout and "checks.py" not in seen.stderr
 
 
-def test_the_functions_of_a_strangers_study_are_not_executed(dialoom: Command, coded: Path) -> None:
-    """Without trust, nothing that a run from elsewhere names is imported; a study without Python needs no trust."""
+def test_functions_of_an_untrusted_study_are_not_executed(dialoom: Command, coded: Path) -> None:
+    """Nothing named by a run of another machine is imported without trust; a study without Python needs none."""
     (coded / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
     with sqlite3.connect(coded / "support.db") as connection:
         connection.execute("UPDATE run SET value = 'ffff' WHERE key = 'id'")
@@ -653,13 +655,13 @@ def test_the_functions_of_a_strangers_study_are_not_executed(dialoom: Command, c
 
 @pytest.mark.usefixtures("coded")
 def test_a_saved_conversation_of_a_study_is_replayed(dialoom: Command) -> None:
-    """The case keeps the study."""
+    """The case contains the study."""
     dialoom("step", "support.db", 1, input="save case.json\nquit\n")
     assert "the same path" in dialoom("replay", "case.json").stdout
 
 
 def test_the_example_and_its_mediator(dialoom: Command, tmp_path: Path) -> None:
-    """The shipped study of ten people, and a conversation of four participants whose speaking rules hold."""
+    """The shipped study has ten people, and a conversation of four participants follows their speaking rules."""
     for name in ("support.toml", "people.csv", "tasks.csv", "checks.py", "mediation.toml"):
         shutil.copy(ROOT / "docs" / "examples" / "studies" / name, tmp_path)
     dialoom("run", "support.toml", "-o", "support.db")
@@ -680,7 +682,7 @@ def test_the_example_and_its_mediator(dialoom: Command, tmp_path: Path) -> None:
 
 
 def test_the_assistant_may_open_and_a_keyword_may_end(folder: Path) -> None:
-    """The keyword counts in the messages of its role alone."""
+    """The keyword ends the conversation only in a message of its role."""
     opened = STUDY.replace("max_turns = 5", 'max_turns = 5\nopens = "assistant"')
     (folder / "support.toml").write_text(opened.replace('"GOODBYE"', '"GOODBYE", by = "assistant"'))
 
@@ -711,7 +713,7 @@ async def reply(messages):
 
 
 def test_exports_are_the_same_bytes_after_a_kill_and_at_any_concurrency(dialoom: Command, folder: Path) -> None:
-    """Killed in the middle of the conversations, with further participants."""
+    """The run is killed in the middle of the conversations; it has a third participant."""
     named = '[[role]]\nname = "clerk"\nbrief = "You take notes."\nspeaks = { keyword = "Noted" }\n'
     (folder / "support.toml").write_text(STUDY + named)
     (folder / "slow.py").write_text(SLOW)
@@ -809,7 +811,7 @@ def test_a_sample_to_judge_draws_scenarios_with_all_their_trials(dialoom: Comman
         ("style > 'c'", ["Bo", "Di"]),
     ],
 )
-def test_texts_that_show_numbers_are_compared_as_numbers(
+def test_numeric_texts_are_compared_as_numbers(
     where: str, kept: list[str], dialoom: Command, made_once: MadeOnce
 ) -> None:
     folder = made_once(ages)
@@ -817,7 +819,7 @@ def test_texts_that_show_numbers_are_compared_as_numbers(
     assert [row["scenario"]["person"] for row in rows_of(folder / "rows.jsonl")] == kept
 
 
-def test_text_that_shows_no_number_is_named_and_sorting_is_by_number(dialoom: Command, made_once: MadeOnce) -> None:
+def test_non_numeric_text_is_reported_and_sorting_is_numeric(dialoom: Command, made_once: MadeOnce) -> None:
     made_once(ages)
     told = dialoom("export", "ages.db", "-o", "rows.jsonl", "--where", "style > 3", code=2).stderr
     assert (

@@ -9,7 +9,7 @@ import pytest
 
 import dialoom
 from docs.examples.frameworks import openai_agents_player, pydantic_ai_player, smolagents_player
-from tests.api.players import told
+from tests.api.players import run_settings
 from tests.invented import write_release
 
 
@@ -80,7 +80,9 @@ def smol_agent() -> Any:
 @pytest.mark.parametrize("make", [pydantic_ai_agent, openai_agent, smol_agent])
 def test_agents_of_other_frameworks_play(make: Any, tmp_path: Path) -> None:
     """The agent has the system message and the whole conversation at each turn."""
-    given = told(write_release(tmp_path / "release", users=1), models={"assistant": make()}, options={"limit": 1})
+    given = run_settings(
+        write_release(tmp_path / "release", users=1), models={"assistant": make()}, options={"limit": 1}
+    )
     (episode,) = dialoom.play("personalens", path=tmp_path / "run.db", **given).episodes()
     assert episode.error is None
     said = [message.content for message in episode.outcome.messages[1::2]]
