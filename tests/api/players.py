@@ -40,7 +40,7 @@ NAMES = {role: f"python:{__name__}:{role}" for role in CAST}
 
 
 def run_settings(release: Path, **more: Any) -> PlaySettings:
-    """Return the settings of a run of fast players on a release; `more` overrides them or adds `options` and `models`."""
+    """Return the settings of a run of fast players; `more` overrides them or adds `options` and `models`."""
     options: Mapping[str, Any] = {"profiles": release, **more.pop("options", {})}
     models: Mapping[str, Any] = {**CAST, **more.pop("models", {})}
     return {"options": options, "models": models, **more}  # type: ignore[typeddict-item]

@@ -1,4 +1,4 @@
-"""Damaged and crafted run files: one message that says what is wrong, no traceback, no hang, nothing else lost."""
+"""Damaged and crafted run files: one message that names the error, no traceback, no hang, no other damage."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ READ = frozenset(
 
 
 def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[tuple[object, ...]]) -> list[str]:
-    """Carry out commands, each on a copy; what they said where they refused it."""
+    """Run commands, each on a copy of the file; return the messages of those that refused it."""
     (folder / "script.txt").write_text("state\nnext\n")
     said = []
     for command in commands:
@@ -71,8 +71,8 @@ def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[t
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         shutil.copy(damaged, folder / "d.db")
         before = {path.name for path in folder.iterdir()}
-        gc.collect()  # a connection that an error has left open is a process' own matter
-        done = dialoom(*command, code=None)  # whatever comes of it, but no traceback
+        gc.collect()  # closes connections that an error has left open, as the end of a process would
+        done = dialoom(*command, code=None)  # fails the test if there is a traceback
         assert done.returncode in (0, 1, 2, 3), command
         new = {path.name for path in folder.iterdir()} - before
         assert new <= {"d.jsonl", "d.csv", "folder", "d.db-wal", "d.db-shm"}, (command, new)
@@ -122,7 +122,7 @@ def test_damaged_row_is_named(damaged: Path) -> None:
     assert run.episode(1) is not None
 
 
-def test_row_that_only_the_recipe_cannot_read_names_the_recipe(damaged: Path) -> None:
+def test_row_that_only_the_recipe_rejects_names_the_recipe(damaged: Path) -> None:
     with sqlite3.connect(damaged) as connection:
         connection.execute("UPDATE scenarios SET facets = '{}'")
     with pytest.raises(DialoomError, match="the recipe 'personalens' cannot read its content: KeyError"):
@@ -130,7 +130,7 @@ def test_row_that_only_the_recipe_cannot_read_names_the_recipe(damaged: Path) ->
 
 
 @pytest.mark.parametrize("name", ["run", "again"])
-def test_judgements_without_their_set_are_corruption(
+def test_judgements_without_their_set_are_reported_as_damage(
     dialoom: Command, tmp_path: Path, damaged: Path, name: str
 ) -> None:
     damaged = damaged.rename(tmp_path / "d.db")
@@ -204,20 +204,20 @@ def test_stepping_refuses_malformed_state(
 
 
 def check_crafted(dialoom: Command, folder: Path, source: Path, edits: list[tuple[int, int]], command: int) -> None:
-    """One command on a file with some values put in the place of others."""
+    """Run a command on a file in which some values are replaced by wrong ones."""
     target = folder / "crafted"
     shutil.copy(source, target)
     with sqlite3.connect(target) as connection:
         for column, value in edits:
             table, name = COLUMNS[column]
-            with suppress(sqlite3.IntegrityError):  # what a column cannot hold
+            with suppress(sqlite3.IntegrityError):  # for a value that the column cannot have
                 connection.execute(f"UPDATE OR IGNORE {table} SET {name} = ?", (WRONG[value],))
     connection.close()
     all_commands(dialoom, folder, target, [COMMANDS[command]])
 
 
 def check_flipped(dialoom: Command, folder: Path, source: Path, flips: list[tuple[int, int]], command: int) -> None:
-    """One command on a file with some bytes changed."""
+    """Run a command on a file in which some bytes are changed."""
     content = bytearray(source.read_bytes())
     for place, bits in flips:
         content[place % len(content)] ^= bits

@@ -1,4 +1,4 @@
-"""Fuzzed replies, answers of servers and releases: parsed, or refused with a message."""
+"""Fuzzed replies, server answers and releases: they are parsed, or refused with a message."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BRACKETS = ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "\n", "\x00", "```json
 VALUED = ["score", "verdict", "explanation", "true", "3", "1e999", "NaN", "\\ud83d", "\ud83d"]
 LONG = ["{" * 500, '{"a":' * 300, "9" * 5000]
 PIECES = st.sampled_from([*BRACKETS, *VALUED, *LONG])
-TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)  # lone surrogates, too
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)  # with lone surrogates
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
     lambda each: st.lists(each) | st.dictionaries(TEXTS, each),
@@ -49,7 +49,7 @@ REPLIES = st.lists(PIECES | TEXTS | OBJECTS, max_size=12).map("".join)
 
 
 def check_reply(text: str) -> None:
-    """One reply, all the way: kept as text, without its thoughts, and as each type."""
+    """Check that a reply can be stored, without its reasoning, and parsed as each type or refused."""
     said, _thoughts = without_thinking(Completion(text).text)
     said.encode()
     for type_ in (score_type(1, 5), Verdict):
@@ -64,7 +64,7 @@ def check_reply(text: str) -> None:
 
 
 def check_figures(figure: object) -> None:
-    """Usage that a provider may send."""
+    """Check that any usage figures of a provider become valid or unknown."""
     kept = Completion("x", figure, figure, figure, figure)  # type: ignore[arg-type]
     for value in (kept.input_tokens, kept.output_tokens, kept.cached_tokens, kept.cost):
         assert value is None or 0 <= value < 2**53
@@ -84,10 +84,10 @@ def test_any_figure_is_known_or_not(figure: object) -> None:
 
 MODELS = st.sampled_from(["openai/gpt-4o-mini", "hosted_vllm/m", "openrouter/openai/gpt-4o-mini"])
 PATIENCE = 30.0
-"""Seconds after which an answer that was sent to its end, and is still waited for, has hung its reader."""
+"""Seconds after which a reader still waiting for a complete answer counts as hung."""
 
-ILL_TREATED = 1
-"""The number of hens that one of three people keeps; the provider knows them by it."""
+HOSTILE_HENS = 1
+"""The number of hens of the person, one of three, whose dialogue gets the hostile answer."""
 
 STATUSES = st.sampled_from([200, 400, 401, 403, 404, 408, 413, 422, 429, 500, 502, 503, 504, 529]) | st.integers(
     400, 599
@@ -157,24 +157,24 @@ CALLED = {"choices": [{"message": {"content": "Hm.", "tool_calls": [{"function":
 
 @dataclass
 class Provider:
-    """A server whose bad answer is set from without.
+    """A provider whose hostile answer is set by the test.
 
     Attributes:
-        hostile: What it answers whoever is to be treated badly.
+        hostile: The answer in the hostile dialogue.
     """
 
     url: str = ""
     hostile: Response = field(default_factory=Response)
 
     def answer(self, body: dict[str, Any], _number: int) -> Answer | Response:
-        """The hostile answer; a proper one to those who keep another number of hens than `ILL_TREATED`."""
+        """Return the hostile answer, or a regular one in dialogues about other numbers of hens than `HOSTILE_HENS`."""
         hens = re.search(r"I keep (\d+) hens", json.dumps(body["messages"]))
-        return completion("Hello.") if hens and int(hens[1]) != ILL_TREATED else self.hostile
+        return completion("Hello.") if hens and int(hens[1]) != HOSTILE_HENS else self.hostile
 
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
-    """One, with a key for it."""
+    """Run a provider, with keys for it in the environment."""
     made = Provider()
     with pytest.MonkeyPatch.context() as patch, serving(made.answer) as server:
         for name in ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "OPENROUTER_API_KEY"):
@@ -186,13 +186,13 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[asyncio.Runner]:
-    """An event loop for all requests: connections are kept, as in a run."""
+    """Return an event loop for all requests: connections are reused, as in a run."""
     with asyncio.Runner() as made:
         yield made
 
 
 def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile: Response) -> None:
-    """One answer, as the gateway gets it: read, or refused with a text that can be kept and a wait that has an end."""
+    """Check that an answer is read, or refused with a text that can be stored and a bounded wait."""
     provider.hostile = hostile
     asked = request(provider.url, model, tools=(TOOL,))
     try:
@@ -215,24 +215,24 @@ def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile
 @example("openai/gpt-4o-mini", Response(429, raw=b"{}", headers={"Retry-After": "1e9"}))
 @example("openai/gpt-4o-mini", Response(200, raw=json.dumps(CALLED).encode()))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_answer_is_a_reply_or_an_error_of_ours(
+def test_any_answer_is_a_reply_or_a_provider_error(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response
 ) -> None:
     check_answer(provider, runner, model, hostile)
 
 
 async def user(messages: list[Any]) -> str:
-    """Says how many hens it keeps, so that the server can tell whose dialogue it is."""
+    """Tell the number of hens, by which the server identifies the dialogue."""
     hens = re.search(r"keeps (\d+) hens", str(messages))
     assert hens is not None
     return f"I keep {hens[1]} hens."
 
 
 def check_run(provider: Provider, folder: Path, hostile: Response) -> None:
-    """A run in which one of three dialogues gets nothing but that answer: the others are had, and can be read."""
+    """Check that a hostile answer in one of three dialogues leaves the others done, and all readable."""
     provider.hostile = hostile
     player = dialoom.Model("openai/gpt-4o-mini", api_base=provider.url)
-    with pytest.MonkeyPatch.context() as patch:  # pauses of the whole model go by the real clock
+    with pytest.MonkeyPatch.context() as patch:  # the model's pauses use the real clock
         patch.setattr("dialoom.roles.gateway.retries.LONGEST", 0.01)
         run = play(Path(tempfile.mkdtemp(dir=folder)), user=user, assistant=player)
     status = run.status()
@@ -242,12 +242,12 @@ def check_run(provider: Provider, folder: Path, hostile: Response) -> None:
         episode = run.episode(number)
         said = "" if episode is None else str(episode)
         said.encode()
-        assert "Hello." in said or number == ILL_TREATED + 1
+        assert "Hello." in said or number == HOSTILE_HENS + 1
 
 
 @given(HOSTILE)
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_answer_to_one_dialogue_leaves_the_others_alone(
+def test_any_answer_in_one_dialogue_leaves_the_others_unaffected(
     provider: Provider, tmp_path: Path, hostile: Response
 ) -> None:
     check_run(provider, tmp_path, hostile)
@@ -260,7 +260,7 @@ ENTRIES = VALUES | st.fixed_dictionaries({"profile": VALUES, "personality": VALU
 
 
 def put(whole: Any, way: list[int], value: Any) -> None:
-    """A value in place of the one that some steps lead to."""
+    """Replace the value at the end of a path."""
     for number, step in enumerate(way):
         keys = list(whole) if isinstance(whole, dict) else range(len(whole))
         if not keys:
@@ -273,7 +273,7 @@ def put(whole: Any, way: list[int], value: Any) -> None:
 
 
 def check_planned(folder: Path, recipe: str, options: dict[str, Any]) -> None:
-    """A plan, or a message of our own; and nothing but the run's file is new."""
+    """Check that options give a plan or a `DialoomError`, and that no file but the run's is created."""
     before = {path.name for path in folder.iterdir()}
     with suppress(dialoom.DialoomError):
         dialoom.plan(recipe, path=folder / "run.db", options=options)
@@ -281,25 +281,25 @@ def check_planned(folder: Path, recipe: str, options: dict[str, Any]) -> None:
 
 
 def emptied(folder: Path) -> Path:
-    """A folder in which nothing is left of the example before."""
+    """Return an empty folder."""
     shutil.rmtree(folder / "made", ignore_errors=True)
     (folder / "made").mkdir()
     return folder / "made"
 
 
 def check_release(tmp_path: Path, way: list[int], value: Any) -> None:
-    """PersonaLens' people and tasks, with a value in the place of another."""
+    """Check a PersonaLens release of people and tasks in which one value is replaced."""
     folder = emptied(tmp_path)
     content: dict[str, Any] = copy.deepcopy({"profile": PROFILE, "tasks": [ALARM, BOTH]})
     put(content, way, value)
-    with suppress(AttributeError, TypeError):  # what the writer of the release does not take
+    with suppress(AttributeError, TypeError):  # for values that the writer of the release rejects
         write_release(folder / "release", content["profile"], content["tasks"])
     if (folder / "release").exists():
         check_planned(folder, "personalens", {"profiles": folder / "release"})
 
 
 def check_lines(tmp_path: Path, entry: Any, tail: bytes) -> None:
-    """ALOE's personas and pools, with any entry and any bytes behind it."""
+    """Check ALOE's personas and pools with an arbitrary entry, followed by arbitrary bytes."""
     folder = emptied(tmp_path)
     (folder / "people.jsonl").write_bytes(json.dumps(entry).encode() + b"\n" + tail)
     check_planned(folder, "aloe-eval", {"personas": folder / "people.jsonl"})

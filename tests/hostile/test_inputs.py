@@ -1,4 +1,4 @@
-"""Unusable input files, runs that cannot be created, and media that cannot be written."""
+"""Unusable input files, runs that cannot be created, and media that cannot be written to."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ COMMANDS = {
     "labels": ("x.csv", ["agree", "run.db", "--labels", "x.csv"]),
     "script": ("x.txt", ["step", "run.db", "1", "--script", "x.txt"]),
 }
-"""What reads a file, and how it is called."""
+"""For each kind of file, its name and the command that reads it."""
 
 
 def _zeros(path: Path) -> None:
@@ -64,11 +64,11 @@ KINDS: dict[str, Callable[[Path], None]] = {"device": _zeros, "pipe": os.mkfifo,
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", COMMANDS)
-def test_only_regular_files_are_read(dialoom: Command, kept: Path, tmp_path: Path, what: str, kind: str) -> None:
+def test_only_regular_files_are_read(dialoom: Command, finished: Path, tmp_path: Path, what: str, kind: str) -> None:
     name, command = COMMANDS[what]
     if (what, kind) == ("card", "folder"):
-        pytest.skip("a folder without a card says so")
-    shutil.copy(kept, tmp_path / "run.db")
+        pytest.skip("a folder without a card has its own message")
+    shutil.copy(finished, tmp_path / "run.db")
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     KINDS[kind](tmp_path / name)
     said = dialoom(*command, code=2).stderr
@@ -210,8 +210,8 @@ dialoom.plan("personalens", path=folder + "/run.db", options={"limit": 1})
 """
 
 
-@pytest.mark.parametrize("is_nameless", [True, False], ids=["nameless files", "files beside it"])
-def test_run_file_appears_whole(tmp_path: Path, is_nameless: bool) -> None:
+@pytest.mark.parametrize("is_nameless", [True, False], ids=["O_TMPFILE", "temporary file"])
+def test_run_file_appears_complete_or_not_at_all(tmp_path: Path, is_nameless: bool) -> None:
     for at in (1, 2, 3, 4, 6):
         (folder := tmp_path / f"run{at}").mkdir()
         with Started(tmp_path, folder, at, is_nameless, script=_KILLED) as process:
@@ -225,8 +225,8 @@ def test_run_file_appears_whole(tmp_path: Path, is_nameless: bool) -> None:
 
 
 @contextmanager
-def little_room(size: int) -> Iterator[None]:
-    """No file of this process may grow beyond that: SQLite takes it for a disk that is full."""
+def file_size_limit(size: int) -> Iterator[None]:
+    """Limit the size of files written by this process; SQLite reports a full disk beyond it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -237,13 +237,13 @@ def little_room(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, before)
 
 
-@pytest.mark.parametrize("size", [20_000, 500_000], ids=["while it is made", "while it is planned"])
+@pytest.mark.parametrize("size", [20_000, 500_000], ids=["while it is created", "while it is planned"])
 def test_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None:
     hens = (f"She keeps the hens {Random(number).getrandbits(8_000):x}." for number in range(1000))
     people = ({"profile": each, "personality": "Calm."} for each in hens)
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
     options: dict[str, Any] = {"personas": str(tmp_path / "people.jsonl")}
-    with little_room(size), pytest.raises(DialoomError, match="no file was left") as caught:
+    with file_size_limit(size), pytest.raises(DialoomError, match="no file was left") as caught:
         dialoom.plan("aloe-eval", path=tmp_path / "run.db", options=options)
     assert "resume" not in str(caught.value)
     assert [each.name for each in tmp_path.iterdir()] == ["people.jsonl"]
@@ -257,7 +257,7 @@ def test_new_run_is_in_wal_mode(tmp_path: Path) -> None:
 
 @pytest.fixture
 def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a read-only mount answers: tests may run as root, whom no permission stops."""
+    """Fail writes as a read-only mount does: the tests may run as root, for whom permissions have no effect."""
     opened, connect = os.open, connections._connect
 
     def refuse(path: Any, flags: int, *rest: Any, **more: Any) -> int:
