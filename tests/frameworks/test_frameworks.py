@@ -1,4 +1,4 @@
-"""Agents of other frameworks as players, with fake models of theirs: `make test-frameworks`."""
+"""Agents of other frameworks as players, with fake models: `make test-frameworks`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.invented import write_release
 
 
 def pydantic_ai_agent() -> Any:
-    """A player from a pydantic-ai agent whose model is a function of its messages."""
+    """Return a player from a pydantic-ai agent whose model is a function of its messages."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelResponse, TextPart
@@ -31,7 +31,7 @@ def pydantic_ai_agent() -> Any:
 
 
 def openai_agent() -> Any:
-    """A player from an agent of the OpenAI Agents SDK."""
+    """Return a player from an agent of the OpenAI Agents SDK."""
     pytest.importorskip("agents", reason="openai-agents is not installed")
     from agents import Agent, Model, ModelResponse, Usage, set_tracing_disabled
     from openai.types.responses import ResponseOutputMessage, ResponseOutputText
@@ -53,7 +53,7 @@ def openai_agent() -> Any:
 
 
 def smol_agent() -> Any:
-    """A player from agents of smolagents, which answer by their tool `final_answer`."""
+    """Return a player from agents of smolagents, which reply through their tool `final_answer`."""
     pytest.importorskip("smolagents", reason="smolagents is not installed")
     from smolagents import ToolCallingAgent
     from smolagents.models import (
@@ -79,7 +79,7 @@ def smol_agent() -> Any:
 
 @pytest.mark.parametrize("make", [pydantic_ai_agent, openai_agent, smol_agent])
 def test_agents_of_other_frameworks_play(make: Any, tmp_path: Path) -> None:
-    """The agent has the system message and the whole conversation at each turn."""
+    """The agent gets the system message and the whole conversation at each turn."""
     given = run_settings(
         write_release(tmp_path / "release", users=1), models={"assistant": make()}, options={"limit": 1}
     )

@@ -1,4 +1,4 @@
-"""Recipes behind `langgraph dev`: threads and runs over its HTTP API, on the offline model."""
+"""Recipes behind `langgraph dev`: threads and runs over its HTTP API, with the offline model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THIRD = {"scenario": 3, "seed": 7}
 
 
 def said(state: dict[str, Any]) -> list[str]:
-    """The conversation's lines."""
+    """Return the texts of the conversation's lines."""
     return [message["content"] for message in state["messages"]]
 
 
@@ -97,7 +97,7 @@ def test_impossible_request_is_refused_and_the_thread_stays_usable(server: Serve
     assert "start a new thread for a new one" in again["__error__"]["message"]
 
 
-def test_every_graph_shows_its_nodes_and_context(server: Server) -> None:
+def test_every_graph_has_its_nodes_and_context(server: Server) -> None:
     for assistant in server.call("POST", "/assistants/search", {}):
         drawn = server.call("GET", f"/assistants/{assistant['assistant_id']}/graph")
         schemas = server.call("GET", f"/assistants/{assistant['assistant_id']}/schemas")
@@ -105,7 +105,7 @@ def test_every_graph_shows_its_nodes_and_context(server: Server) -> None:
         assert {"scenario", "model", "models", "seed", "sample"} == set(schemas["context_schema"]["properties"])
 
 
-def test_own_recipe_and_players(tmp_path: Path) -> None:
+def test_custom_recipe_and_players(tmp_path: Path) -> None:
     (tmp_path / "players.py").write_text(
         """
 async def guesser(messages):

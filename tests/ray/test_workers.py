@@ -1,4 +1,4 @@
-"""A run on Ray's workers: the same bytes and honest books, whatever is killed."""
+"""Runs on Ray's workers: the same bytes and a correct ledger, whatever is killed."""
 
 from __future__ import annotations
 
@@ -30,43 +30,43 @@ OPTIONS = {"pairs": 6, "methods": 4, "turns": 2}
 SCENARIOS = 24
 CALLS = 6 + 24
 PATIENCE = 600.0
-"""Seconds after which a process is taken for hanging; only a net."""
+"""Seconds after which a process counts as hung."""
 
 
-def at_once(body: dict[str, Any]) -> Answer:
-    """The same to the same."""
+def answer(body: dict[str, Any]) -> Answer:
+    """Return equal answers to equal requests."""
     said = hashlib.sha256(str([each["content"] for each in body["messages"]]).encode()).hexdigest()
     return completion(f"{said[:20]} it is.")
 
 
-def deliberate(body: dict[str, Any], _number: int) -> Response:
-    """After a while."""
-    return Response(*at_once(body), delay=0.3)
+def delayed(body: dict[str, Any], _number: int) -> Response:
+    """Return the answer after 0.3 s."""
+    return Response(*answer(body), delay=0.3)
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
-    """A model on a server that counts."""
+    """Run a server with a model."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with serving(deliberate) as found:
+    with serving(delayed) as found:
         yield found
 
 
 def exported(run: Run) -> bytes:
-    """Its dialogues."""
+    """Return a run's dialogues as exported."""
     run.export("dialogues", run.path.with_suffix(".jsonl"))
     return run.path.with_suffix(".jsonl").read_bytes()
 
 
 def alone(path: Path) -> bytes:
-    """What one process comes to."""
-    with serving(lambda body, _number: at_once(body)) as quick:
+    """Return the export of the same run played by one process."""
+    with serving(lambda body, _number: answer(body)) as quick:
         told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": quick.url}
         return exported(door.play(RECIPE, path=path, options=OPTIONS, **told))
 
 
-def assert_books_are_right(path: Path, server: ChatServer, answered: int = CALLS) -> None:
-    """Every call that was sent is in them, and of each the one reply; a kill may come before what was to be sent."""
+def assert_ledger_is_right(path: Path, server: ChatServer, answered: int = CALLS) -> None:
+    """Check that the ledger has every call sent and one reply to each; a killed call may not have been sent."""
     with closing(sqlite3.connect(path)) as connection:
         query = "SELECT count(*), count(reply), count(DISTINCT key) FILTER (WHERE reply IS NOT NULL) FROM calls"
         every, replies, keys = connection.execute(query).fetchone()
@@ -75,7 +75,7 @@ def assert_books_are_right(path: Path, server: ChatServer, answered: int = CALLS
 
 
 def workers_of(pid: int) -> list[int]:
-    """The processes of Ray's workers that descend from a process."""
+    """Return the ids of Ray's worker processes that descend from a process."""
     parents: dict[int, int] = {}
     names: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
@@ -97,7 +97,7 @@ def workers_of(pid: int) -> list[int]:
 
 
 def once(act: Callable[[], None]) -> Callable[[Event], None]:
-    """Does it when the first scenario is done."""
+    """Return a listener that calls a function when the first scenario is done."""
     left = [act]
 
     def hear(event: Event) -> None:
@@ -114,7 +114,7 @@ def test_killed_worker_loses_no_answered_call(tmp_path: Path, server: ChatServer
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=kill, **told)
     assert run.ended is not None
     assert (run.ended.done, run.ended.failed) == (SCENARIOS, 0)
-    assert_books_are_right(run.path, server)
+    assert_ledger_is_right(run.path, server)
     assert exported(run) == alone(tmp_path / "alone.db")
     assert not folder_of(run.path).exists()
 
@@ -126,7 +126,7 @@ def test_lost_machine_is_replaced_by_others(tmp_path: Path, cluster: Any, server
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=4, on_event=lose, **told)
     assert run.ended is not None
     assert (run.ended.done, run.ended.failed) == (SCENARIOS, 0)
-    assert_books_are_right(run.path, server)
+    assert_ledger_is_right(run.path, server)
     assert exported(run) == alone(tmp_path / "alone.db")
 
 
@@ -146,13 +146,13 @@ def test_scenario_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_worker_without_a_place_is_not_waited_for(
+def test_worker_without_free_resources_is_not_waited_for(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=3, **told)
     assert run.status().done == SCENARIOS
-    assert_books_are_right(run.path, server)
+    assert_ledger_is_right(run.path, server)
     import ray
 
     class Occupant:
@@ -173,13 +173,13 @@ def test_worker_without_a_place_is_not_waited_for(
 
 
 @pytest.mark.usefixtures("cluster")
-def test_unresponsive_worker_is_ended(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "_ANSWERING", 45.0)  # a worker with nothing to say reports every 30 s
+def test_unresponsive_worker_is_killed(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "_ANSWERING", 45.0)  # an idle worker reports every 30 s
     told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     hang = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGSTOP))
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=hang, **told)
     assert run.status().done == SCENARIOS
-    assert_books_are_right(run.path, server)
+    assert_ledger_is_right(run.path, server)
     assert exported(run) == alone(tmp_path / "alone.db")
     assert not folder_of(run.path).exists()
 
@@ -202,37 +202,37 @@ def test_command_is_interrupted_killed_and_resumed(tmp_path: Path, server: ChatS
     first.send_signal(signal.SIGINT)
     while folder_of(tmp_path / "run.db").exists() and first.poll() is None:
         time.sleep(0.02)
-    first.send_signal(signal.SIGINT)  # when its workers are gone already
+    first.send_signal(signal.SIGINT)  # after its workers have ended
     told, errors = first.communicate(timeout=PATIENCE)
     assert first.returncode == 3, errors
     assert "Traceback" not in errors
     assert "dialoom resume run.db" in told
     assert "Ray" not in told + errors
     assert not folder_of(tmp_path / "run.db").exists()
-    assert_books_are_right(tmp_path / "run.db", server, len(server.requests))
+    assert_ledger_is_right(tmp_path / "run.db", server, len(server.requests))
     before = len(server.requests)
     second = started(tmp_path, "resume", "run.db", "--concurrency", 6, "--workers", 2)
     until(lambda: len(server.requests) > before + 5, second)
     for pid in workers_of(second.pid):
-        os.kill(pid, signal.SIGSTOP)  # so that none can end itself: it ends with the command all the same
+        os.kill(pid, signal.SIGSTOP)  # so that it cannot end itself; it must end with the command
     second.kill()
     second.communicate()
     run = door.resume(tmp_path / "run.db")
     assert run.status().done == SCENARIOS
-    assert_books_are_right(run.path, server)
+    assert_ledger_is_right(run.path, server)
     assert exported(run) == alone(tmp_path / "alone.db")
     assert not folder_of(run.path).exists()
 
 
 def started(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    """The command under way in a process group of its own, as a terminal would have it."""
+    """Start the command in its own process group, as a terminal does."""
     command = [sys.executable, "-m", "dialoom", *map(str, arguments)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
 
 def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    """Wait for something that a process brings about."""
+    """Wait for a condition while a process runs."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert process.poll() is None, process.communicate()

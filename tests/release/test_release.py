@@ -1,6 +1,6 @@
-"""The built wheel, installed into an empty environment outside the checkout, and used from there.
+"""The built wheel, installed into an empty environment outside the checkout and used from there.
 
-`make test-release` builds it first. The tests share nothing with the checkout but the versions in `constraints.txt`.
+`make test-release` builds it first. The tests use nothing of the checkout but the versions in `constraints.txt`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 300.0
-"""Seconds after which something is taken for hanging; only a net."""
+"""Seconds after which a process counts as hung."""
 
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `dialoom` command of a new environment."""
+    """Return the `dialoom` command of a new environment."""
     (wheel,) = (ROOT / "dist").glob("dialoom-*.whl")
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
@@ -101,11 +101,11 @@ def test_killed_run_resumes_to_the_same_bytes(command: Path, tmp_path: Path) -> 
 
 
 def _until_played(path: Path, process: subprocess.Popen[str]) -> None:
-    """Wait until a run is under way: its plan is stored, and messages are being added."""
+    """Wait until a run's plan is stored and messages are being added."""
     planned = None
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        assert process.poll() is None, "it ended before it was killed"
+        assert process.poll() is None, "the process ended before it was killed"
         size = sum(each.stat().st_size for each in path.parent.glob(f"{path.name}*"))
         planned = planned or size or None
         if planned and size > planned + 200_000:

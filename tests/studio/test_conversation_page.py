@@ -1,4 +1,4 @@
-"""The pages of a conversation and of a tree, in a real browser."""
+"""The pages of a conversation and of a tree."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve:
     expect(page).not_to_have_title("1")
 
 
-def test_request_shows_what_is_new_in_it(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_request_shows_what_is_new(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     fourth = page.locator(".message").nth(3)
@@ -73,7 +73,7 @@ def test_request_shows_what_is_new_in_it(made_once: MadeOnce, serve: Serve, brow
     expect(side.locator(".asked").first).to_contain_text("system")
 
 
-def test_message_links_to_where_it_can_be_changed(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_message_links_to_its_step(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     page.locator(".message").nth(3).get_by_role("link", name="edit").click()
@@ -83,7 +83,9 @@ def test_message_links_to_where_it_can_be_changed(made_once: MadeOnce, serve: Se
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_person_and_task_are_seen_without_a_click(made_once: MadeOnce, serve: Serve, browse: Open, width: int) -> None:
+def test_person_and_task_are_visible_without_a_click(
+    made_once: MadeOnce, serve: Serve, browse: Open, width: int
+) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO, width)
     about = page.get_by_label("Scenario")
@@ -97,7 +99,7 @@ def test_person_and_task_are_seen_without_a_click(made_once: MadeOnce, serve: Se
     assert box["y"] + box["height"] <= first["y"] if width == 390 else box["x"] > first["x"] + first["width"]
 
 
-def test_next_is_the_next_of_the_list(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_next_follows_the_order_of_the_list(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(made_once(_sixty) / "run.db")
     page = browse(serve(run.path), "/runs/run/scenarios?sort=number&order=desc&state=done")
     page.locator("tbody th a").first.click()
@@ -149,7 +151,7 @@ def _others(dialoom: Command, _folder: Path) -> None:
     dialoom("run", "apollo", "--limit", 1, "-o", "calls.db")
 
 
-def test_other_systems_are_shown_as_their_recipes_have_them(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_other_systems_are_shown_as_their_recipes_define(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     folder = made_once(_others)
     studio = serve(folder / "run.db", folder / "calls.db")
     page = browse(studio, SCENARIO)

@@ -1,4 +1,4 @@
-"""Every page on every system: one way through the studio, which knows none of them by name."""
+"""The pages on every system: one path through the studio, which knows no system by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ expect = playwright.expect
 
 
 @pytest.mark.parametrize("name", ["talk", *SYSTEMS])
-def test_way_from_the_runs_to_the_steps_of_a_conversation(studio: Served, browse: Open, runs: Path, name: str) -> None:
+def test_path_from_the_runs_to_the_steps_of_a_conversation(studio: Served, browse: Open, runs: Path, name: str) -> None:
     run = dialoom.open_run(runs / f"{name}.db")
     page = browse(studio)
     page.locator("section.card h2").get_by_role("link", name=name, exact=True).click()
@@ -48,7 +48,7 @@ def test_way_from_the_runs_to_the_steps_of_a_conversation(studio: Served, browse
 
 
 def _choose(page: Any, run: dialoom.Run) -> int:
-    """Filter, sort and search the list of a run; the position of what it shows first."""
+    """Filter, sort and search the list of a run; return the position of the first row."""
     facet, value = next(
         (key.removeprefix("facet:"), value)
         for key, values in run.choices().items()
@@ -77,7 +77,7 @@ def _choose(page: Any, run: dialoom.Run) -> int:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_every_figure_leads_to_as_many_conversations(studio: Served, browse: Open, runs: Path, name: str) -> None:
+def test_every_figure_links_to_its_conversations(studio: Served, browse: Open, runs: Path, name: str) -> None:
     run = dialoom.open_run(runs / f"{name}.db")
     found = run.report()
     page = browse(studio, f"/runs/{name}/report")
@@ -95,7 +95,7 @@ def test_every_figure_leads_to_as_many_conversations(studio: Served, browse: Ope
     total = run.scenarios(query, where=asked.get("where")).total
     figure = page.locator(f'a.cell[href="{target}"]').first
     if "where" in asked and (said := figure.inner_text()).isdecimal():
-        assert total == int(said)  # of an ending, say: only the conversations that ended so
+        assert total == int(said)  # a count, such as that of an ending, links to as many conversations
     figure.click()
     expect(page.locator("tbody tr")).to_have_count(total)
 

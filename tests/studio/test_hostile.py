@@ -1,4 +1,4 @@
-"""A run file that wants to harm who looks at it: what it holds is shown as text, and nothing of it is carried out."""
+"""A hostile run file: its content is shown as text, and nothing in it is executed."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ PATHS = [
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A studio of a run in which every text is an attack."""
+    """Run a studio on a run in which every text is an attack."""
     folder = tmp_path_factory.mktemp("hostile")
     command_in(folder)("run", "personalens", *quick_players(folder), "--limit", 4, "-o", "r.db")
     with (
         closing(sqlite3.connect(folder / "r.db")) as connection,
         connection,
-    ):  # closed, so that nothing stays in its log
+    ):  # closed, so that nothing remains in its write-ahead log
         _spoil(connection)
     path = (folder / "r.db").rename(folder / "<b onclick=x>&'\".db")
     with serving([path], folder, "--trust") as served:
@@ -97,7 +97,7 @@ def test_hostile_run_executes_nothing(hostile: Served, browse: Open, path: str, 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_hostile_text_is_shown_as_it_is(hostile: Served, browse: Open) -> None:
+def test_hostile_text_is_shown_unchanged(hostile: Served, browse: Open) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios?state=failed")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("<script>window.hit = 1</script>")
@@ -112,7 +112,7 @@ def test_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
     assert _elsewhere(page) == []
 
 
-def test_name_of_the_annotator_is_text(hostile: Served, browse: Open) -> None:
+def test_name_of_the_annotator_is_shown_as_text(hostile: Served, browse: Open) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/1?as=" + quote(MARKUP[:60]))
     choice = page.locator(".judgement").first.get_by_role("button", name="yes", exact=True)
     choice.click()
@@ -122,7 +122,7 @@ def test_name_of_the_annotator_is_text(hostile: Served, browse: Open) -> None:
     assert page.evaluate("window.hit") is None
 
 
-def test_text_in_the_fields_of_a_step_is_text(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_text_in_the_fields_of_a_step_is_shown_as_text(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     page = browse(serve(dialogue(made_once)), "/runs/run/scenarios/1/step?at=3", 390)
     for field, press in (("A new branch from here", "Fork"), ("Place", "Set"), ("Where", "Break there")):
         page.get_by_label(field, exact=True).fill(MARKUP + TURNED.replace("\x00", ""))
@@ -140,7 +140,7 @@ def test_text_in_the_fields_of_a_step_is_text(made_once: MadeOnce, serve: Serve,
 
 
 def _elsewhere(page: Any) -> list[str]:
-    """Links that lead out of the studio."""
+    """Return the links that lead out of the studio."""
     hrefs = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
     return [href for href in hrefs if not href.startswith(page.url.split("/runs")[0].rstrip("/"))]
 

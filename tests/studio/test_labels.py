@@ -1,4 +1,4 @@
-"""Labels in a real browser: from one conversation to the next, and of the conversation that was read."""
+"""Labelling from one conversation to the next, and labels of an earlier version of a conversation."""
 
 from __future__ import annotations
 

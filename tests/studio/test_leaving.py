@@ -1,4 +1,4 @@
-"""A browser that goes away leaves nothing behind in the studio's process."""
+"""Closed browsers leave no resources in the studio's process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_closed_browsers_leave_nothing_behind(
     monkeypatch.setenv("PYTHONPATH", f"{counting}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     with serving([path], tmp_path) as studio:
         places = ("", "/scenarios", "/report", "/scenarios/1", "/scenarios/1/step?at=3")
-        for place in places:  # what is made once, and kept for all
+        for place in places:  # creates what all pages share
             browse(studio, f"/runs/run{place}").close()
         before = _settled(studio, tmp_path, None)
         pages = [browse(studio, f"/runs/run{place}") for place in (*places, places[-1])]
@@ -63,9 +63,9 @@ def test_closed_browsers_leave_nothing_behind(
 
 
 def _settled(studio: Served, folder: Path, wanted: dict[str, int] | None) -> dict[str, int]:
-    """The counts without a browser, once they stay the same or are no larger than wanted; else the last of them.
+    """Return the counts without a browser once they are stable, or at most `wanted`; else the last ones.
 
-    The page by which a browser was let in may be known for a minute.
+    The page that authorized a browser may remain for a minute.
     """
     deadline = time.monotonic() + PATIENCE
     last: dict[str, int] = {}

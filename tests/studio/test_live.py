@@ -1,4 +1,4 @@
-"""A run that another process plays, watched from its beginning to its end; and browsers that come and go."""
+"""A run that another process plays, watched from start to end, while browsers connect and leave."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def judge(messages):
 """
 
 
-def test_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Open) -> None:
+def test_run_is_watched_from_start_to_end(tmp_path: Path, browse: Open) -> None:
     for name in ("go", "went"):
         (tmp_path / name).mkdir()
     (tmp_path / "slow.py").write_text(_PLAYERS)
@@ -49,7 +49,7 @@ def test_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Op
     environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{tmp_path}"}
     played = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=(tmp_path / "run.log").open("wb"))
     try:
-        _until_asked(tmp_path / "live.db")
+        _until_called(tmp_path / "live.db")
         with serving([tmp_path / "live.db"], tmp_path, "--trust") as served:
             page, other = browse(served, "/runs/live"), browse(served, "/")
             for each in (page, other):
@@ -63,7 +63,7 @@ def test_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Op
             figures = page.locator("dl.figures > div")
             expect(figures.filter(has_text="rate").locator("dd").first).to_have_text(re.compile(r"\d/min$"))
             user = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="user", exact=True))
-            expect(user.locator("td").first).to_have_text("3")  # two of the first dialogue, and the second has begun
+            expect(user.locator("td").first).to_have_text("3")  # two in the first dialogue, one in the second
             (tmp_path / "go" / "2").touch()
             expect(page.get_by_text("1 failed", exact=True)).to_be_visible()
             expect(page.get_by_text("the assistant has lost its tongue")).to_be_visible()
@@ -79,8 +79,8 @@ def test_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Op
         played.wait()
 
 
-def _until_asked(path: Path) -> None:
-    """Wait until the assistant of a run's first scenario is asked."""
+def _until_called(path: Path) -> None:
+    """Wait until the assistant of a run's first scenario is called."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if path.exists() and path.stat().st_size:
