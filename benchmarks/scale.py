@@ -286,7 +286,7 @@ def main() -> None:
     lending = (found.lease + message) * rate_each * found.calls
     print(f"limits: the owner at {1 / (each * rate_each):,.0f} workers (leasing alone "
           f"{1 / (found.leasing * rate_each):,.0f}, merging alone {1 / (found.fold * rate_each):,.0f}); "
-          f"the budget's lender, asked for each call near the budget's end, at {1 / lending:,.0f}, for 64 calls at once "
+          f"the budget's lender, asked for each call near its end, at {1 / lending:,.0f}, for 64 calls at once "
           f"at {64 / lending:,.0f}")  # fmt: skip
 
 
