@@ -80,7 +80,7 @@ def labels(dialogue: Dialogue, key: str = "labels") -> set[tuple[int, str]]:
 
 def found(dialogue: Dialogue, kinds: Collection[str]) -> set[tuple[int, str]]:
     """Return the lines and the kinds of faults that the rules find, for the given kinds."""
-    said = [Line(role={"u": "user", "a": "assistant"}[role], content=text) for role, text, *_ in dialogue["lines"]]
+    lines = [Line(role={"u": "user", "a": "assistant"}[role], content=text) for role, text, *_ in dialogue["lines"]]
     facts = Facts(
         languages=(dialogue.get("language", "en"),),
         task=dialogue["task"],
@@ -89,7 +89,7 @@ def found(dialogue: Dialogue, kinds: Collection[str]) -> set[tuple[int, str]]:
         limit="limit",
     )
     prompts = own_prompts(dialogue) if "prompts" in dialogue else all_prompts()
-    talk = replace(Talk.of(said, facts, dialogue.get("ended_by", "limit")), prompts=prompts)
+    talk = replace(Talk.of(lines, facts, dialogue.get("ended_by", "limit")), prompts=prompts)
     faults = [fault for rule in RULES for fault in rule(talk) if fault.kind in kinds]
     whole = ("task_not_stated", "early_end", "no_end")
     return {(-1 if fault.kind in whole else fault.message or 0, fault.kind) for fault in faults}
@@ -99,10 +99,10 @@ def labelled(some: Iterable[Dialogue], kinds: Collection[str]) -> dict[str, Coun
     """Return the counts by kind in the given labelled dialogues."""
     actual, right, wrong = Counter[str](), Counter[str](), Counter[str]()
     for each in some:
-        mine, told = labels(each), found(each, kinds)
-        actual.update(kind for _, kind in mine)
-        right.update(kind for _, kind in mine & told)
-        wrong.update(kind for _, kind in told - mine)
+        expected, detected = labels(each), found(each, kinds)
+        actual.update(kind for _, kind in expected)
+        right.update(kind for _, kind in expected & detected)
+        wrong.update(kind for _, kind in detected - expected)
     return {kind: (actual[kind], right[kind], wrong[kind]) for kind in kinds}
 
 

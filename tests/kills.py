@@ -151,14 +151,14 @@ def carried_out(
     """
     (folder / "codes.json").unlink(missing_ok=True)
     with Started(folder, json.dumps([commands, last, share, has_workers]), script=SCRIPT) as process:
-        said = process.communicate()
+        output = process.communicate()
     if process.returncode == -signal.SIGKILL and last > 0:
         return [], 0
     if process.returncode:
-        raise Failure(f"exit code {process.returncode}: {said}")
+        raise Failure(f"exit code {process.returncode}: {output}")
     codes, written = json.loads((folder / "codes.json").read_text())
-    if any("Traceback" in part for part in said):
-        raise Failure(f"exit codes {codes}: {said}")
+    if any("Traceback" in part for part in output):
+        raise Failure(f"exit codes {codes}: {output}")
     return codes, written
 
 

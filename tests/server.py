@@ -85,8 +85,8 @@ def completion(text: str, prompt_tokens: int = 10, completion_tokens: int = 5) -
 
 def ended(text: str | None, finish_reason: str, usage: Any = None, **message: Any) -> Answer:
     """Return an answer with the given finish reason, usage and further fields of its message."""
-    said = {"role": "assistant", "content": text, **message}
-    choice = {"index": 0, "finish_reason": finish_reason, "message": said}
+    reply = {"role": "assistant", "content": text, **message}
+    choice = {"index": 0, "finish_reason": finish_reason, "message": reply}
     body = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
     return 200, body if usage is None else {**body, "usage": usage}
 
@@ -98,8 +98,8 @@ def error(status: int, message: str, code: str | None = None, kind: str = "error
 
 def busy(status: int = 429, **headers: str) -> Response:
     """Return a temporary rejection; `retry_after="7"` and the like become headers."""
-    said = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(*error(status, "slow down"), headers=said)
+    headers_ = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(*error(status, "slow down"), headers=headers_)
 
 
 def http_date(seconds_from_now: float) -> str:

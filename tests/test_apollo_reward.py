@@ -163,8 +163,8 @@ def test_no_completion_raises(completion: Any) -> None:
 @settings(max_examples=80)
 @given(tags)
 def test_reward_and_gateway_agree_on_reasoning(text: str) -> None:
-    said, _ = without_thinking(text)
-    assert without_thoughts(text).strip() == said.strip()
+    stripped, _ = without_thinking(text)
+    assert without_thoughts(text).strip() == stripped.strip()
 
 
 def test_tools_are_typed_and_documented_functions() -> None:

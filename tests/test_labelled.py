@@ -51,8 +51,8 @@ def talks(dialogue: Dialogue) -> Iterator[Talk]:
     if dialogue["recipe"] == "aloe":
         yield from ALOE.talks(ANYBODY, Outcome(messages=(), ended_by="", details={"rounds": dialogue["rounds"]}))
     else:
-        said = [Line.model_validate(line) for line in dialogue["messages"]]
-        talk = Talk.of(said, Facts(languages=("en",)), dialogue["ended_by"])
+        lines = [Line.model_validate(line) for line in dialogue["messages"]]
+        talk = Talk.of(lines, Facts(languages=("en",)), dialogue["ended_by"])
         yield replace(talk, since=1) if dialogue["recipe"] == "prefeval" else talk  # its first line is data
 
 
@@ -60,10 +60,10 @@ def figures(some: Iterable[Dialogue]) -> dict[str, tuple[int, int, int]]:
     """Return the counts by kind of labels, of findings with a label, and of findings without one."""
     labelled, right, wrong = Counter[str](), Counter[str](), Counter[str]()
     for each in some:
-        there, told = labels(each), found(each)
-        labelled.update(kind for _, kind in there)
-        right.update(kind for _, kind in there & told)
-        wrong.update(kind for _, kind in told - there)
+        expected, detected = labels(each), found(each)
+        labelled.update(kind for _, kind in expected)
+        right.update(kind for _, kind in expected & detected)
+        wrong.update(kind for _, kind in detected - expected)
     return {kind: (labelled[kind], right[kind], wrong[kind]) for kind in KINDS}
 
 

@@ -46,12 +46,12 @@ class SkippedPauses(Pauses):
     """Pauses that take no time, on a clock that they advance themselves: for calls to a real server.
 
     Args:
-        told: Called in each pause with the total of seconds passed.
+        on_pause: Called in each pause with the total of seconds passed.
     """
 
-    def __init__(self, told: Callable[[float], None]) -> None:
+    def __init__(self, on_pause: Callable[[float], None]) -> None:
         super().__init__()
-        self._told = told
+        self._on_pause = on_pause
         self._passed = 0.0
 
     def now(self) -> float:
@@ -60,6 +60,6 @@ class SkippedPauses(Pauses):
     async def sleep(self, seconds: float) -> None:
         self.ensure_open()
         self._passed += seconds
-        self._told(self._passed)
+        self._on_pause(self._passed)
         await asyncio.sleep(0.001)
         self.ensure_open()

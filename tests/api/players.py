@@ -14,8 +14,8 @@ Messages = list[ChatMessage]
 
 async def user(messages: Messages) -> str:
     """Return one of three lines, of which the last one ends the dialogue."""
-    said = sum(message["role"] == "assistant" for message in messages)
-    return f"Line {said} of mine." + (" TERMINATE" if said >= 2 else "")
+    number = sum(message["role"] == "assistant" for message in messages)
+    return f"Line {number} of mine." + (" TERMINATE" if number >= 2 else "")
 
 
 async def assistant(messages: Messages) -> str:

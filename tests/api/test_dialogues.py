@@ -105,11 +105,11 @@ def test_truncated_reply_is_shown_counted_and_exported(
     shown = dialoom("show", "run.db", "1").stdout
     assert "I will set it for\n(cut off at the token limit)" in shown
     assert "I will not say that.\n(refused)" in shown
-    told = "1 cut off, 1 refused, 1 reasoning without an answer"
-    assert f"replies of assistant: {told}" in dialoom("status", "run.db").stdout
+    counts = "1 cut off, 1 refused, 1 reasoning without an answer"
+    assert f"replies of assistant: {counts}" in dialoom("status", "run.db").stdout
     counted = json.loads(dialoom("status", "run.db", "--json").stdout)["roles"]["assistant"]["broken_off"]
     assert counted == {"cut off": 1, "refused": 1, "reasoning without an answer": 1}
-    assert f"Incomplete replies: assistant {told}" in " ".join(dialoom("report", "run.db").stdout.split())
+    assert f"Incomplete replies: assistant {counts}" in " ".join(dialoom("report", "run.db").stdout.split())
     dialoom("export", "run.db", "-o", "lines.jsonl")
     lines: list[dict[str, Any]] = json.loads((tmp_path / "lines.jsonl").read_text().splitlines()[0])["messages"]
     assert "cut_line" in dialoom("show", "run.db", "1").stdout, "a truncated line is a fault of its speaker"
@@ -182,8 +182,8 @@ def test_episodes_frame_has_a_row_per_finished_scenario(run: dialoom.Run) -> Non
 def test_lines_frame_has_a_row_per_line(run: dialoom.Run) -> None:
     frame = run.frame("lines")
     assert list(frame.columns) == [*IDENTITY, "line", "role", "content"]
-    said = [(e.id, line.role, line.content) for e in run.episodes() for line in e.outcome.messages]
-    assert list(frame[["id", "role", "content"]].itertuples(index=False, name=None)) == said
+    expected = [(e.id, line.role, line.content) for e in run.episodes() for line in e.outcome.messages]
+    assert list(frame[["id", "role", "content"]].itertuples(index=False, name=None)) == expected
     assert list(frame[frame["number"] == 1]["line"]) == list(range(6))
 
 

@@ -34,9 +34,9 @@ def _imported(dialoom: Command, folder: Path) -> None:
     (folder / "support.toml").write_text(STUDY)
     with (folder / "talks.jsonl").open("w") as file:
         for number in range(12):
-            said = [f"I want to return item {number}.", ["The label is in your mail.", "No."][number % 2], "Thanks."]
+            texts = [f"I want to return item {number}.", ["The label is in your mail.", "No."][number % 2], "Thanks."]
             roles = ["user", "assistant", "user"]
-            messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
+            messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
             file.write(json.dumps({"id": f"c{number}", "goal": f"return {number}", "messages": messages}) + "\n")
     dialoom("import", "talks.jsonl", "-o", "talks.db")
     dialoom("judge", "talks.db", "--judges", "support.toml", "--model", "python:cast:judge")
@@ -160,8 +160,8 @@ def test_trials_and_people_of_an_exported_run_are_units_of_the_imported_one(dial
 def test_import_reports_checks_that_fail(dialoom: Command, folder: Path) -> None:
     (folder / "checks.py").write_text("def odd(conversation):\n    return conversation.nothing\n")
     (folder / "checked.toml").write_text(STUDY + '[[check]]\nmetric = "odd"\npython = "checks.py:odd"\n')
-    told = dialoom("import", "talks.jsonl", "-o", "checked.db", "--judges", "checked.toml", code=1).stdout
-    assert "failed check: odd in 12 conversations" in told
+    output = dialoom("import", "talks.jsonl", "-o", "checked.db", "--judges", "checked.toml", code=1).stdout
+    assert "failed check: odd in 12 conversations" in output
 
 
 def test_card_states_the_recognized_languages(dialoom: Command, folder: Path) -> None:

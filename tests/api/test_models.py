@@ -331,8 +331,8 @@ def test_function_of_tools_calls_them(kind: str) -> None:
 
     player: Any = {"function": function, "generator": generator, "async generator": async_generator}[kind]
     tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
-    said = asyncio.run(player_backend("mine", player).complete(request(None, tools=(tool,)), ""))
-    assert [(each["name"], each["arguments"]) for each in said.tool_calls] == [("search", '{"query": "x"}')]
+    reply = asyncio.run(player_backend("mine", player).complete(request(None, tools=(tool,)), ""))
+    assert [(each["name"], each["arguments"]) for each in reply.tool_calls] == [("search", '{"query": "x"}')]
 
 
 def hanging(_: Messages) -> str:

@@ -28,10 +28,10 @@ def exported(run: dialoom.Run, format_: str, **options: Any) -> dict[str, Any]:
 
 def test_training_rows_have_the_studys_system_message_another_or_none(tmp_path: Path, dialoom: Command) -> None:
     run = simulated(tmp_path, system="You run a shop.", user=played_by(["A kettle is broken.", "Thanks. DONE"]))
-    said = [("user", "A kettle is broken."), ("assistant", "Sure, case AB-1.")]
+    lines = [("user", "A kettle is broken."), ("assistant", "Sure, case AB-1.")]
     row = exported(run, "sft")
     assert list(row) == ["id", "messages"]
-    messages = [{"role": role, "content": content} for role, content in said]
+    messages = [{"role": role, "content": content} for role, content in lines]
     assert row["messages"] == [{"role": "system", "content": "You run a shop."}, *messages]
     assert exported(run, "sft", system="none")["messages"] == messages
     assert exported(run, "sharegpt", system="Be kind.")["conversations"] == [
@@ -65,8 +65,8 @@ def test_training_rows_of_a_recipe_are_available_as_sharegpt(tmp_path: Path) -> 
         sft, given = exported(run, "sft", **options), exported(run, "sharegpt", **options)["conversations"]
         roles = ["system"] * number + ["human", "gpt", "human", "gpt"]
         assert [turn["from"] for turn in given] == roles
-        said = [*sft["prompt"], *sft["completion"]]
-        assert [turn["value"] for turn in given] == [message["content"] for message in said]
+        messages = [*sft["prompt"], *sft["completion"]]
+        assert [turn["value"] for turn in given] == [message["content"] for message in messages]
 
 
 def test_charts_of_frames(tmp_path: Path) -> None:

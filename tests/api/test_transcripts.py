@@ -106,9 +106,9 @@ def test_usual_names_of_user_and_assistant_are_read_and_other_roles_are_reported
     assert read == [["user", "assistant"]] * 5
     assert (foreign, single) == (["customer", "agent"], ["user"])
     assert (found.silent, found.other_roles) == ({"user": 1, "assistant": 2}, {"customer": 1, "agent": 1})
-    told = command_in(tmp_path)("import", "talks.jsonl", "-o", "new.db").stderr
-    assert "2 of 7 conversations have no message of the role 'assistant'" in told
-    assert "agent (in 1 of 7 conversations)" in told
+    errors = command_in(tmp_path)("import", "talks.jsonl", "-o", "new.db").stderr
+    assert "2 of 7 conversations have no message of the role 'assistant'" in errors
+    assert "agent (in 1 of 7 conversations)" in errors
     assert not command_in(tmp_path)("import", _written(tmp_path / "k.jsonl", KETTLE, CANCEL), "-o", "k.db").stderr
 
 
@@ -150,11 +150,11 @@ def test_exports_of_an_imported_run_can_be_imported_again(tmp_path: Path) -> Non
 @pytest.mark.parametrize("format_", ["sft", "sharegpt"])
 def test_conversations_that_a_format_leaves_out_are_counted_with_the_reason(tmp_path: Path, format_: str) -> None:
     run = _imported(tmp_path, KETTLE, _roles("user"), CANCEL, _roles("user", "agent")).run
-    told = "2 of 4 scenarios left out: no message of the role 'assistant'"
+    notice = "2 of 4 scenarios left out: no message of the role 'assistant'"
     written = run.export(format_, tmp_path / "out.jsonl")
-    assert (written, written.notices) == ({"all": 2}, [told])
-    assert f"* {told}" in (tmp_path / "out.card.md").read_text()
-    assert command_in(tmp_path)("export", "talks.db", "--format", format_, "-o", "-").stderr.splitlines()[1] == told
+    assert (written, written.notices) == ({"all": 2}, [notice])
+    assert f"* {notice}" in (tmp_path / "out.card.md").read_text()
+    assert command_in(tmp_path)("export", "talks.db", "--format", format_, "-o", "-").stderr.splitlines()[1] == notice
     assert run.export("dialogues", tmp_path / "all.jsonl").notices == []
     assert run.export(format_, tmp_path / "out.jsonl", where="id.startswith('kettle')").notices == []
 
@@ -213,7 +213,7 @@ def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "expected"),
     [
         ("{", "not JSON"),
         ({"text": "hello"}, "there is no conversation"),
@@ -229,8 +229,8 @@ def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:
         ({"messages": [{"role": "user", "content": "x"}], "tools": ["x"]}, "'tools' must be a list of objects"),
     ],
 )
-def test_broken_rows_are_refused_or_skipped_with_file_and_line(tmp_path: Path, row: Any, said: str) -> None:
-    with pytest.raises(dialoom.DialoomError, match=rf"(?s)talks.jsonl.*2.*{said}.*nothing was imported"):
+def test_broken_rows_are_refused_or_skipped_with_file_and_line(tmp_path: Path, row: Any, expected: str) -> None:
+    with pytest.raises(dialoom.DialoomError, match=rf"(?s)talks.jsonl.*2.*{expected}.*nothing was imported"):
         _imported(tmp_path, KETTLE, row, CANCEL)
     assert not (tmp_path / "talks.db").exists()
     found = _imported(tmp_path, KETTLE, row, CANCEL, broken="skip")
@@ -332,9 +332,9 @@ def test_a_custom_format_is_a_function_from_a_path_to_rows(tmp_path: Path) -> No
     assert [each.outcome.messages[1].content for each in found.run.episodes()] == ["good day", "see you"]
 
 
-def _span(conversation: str, said: list[Any], reply: str, **more: Any) -> dict[str, Any]:
+def _span(conversation: str, inputs: list[Any], reply: str, **more: Any) -> dict[str, Any]:
     out = [{"role": "assistant", "parts": [{"type": "text", "content": reply}], "finish_reason": "stop"}]
-    messages = {"gen_ai.input.messages": json.dumps(said), "gen_ai.output.messages": json.dumps(out)}
+    messages = {"gen_ai.input.messages": json.dumps(inputs), "gen_ai.output.messages": json.dumps(out)}
     about = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": conversation}
     return {"name": "chat m", "context": {"trace_id": "0x1"}, "attributes": {**about, **messages, **more}}
 
@@ -392,8 +392,8 @@ def test_samples_of_inspect_logs_are_conversations(tmp_path: Path) -> None:
 def test_dialogues_of_the_personalens_release_come_from_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "output" / "dialogue" / "user7" / "claude"
     folder.mkdir(parents=True)
-    said = [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]
-    content = {"user_id": 7, "task_id": "SD-1", "task_description": "a table", "dialogue": said}
+    messages = [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]
+    content = {"user_id": 7, "task_id": "SD-1", "task_description": "a table", "dialogue": messages}
     (folder / "SD-1_dialogue.json").write_text(json.dumps(content))
     found = dialoom.import_transcripts(tmp_path / "output", path=tmp_path / "talks.db")
     (episode,) = found.run.episodes()

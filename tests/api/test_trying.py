@@ -44,7 +44,7 @@ async def one(messages):
 
 
 def _rows(labels: str = "label:anna", count: int = 10) -> list[dict[str, Any]]:
-    said = ("It is in your mail.", "That is not possible.")
+    replies = ("It is in your mail.", "That is not possible.")
     return [
         {
             "id": f"c{number}",
@@ -52,7 +52,7 @@ def _rows(labels: str = "label:anna", count: int = 10) -> list[dict[str, Any]]:
             labels: {"resolved": number % 2 == 0 if number else "no"},
             "messages": [
                 {"role": "user", "content": "It is broken."},
-                {"role": "assistant", "content": said[number % 2]},
+                {"role": "assistant", "content": replies[number % 2]},
             ],
         }
         for number in range(count)

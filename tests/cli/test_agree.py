@@ -93,9 +93,9 @@ def _as_label(score: Any) -> str:
 
 
 def test_sample_is_blind_balanced_and_reproducible(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    said = dialoom("agree", run, "--sample", 35, "-o", "s.csv", "--annotators", "anna, ben").stdout
-    assert "35 judgements to label written to s.csv" in said
-    assert "judgements have no score and were excluded from the draw" in said
+    output = dialoom("agree", run, "--sample", 35, "-o", "s.csv", "--annotators", "anna, ben").stdout
+    assert "35 judgements to label written to s.csv" in output
+    assert "judgements have no score and were excluded from the draw" in output
     rows = _rows(tmp_path / "s.csv")
     columns = ["item", "scenario", "metric", "target", "turn", "scale", "digest", "about", "conversation"]
     assert list(rows[0]) == [*columns, "label:anna", "label:ben"]
@@ -117,7 +117,7 @@ def test_sample_is_blind_balanced_and_reproducible(dialoom: Command, run: Path, 
         assert row["conversation"].startswith("user: Line 0 of mine, no. ")
         assert row["conversation"].count("assistant: ") == int(row["turn"] or 3)
     read = Counter(row["scenario"] for row in rows)
-    assert f"{len(read):>7}  conversations to read" in said
+    assert f"{len(read):>7}  conversations to read" in output
     assert list(read) == [scenario for scenario, _ in groupby(row["scenario"] for row in rows)], "rows are grouped"
     dialoom("agree", run, "--sample", 35, "-o", "again.csv", "--annotators", "anna,ben")
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
@@ -128,9 +128,9 @@ def test_sample_is_blind_balanced_and_reproducible(dialoom: Command, run: Path, 
 def test_sample_can_contain_everything_and_never_overwrites_a_file(dialoom: Command, run: Path, tmp_path: Path) -> None:
     judged = _judged(run)
     scored = [item for item, score in judged.items() if "/coherence/" in item and score is not None]
-    said = dialoom("agree", run, "--sample", 500, "-o", "s.csv", "--metric", "coherence").stdout
-    assert f"{len(scored)} judgements to label written to s.csv (there are no more than {len(scored)})" in said
-    assert f"{24 - len(scored)} judgements have no score" in said
+    output = dialoom("agree", run, "--sample", 500, "-o", "s.csv", "--metric", "coherence").stdout
+    assert f"{len(scored)} judgements to label written to s.csv (there are no more than {len(scored)})" in output
+    assert f"{24 - len(scored)} judgements have no score" in output
     assert sorted(row["item"] for row in _rows(tmp_path / "s.csv")) == sorted(scored)
     before = (tmp_path / "s.csv").read_bytes()
     assert "may contain people's labels" in dialoom("agree", run, "--sample", 5, "-o", "s.csv", code=2).stderr

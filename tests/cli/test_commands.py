@@ -186,7 +186,7 @@ def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["--users", "user99"], "there is no 'user99'"),
         (["--users", "5"], "users must be from 1 to 1 (the number of people), got 5"),
@@ -208,27 +208,27 @@ def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
     ],
 )
 def test_bad_options_get_one_line_and_write_nothing(
-    dialoom: Command, players: list[str], tmp_path: Path, arguments: list[str], said: str
+    dialoom: Command, players: list[str], tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     """The exit code is 2, the message names the value and the remedy, and no file is written."""
     write_release(tmp_path / "release")
     cast = recast(players, arguments[-1])
     done = dialoom("run", "personalens", "--profiles", "release", *cast, *arguments, "-o", "r.db", code=2)
-    assert said in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.glob("r.db*"))
 
 
 @pytest.mark.parametrize("command", ["resume", "status", "show", "report"])
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "no run file"), (b"hello " * 99, "not a run of dialoom"), (b"", "is empty")]
+    ("content", "message"), [(None, "no run file"), (b"hello " * 99, "not a run of dialoom"), (b"", "is empty")]
 )
 def test_file_that_is_no_run_is_refused(
-    dialoom: Command, tmp_path: Path, command: str, content: bytes | None, said: str
+    dialoom: Command, tmp_path: Path, command: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
         (tmp_path / "x.db").write_bytes(content)
-    assert said in dialoom(command, "x.db", code=2).stderr
+    assert message in dialoom(command, "x.db", code=2).stderr
 
 
 def test_foreign_sqlite_file_is_refused_unchanged(dialoom: Command, tmp_path: Path) -> None:
@@ -268,10 +268,10 @@ def test_full_disk_is_one_message(players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     arguments = ["run", "personalens", "--profiles", "release", *players, "-o", "full.db"]
     with Started(tmp_path, *arguments, script=limited) as process:
-        _, told = process.communicate()
+        _, errors = process.communicate()
         assert process.returncode == 2
-    assert "free disk space" in told.lower()
-    assert len(told.strip().splitlines()) == 1
+    assert "free disk space" in errors.lower()
+    assert len(errors.strip().splitlines()) == 1
     assert not list(tmp_path.glob("full.db*"))
 
 
@@ -299,8 +299,8 @@ def test_new_recipe_passes_its_test_and_is_played(dialoom: Command, tmp_path: Pa
 def test_new_recipe_that_cannot_be_written_is_refused(dialoom: Command, tmp_path: Path, name: str) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "note.txt").write_text("mine")
-    told = dialoom("new", "recipe", "--", name, code=2).stderr
-    assert ("exists already" if name == "taken" else "lower-case words") in told
+    errors = dialoom("new", "recipe", "--", name, code=2).stderr
+    assert ("exists already" if name == "taken" else "lower-case words") in errors
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["note.txt"]
 
 
@@ -369,10 +369,10 @@ def test_error_of_a_player_is_shown_with_its_own_lines(
         "GRAPH = StateGraph(MessagesState).add_node(assistant).add_edge(START, 'assistant').compile()\n"
     )
     cast = [*players[:2], "--model", f"assistant={player}", "--no-judge"]
-    told = dialoom("run", "personalens", *cast, "--limit", 1, "-o", "run.db", code=1)
+    done = dialoom("run", "personalens", *cast, "--limit", 1, "-o", "run.db", code=1)
     with sqlite3.connect(tmp_path / "run.db") as connection:
         ((ledger,),) = connection.execute("SELECT error FROM calls WHERE error IS NOT NULL").fetchall()
-    for text in (told.stderr, dialoom("show", "run.db", 1).stdout, ledger):
+    for text in (done.stderr, dialoom("show", "run.db", 1).stdout, ledger):
         line = " ".join(text.split())
         assert f"{player} raised LookupError: no " in line
         assert "moody.py:5 in assistant: return look_up(" in line
@@ -429,10 +429,10 @@ def test_a_new_study_is_filled_in_from_a_file(
     dialoom: Command, tmp_path: Path, content: str, lines: list[str], count: int, found: str
 ) -> None:
     (tmp_path / "my people.csv").write_text(content)
-    told = dialoom("new", "study", "my/shop", "--from", "my people.csv").stdout
-    assert told.startswith(f"my people.csv: 2 people; columns: {found}\n")
-    assert told.endswith("next: dialoom run my/shop/study.toml -o shop.db\n")
+    output = dialoom("new", "study", "my/shop", "--from", "my people.csv").stdout
+    assert output.startswith(f"my people.csv: 2 people; columns: {found}\n")
+    assert output.endswith("next: dialoom run my/shop/study.toml -o shop.db\n")
     text = (tmp_path / "my" / "shop" / "study.toml").read_text()
     assert all(line in text for line in ['file = "../../my people.csv"', *lines])
-    told = dialoom("run", "my/shop/study.toml", "-o", "run.db").stdout
-    assert f"{count} done, 0 failed" in told
+    output = dialoom("run", "my/shop/study.toml", "-o", "run.db").stdout
+    assert f"{count} done, 0 failed" in output

@@ -192,14 +192,14 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
     verified = [each for each in rounds if each["verified"]]
     assert 0 < len(verified) < len(rounds)
     dialoom("export", trees, "--format", "sft", "--verified-only", "-o", "verified.jsonl")
-    said = [row["completion"][0]["content"] for row in lines_of(tmp_path / "verified.jsonl")]
-    assert said == [each["preferred"] for each in verified]
+    completions = [row["completion"][0]["content"] for row in lines_of(tmp_path / "verified.jsonl")]
+    assert completions == [each["preferred"] for each in verified]
     dialoom("export", trees, "--format", "sft", "--round-range", "2-3", "-o", "range.jsonl")
     assert {len(row["prompt"]) for row in lines_of(tmp_path / "range.jsonl")} == {3, 5}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ["--format", "aloe", "--verified-only"],
@@ -217,12 +217,12 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
     ],
 )
 def test_impossible_export_is_one_line_and_writes_nothing(
-    dialoom: Command, trees: Path, tmp_path: Path, arguments: list[str], said: str
+    dialoom: Command, trees: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     """The exit code is 2, and nothing is written."""
     before = sorted(tmp_path.iterdir())
     done = dialoom("export", trees, *arguments, "-o", "out", code=2)
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert sorted(tmp_path.iterdir()) == before
 

@@ -89,7 +89,7 @@ def test_environment_overrides_env_file(dialoom: Command, plan: list[object], tm
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (f"A=1\n{KEY}\n", "line 2: "),
         (f"OPENAI_API_KEY: {KEY}\n", "line 1: "),
@@ -99,14 +99,14 @@ def test_environment_overrides_env_file(dialoom: Command, plan: list[object], tm
     ],
 )
 def test_malformed_env_file_is_one_message(
-    dialoom: Command, plan: list[object], tmp_path: Path, text: str | None, said: str
+    dialoom: Command, plan: list[object], tmp_path: Path, text: str | None, expected: str
 ) -> None:
     """The message names the line and the remedy without the content; the exit code is 2, and nothing is written."""
     if text is not None:
         (tmp_path / "keys.env").write_text(text)
     refused = dialoom(*plan, "--env-file", "keys.env", code=2)
     assert "keys.env" in refused.stderr
-    assert said in refused.stderr
+    assert expected in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
     ensure_key_is_hidden(tmp_path, refused)
     assert not list(tmp_path.glob("run.db*"))
@@ -114,7 +114,7 @@ def test_malformed_env_file_is_one_message(
 
 @pytest.mark.parametrize("flag", ["--rpm", "--tpm"])
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("0", " must be at least 1, got 0"),
         ("x", " must be a whole number, got 'x'"),
@@ -126,9 +126,9 @@ def test_malformed_env_file_is_one_message(
     ],
 )
 def test_wrong_rate_is_one_message(
-    dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str, said: str
+    dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str, message: str
 ) -> None:
-    assert dialoom(*plan, flag, value, code=2).stderr == f"dialoom: {flag}{said}\n"
+    assert dialoom(*plan, flag, value, code=2).stderr == f"dialoom: {flag}{message}\n"
     (tmp_path / "mine.yaml").write_text(f"{flag[2:]}: {{m: 0}}\n")
     in_file = dialoom(*plan, "--config", "mine.yaml", code=2).stderr
     assert in_file == f"dialoom: mine.yaml: {flag[2:]} of m must be at least 1, got 0\n"
@@ -136,7 +136,7 @@ def test_wrong_rate_is_one_message(
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("trials: true", "trials must be a whole number, got True"),
         ("max-calls: true", "max-calls must be a whole number, got True"),
@@ -147,10 +147,12 @@ def test_wrong_rate_is_one_message(
         ("max_cals: 2", "max_cals is not an option; did you mean max-calls?"),
     ],
 )
-def test_wrong_line_of_a_settings_file_is_one_message(dialoom: Command, tmp_path: Path, line: str, said: str) -> None:
+def test_wrong_line_of_a_settings_file_is_one_message(
+    dialoom: Command, tmp_path: Path, line: str, message: str
+) -> None:
     (tmp_path / "mine.yaml").write_text(line)
     refused = dialoom("run", "personalens", "--config", "mine.yaml", "-o", "run.db", code=2).stderr
-    assert refused == f"dialoom: mine.yaml: {said}\n"
+    assert refused == f"dialoom: mine.yaml: {message}\n"
 
 
 def test_rates_are_kept_and_all_calls_are_made(dialoom: Command, plan: list[object]) -> None:
@@ -212,8 +214,8 @@ def test_options_override_a_file_and_printed_settings_give_the_same_run(
     }
     assert config["turn_limit"] == 7
     assert json.loads(dialoom("status", "a.db", "--json").stdout)["limits"]["timeouts"] == {"": 30, "judge": 40}
-    told = dialoom("status", "a.db").stdout
-    assert "every role: at most 30 s per attempt" in told and "judge: at most 40 s per attempt" in told
+    output = dialoom("status", "a.db").stdout
+    assert "every role: at most 30 s per attempt" in output and "judge: at most 40 s per attempt" in output
     (tmp_path / "again.yaml").write_text(yaml.safe_dump(config))
     dialoom("run", "personalens", "--config", "again.yaml", "-o", "b.db")
     assert config_of(dialoom, "b.db") == config
@@ -263,7 +265,7 @@ def test_printed_settings_of_the_whole_run_give_the_same_run(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--param", "judge.top_q=1"], "--param: judge.top_q is unknown; did you mean top_p?"),
         (["--param", "referee.top_p=1"], "--param: unknown role 'referee'; the roles are user, assistant, judge"),
@@ -279,10 +281,10 @@ def test_printed_settings_of_the_whole_run_give_the_same_run(
     ],
 )
 def test_wrong_reply_setting_is_one_line_and_writes_nothing(
-    dialoom: Command, reply_plan: list[object], tmp_path: Path, arguments: list[str], said: str
+    dialoom: Command, reply_plan: list[object], tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     done = dialoom(*reply_plan, *arguments, "-o", "r.db", code=2)
-    assert said in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.glob("r.db*"))
 
 
@@ -318,13 +320,13 @@ def test_judges_and_reviewers_may_have_an_address_of_their_own(dialoom: Command,
 def test_doctor_calls_a_model_with_the_settings_of_a_run(dialoom: Command) -> None:
     structured = completion('{"verdict": true, "explanation": "it is set"}')
     answers = {1: completion("I am ready."), 2: structured, 3: structured}
-    told = ["--max-reply", 60, "--param", "stop=[END]", "--timeout", 20]
+    options = ["--max-reply", 60, "--param", "stop=[END]", "--timeout", 20]
     with serving(lambda _body, number: answers[number]) as server:
         where = ["--model", "openai/house", "--api-base", server.url]
-        dialoom("doctor", *where, *told, variables={"OPENAI_API_KEY": "sk-test"})
+        dialoom("doctor", *where, *options, variables={"OPENAI_API_KEY": "sk-test"})
         assert [(body["max_tokens"], body["stop"]) for body in server.requests] == [(60, ["END"])] * 3
-    told = ["--model", "anthropic/claude-sonnet-4-5", "--param", "seed=3"]
-    done = dialoom("doctor", *told, code=1, variables={"ANTHROPIC_API_KEY": "sk-test"})
+    options = ["--model", "anthropic/claude-sonnet-4-5", "--param", "seed=3"]
+    done = dialoom("doctor", *options, code=1, variables={"ANTHROPIC_API_KEY": "sk-test"})
     assert "seed would not be sent" in done.stdout
     for wrong in (["--param", "judge.seed=3"], ["--param", "sead=3"], ["--timeout", -1]):
         assert f"{wrong[0]}" in dialoom("doctor", "--model", "openai/house", *wrong, code=2).stderr

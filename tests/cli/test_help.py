@@ -28,8 +28,8 @@ LISTED = [name for section in SECTIONS.values() for name in section]
 
 
 def test_help_names_the_stand_ins_of_all_recipes(dialoom: Command) -> None:
-    told = " ".join(dialoom("run", "personalens", "--help").stdout.replace("│", " ").split())
-    assert "offline/attentive, or offline/placeholder in roles that it cannot play" in told
+    output = " ".join(dialoom("run", "personalens", "--help").stdout.replace("│", " ").split())
+    assert "offline/attentive, or offline/placeholder in roles that it cannot play" in output
 
 
 def test_commands_are_listed_in_order_of_use(dialoom: Command) -> None:
@@ -155,17 +155,17 @@ def test_doctor_without_a_model_sends_nothing(dialoom: Command) -> None:
 
 
 def test_doctor_prints_one_line_a_check(dialoom: Command) -> None:
-    said = dialoom("doctor", "--model", "offline/attentive").stdout
-    assert "ok       model offline/attentive" in said
-    assert "ok       structured output offline/attentive" in said
-    assert "\nall required checks passed\n" in said
+    printed = dialoom("doctor", "--model", "offline/attentive").stdout
+    assert "ok       model offline/attentive" in printed
+    assert "ok       structured output offline/attentive" in printed
+    assert "\nall required checks passed\n" in printed
 
 
 def test_doctor_lists_missing_extras_by_purpose(dialoom: Command) -> None:
     found = states(examined(dialoom), "extra")
     assert "all" not in found, "this extra combines the others"
-    said = dialoom("doctor").stdout
-    above, _, optional = said.partition(
+    output = dialoom("doctor").stdout
+    above, _, optional = output.partition(
         "optional, not installed; some commands need them (pip install 'dialoom[NAME]'):\n"
     )
     assert above.endswith("all required checks passed\n"), "the list of optional extras follows the verdict"

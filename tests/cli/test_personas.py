@@ -73,10 +73,10 @@ def test_both_pools_are_built_and_combined(dialoom: Command, tmp_path: Path) -> 
 
 
 def test_pool_ends_after_unproductive_rounds(dialoom: Command) -> None:
-    told = dialoom(
+    output = dialoom(
         *BUILD, "--kind", "profile", "--least", 21, "--stop-after", 2, "--patience", "10s", "-o", "p.jsonl"
     ).stdout
-    assert "after 2 rounds" in told
+    assert "after 2 rounds" in output
 
 
 def test_killed_pool_continues_to_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_failed_writer_is_called_again_by_the_same_command(dialoom: Command, tmp
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--threshold", "1.5"], "--threshold must be at most 1, got 1.5"),
         (["--threshold", "-0.1"], "--threshold must be at least 0, got -0.1"),
@@ -175,13 +175,13 @@ def test_failed_writer_is_called_again_by_the_same_command(dialoom: Command, tmp
     ],
 )
 def test_pool_mistakes_are_named_and_write_nothing(
-    dialoom: Command, tmp_path: Path, arguments: list[str], told: str
+    dialoom: Command, tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     """The exit code is 2, the message has one line, and no file is written."""
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "broken.jsonl").write_text('"fine"\n"cut o')
     refused = dialoom("personas", "build", *arguments, "-o", "pool.jsonl", code=2)
-    assert told in refused.stderr
+    assert expected in refused.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"empty.jsonl", "broken.jsonl"}
 
 

@@ -157,8 +157,8 @@ def test_report_replaces_only_an_earlier_report(dialoom: Command, runs: Path) ->
     assert f"the earlier report in {runs / 'kept'} is replaced" in dialoom(*one).stdout
     (runs / "kept" / "notes.txt").write_text("mine")
     before = (runs / "kept" / "report.md").stat().st_mtime_ns
-    told = dialoom(*one, code=2).stderr
-    assert "kept contains notes.txt, which is not a file of this report; give another folder" in told
+    errors = dialoom(*one, code=2).stderr
+    assert "kept contains notes.txt, which is not a file of this report; give another folder" in errors
     assert (runs / "kept" / "report.md").stat().st_mtime_ns == before
 
 
@@ -186,9 +186,9 @@ def test_report_without_matplotlib_says_how_to_get_it(runs: Path) -> None:
     (runs / "lacking" / "matplotlib" / "__init__.py").write_text("raise ModuleNotFoundError('matplotlib')\n")
     shadowed = f"import sys; sys.path.insert(0, {str(runs / 'lacking')!r}); from dialoom.cli import main; main()"
     with Started(runs, "report", "rising.db", "steady.db", "-o", "out", script=shadowed) as process:
-        said, errors = process.communicate()
+        output, errors = process.communicate()
         assert process.returncode == 0, errors
-    assert "no charts" in said and "pip install" in said
+    assert "no charts" in output and "pip install" in output
     assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".html", ".tex", ".csv"}
     assert ".png" not in (runs / "out" / "report.md").read_text()
 
@@ -317,13 +317,13 @@ def test_metrics_in_no_table_of_a_recipe_are_named(dialoom: Command, tmp_path: P
     recipe = SUPPORT.replace("checks = [", two)
     (tmp_path / "support.py").write_text(recipe)
     dialoom("run", "support.py:RECIPE", "-o", "run.db")
-    told = "Scored, but without a column in the recipe's tables: "
-    assert f"{told}kind, sorry. Each conversation and run.frame() have them." in dialoom("report", "run.db").stdout
+    prefix = "Scored, but without a column in the recipe's tables: "
+    assert f"{prefix}kind, sorry. Each conversation and run.frame() have them." in dialoom("report", "run.db").stdout
     recipe = recipe.replace("[count(), ", '[count("not sorry", of=lambda one: True), ')
     (tmp_path / "support.py").write_text(recipe)
-    assert f"{told}kind. " in dialoom("report", "run.db").stdout
+    assert f"{prefix}kind. " in dialoom("report", "run.db").stdout
     (tmp_path / "support.py").write_text(recipe.replace("not sorry", "kind, sorry"))
-    assert told not in dialoom("report", "run.db").stdout
+    assert prefix not in dialoom("report", "run.db").stdout
 
 
 SUPPORT = """

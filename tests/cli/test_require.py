@@ -192,10 +192,10 @@ async def judge(messages):
 def test_settings_without_effect_are_reported(command: Command) -> None:
     cast = [f"--model={role}=python:cast:{name}" for role, name in (("user", "user"), ("assistant", "kind"))]
     cast += ["--model=judge=python:cast:judge", "--temperature=0.4", "--temperature=user=0.5", "--price=openai/x=1,2"]
-    told = command("run", "personalens", "--profiles", "release", *cast, "--max-calls", 1, "-o", "x.db", code=3)
-    assert "temperature: user is played by python:cast:user, which is called with messages only" in told.stdout
-    assert "temperature: assistant" not in told.stdout, "the value for all roles may be meant for the other roles"
-    assert "prices: no role is played by openai/x, so the setting has no effect" in told.stdout
+    done = command("run", "personalens", "--profiles", "release", *cast, "--max-calls", 1, "-o", "x.db", code=3)
+    assert "temperature: user is played by python:cast:user, which is called with messages only" in done.stdout
+    assert "temperature: assistant" not in done.stdout, "the value for all roles may be meant for the other roles"
+    assert "prices: no role is played by openai/x, so the setting has no effect" in done.stdout
     judged = command("judge", "x.db", "--model", "judge=python:cast:stern", "--max-reply", "judge=9").stdout
     assert "x.db has no finished scenarios to judge" in judged
     assert "max_reply: judge is played by python:cast:stern" in judged

@@ -22,8 +22,8 @@ from tests.processes import Started
 def wait_for(line: str, process: Started, times: int = 1) -> None:
     """Wait until a process has printed a line with this text `times` times."""
     for _ in range(times):
-        while line not in (told := process.stdout.readline()):
-            assert told, f"the process ended early: {process.communicate()[1]}"
+        while line not in (printed := process.stdout.readline()):
+            assert printed, f"the process ended early: {process.communicate()[1]}"
 
 
 def exported(dialoom: Command, folder: Path, run: str) -> bytes:
@@ -230,9 +230,9 @@ def test_second_writer_is_refused_while_readers_work(dialoom: Command, tmp_path:
         wait_for("waiting", process)
         refused = dialoom("resume", "run.db", code=2)
         assert "being written by another dialoom process" in refused.stderr
-        said = dialoom("status", "run.db").stdout
-        assert "another dialoom process is writing it now" in said
-        assert "go on with" not in said
+        output = dialoom("status", "run.db").stdout
+        assert "another dialoom process is writing it now" in output
+        assert "go on with" not in output
         assert json.loads(dialoom("status", "run.db", "--json").stdout)["is_being_written"] is True
         dialoom("show", "run.db")
         dialoom("export", "run.db", "-o", "beside.jsonl")
@@ -275,10 +275,10 @@ def test_planning_can_be_interrupted_and_recipes_may_exit(dialoom: Command, tmp_
     with Started(tmp_path, "run", "plans.py:ENDLESS", *options) as process:
         wait_for("begun", process)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate()
+        _, errors = process.communicate()
         assert process.returncode == 130
-        assert "interrupted: stopping before the work begins" in told
-        assert told.endswith("dialoom: stopped during planning; nothing was written\n")
+        assert "interrupted: stopping before the work begins" in errors
+        assert errors.endswith("dialoom: stopped during planning; nothing was written\n")
     assert not list(tmp_path.glob("run.db*"))
 
 
@@ -342,15 +342,15 @@ def test_real_release_is_played_and_judged(dialoom: Command, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "run.db exists and is empty; remove it, or give another file with -o"),
         ("A text.", "run.db exists and is not a run; give another file with -o"),
     ],
 )
 def test_file_that_is_no_run_is_refused_without_advice_to_resume(
-    dialoom: Command, tmp_path: Path, content: str, told: str
+    dialoom: Command, tmp_path: Path, content: str, message: str
 ) -> None:
     (tmp_path / "run.db").write_text(content)
-    assert told in dialoom("run", "aloe", "--limit", 1, "-o", "run.db", code=2).stderr
+    assert message in dialoom("run", "aloe", "--limit", 1, "-o", "run.db", code=2).stderr
     assert (tmp_path / "run.db").read_text() == content

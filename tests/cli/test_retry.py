@@ -84,9 +84,9 @@ async def judge(messages):
     unparsed = [[each for each in judgements if each["status"] == "unparsed"] for judgements in before]
     assert all(unparsed)
     assert f"judgements 'run': {sum(map(len, unparsed))} are unparsed" in dialoom("status", "run.db").stdout
-    said = dialoom("retry", "run.db", "--unparsed").stdout
-    assert "scenarios with unparsed judgements in 'run': 2;" in said
-    assert "unparsed judgements, which have no score: " in said, "the judge has not changed"
+    output = dialoom("retry", "run.db", "--unparsed").stdout
+    assert "scenarios with unparsed judgements in 'run': 2;" in output
+    assert "unparsed judgements, which have no score: " in output, "the judge has not changed"
     (tmp_path / "mended").touch()
     dialoom("retry", "run.db", "--unparsed")
     after = [line["judgements"] for line in exported(dialoom, tmp_path)]
@@ -149,8 +149,8 @@ async def judge(messages):
     calls = status_of(dialoom)["calls"]
     statuses = {each["turn"] is None: each["status"] for each in exported(dialoom, tmp_path)[0]["judgements"][:-1]}
     assert statuses == {True: "ok", False: "unparsed"}
-    said = dialoom("retry", "run.db", "--unparsed").stdout
-    assert "--scenario ID" in said
+    output = dialoom("retry", "run.db", "--unparsed").stdout
+    assert "--scenario ID" in output
     assert status_of(dialoom)["calls"] == calls
 
 
@@ -165,8 +165,8 @@ def test_scenario_is_replayed_with_new_replies(dialoom: Command, players: list[s
     dialoom("run", "personalens", "--profiles", "release", *cast, "-o", "run.db")
     before, calls = exported(dialoom, tmp_path), status_of(dialoom)["calls"]
     (tmp_path / "again").touch()
-    said = dialoom("retry", "run.db", "--scenario", 1, "--max-calls", calls + 4, code=3)
-    assert "scenarios to be played again: 1;" in said.stdout
+    done = dialoom("retry", "run.db", "--scenario", 1, "--max-calls", calls + 4, code=3)
+    assert "scenarios to be played again: 1;" in done.stdout
     dialoom("resume", "run.db", "--max-calls", "none")
     after = exported(dialoom, tmp_path)
     assert {message["content"] for message in after[0]["messages"][1::2]} == {"second time"}
@@ -245,15 +245,18 @@ def _panel(dialoom: Command) -> dict[str, Any]:
 
 def test_two_judges_form_a_panel_with_medians_and_ties(dialoom: Command, made_once: MadeOnce) -> None:
     folder = made_once(_judged)
-    said = _panel(dialoom)
-    assert said["personalization.assistant"]["score"] == 2.5
-    assert said["personalization.assistant"]["explanation"] == "run: 2; python:jury:mild: 3"
-    assert (said["task_completion.assistant"]["score"], said["task_completion.assistant"]["status"]) == (None, "tied")
-    assert said["coherence.user"]["status"] == "unparsed"
+    judgements = _panel(dialoom)
+    assert judgements["personalization.assistant"]["score"] == 2.5
+    assert judgements["personalization.assistant"]["explanation"] == "run: 2; python:jury:mild: 3"
+    assert (judgements["task_completion.assistant"]["score"], judgements["task_completion.assistant"]["status"]) == (
+        None,
+        "tied",
+    )
+    assert judgements["coherence.user"]["status"] == "unparsed"
     assert "2.5" in dialoom("show", "r.db", "--judging", "panel").stdout
     text = " ".join(dialoom("report", "r.db", "--table", "scores", "--table", "judgements").stdout.split())
     assert text.count("(judgements 'panel')") == 2 and "setting metric ok unparsed error tied" in text
-    for command, told in (
+    for command, message in (
         (
             ("judge", "r.db", "--model", "offline/generic", "--name", "panel"),
             "--name 'panel' is reserved for the panel",
@@ -264,7 +267,7 @@ def test_two_judges_form_a_panel_with_medians_and_ties(dialoom: Command, made_on
             "agreement is computed with a single judge",
         ),
     ):
-        assert told in dialoom(*command, code=2).stderr
+        assert message in dialoom(*command, code=2).stderr
     assert [each.name for each in door.open_run(folder / "r.db").judgement_sets] == ["run", "python:jury:mild"]
 
 
@@ -280,8 +283,8 @@ def test_run_with_several_judges_from_the_start(dialoom: Command, made_once: Mad
     one, two = (door.open_run(folder / name) for name in ("r.db", "two.db"))
     assert [each.name for each in two.judgement_sets] == [each.name for each in one.judgement_sets]
     for judging in ("run", "python:jury:mild", "panel"):
-        said = [[each.outcome.judgements for each in run.episodes(judging)] for run in (one, two)]
-        assert said[0] == said[1]
+        judgements = [[each.outcome.judgements for each in run.episodes(judging)] for run in (one, two)]
+        assert judgements[0] == judgements[1]
     (folder / "two.yaml").write_text(dialoom("status", "two.db", "--config").stdout)
     given: dict[str, Any] = {"config": folder / "two.yaml", "out": folder / "x.db"}
     for flags, found in (([], ["strict", "mild"]), (["judge=python:jury:fond"], "fond")):
@@ -294,13 +297,13 @@ def test_run_with_several_judges_from_the_start(dialoom: Command, made_once: Mad
     doubled = ["--model", "assistant=offline/generic", "--model", "assistant=offline/attentive", "-o", "x.db"]
     assert "only one model can play 'assistant'" in dialoom("run", "personalens", *doubled, code=2).stderr
     every = ["--model", "offline/generic", "--model", "offline/attentive", "-o", "x.db"]
-    told = "--model must name one model for all roles, got offline/generic, offline/attentive"
-    assert told in dialoom("run", "personalens", *every, code=2).stderr
-    for recipe, role, told in (
+    message = "--model must name one model for all roles, got offline/generic, offline/attentive"
+    assert message in dialoom("run", "personalens", *every, code=2).stderr
+    for recipe, role, message in (
         ("personalens", "assistant", "only one model can play 'assistant'"),
         ("persona-pool", "writer", "does not judge"),
     ):
-        with pytest.raises(door.DialoomError, match=told):
+        with pytest.raises(door.DialoomError, match=message):
             door.plan(recipe, path=folder / "x.db", models={role: ["offline/generic", "offline/attentive"]})
 
 
@@ -312,9 +315,11 @@ def test_judges_are_called_in_turn_and_repeatedly(dialoom: Command, made_once: M
     run = door.open_run(folder / "r.db")
     names = ["fickle", "fond", "fickle #2", "fond #2"]
     assert [each.name for each in run.judgement_sets][2:] == [f"python:jury:{name}" for name in names]
-    said = _panel(dialoom)
-    assert said["personalization.assistant"]["score"] == 2.5, "the median of 2, 3, 2 and 4, without the repetitions"
-    assert said["task_completion.assistant"]["score"] is True
+    judgements = _panel(dialoom)
+    assert judgements["personalization.assistant"]["score"] == 2.5, (
+        "the median of 2, 3, 2 and 4, without the repetitions"
+    )
+    assert judgements["task_completion.assistant"]["score"] is True
     report = run.report()
     judges = {row[0]: row for row in report["judges"].rows}
     assert judges["personalization (assistant)"][1:3] == [4, 3]

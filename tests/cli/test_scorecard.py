@@ -122,7 +122,7 @@ def _rows(found: dict[str, Any]) -> list[Any]:
 
 
 def test_scorecard_page_is_self_contained(card: Path) -> None:
-    page, told = (card / "card" / "index.html").read_text(), (card / "card" / "scorecard.md").read_text()
+    page, markdown = (card / "card" / "index.html").read_text(), (card / "card" / "scorecard.md").read_text()
     assert (
         "default-src &#x27;none&#x27;" in page
         and "<script" not in page
@@ -136,7 +136,7 @@ def test_scorecard_page_is_self_contained(card: Path) -> None:
     charts = sorted(path.name for path in (card / "card").glob("*.pdf"))
     assert charts == ["personalens.pdf", "rounds.pdf"], "a file for each chart of the page"
     assert "must not be averaged" in page and "Two systems with people of our own." in page
-    assert told.count("| python:cast:kind |") >= 4 and "worth" not in told
+    assert markdown.count("| python:cast:kind |") >= 4 and "worth" not in markdown
 
 
 def test_interrupted_scorecard_continues_without_paying_twice(card: Path, dialoom: Command) -> None:
@@ -145,8 +145,8 @@ def test_interrupted_scorecard_continues_without_paying_twice(card: Path, dialoo
     This includes calls of an earlier assistant when another one is added.
     """
     one = [*BOTH[:2], *BOTH[4:]]
-    told = dialoom("scorecard", *one, "-o", "again", "--max-calls", 40, code=3)
-    assert "Continue with: dialoom scorecard" in told.stdout
+    stopped = dialoom("scorecard", *one, "-o", "again", "--max-calls", 40, code=3)
+    assert "Continue with: dialoom scorecard" in stopped.stdout
     assert _json(card / "again")["scenarios"]["pending"] > 0
     assert "are pending" in (card / "again" / "index.html").read_text()
     assert 30 <= _calls(card / "again") <= 40
@@ -186,15 +186,15 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
 
 def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command) -> None:
     (card / "other.yaml").write_text(SUITE.replace("rounds: 2", "rounds: 3"))
-    told = dialoom("scorecard", "--suite", "other.yaml", *BOTH[2:], "-o", "card", code=2).stderr
-    assert "-o card contains a scorecard of ours 3" in told and "give another folder" in told
+    errors = dialoom("scorecard", "--suite", "other.yaml", *BOTH[2:], "-o", "card", code=2).stderr
+    assert "-o card contains a scorecard of ours 3" in errors and "give another folder" in errors
     assert "quick, not of ours 3" in dialoom("scorecard", *BOTH, "--full", "-o", "card", code=2).stderr
-    told = dialoom("scorecard", *BOTH, "--model", "judge=python:cast:strict", "-o", "card", code=2).stderr
-    assert "judge model: 'python:cast:judge' then, 'python:cast:strict' now" in told
+    errors = dialoom("scorecard", *BOTH, "--model", "judge=python:cast:strict", "-o", "card", code=2).stderr
+    assert "judge model: 'python:cast:judge' then, 'python:cast:strict' now" in errors
 
 
 @pytest.mark.parametrize(
-    ("was", "is_now", "told"),
+    ("was", "is_now", "message"),
     [
         (
             "recipe: aloe-eval",
@@ -215,12 +215,12 @@ def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command)
     ],
 )
 def test_malformed_suite_is_one_message_and_leaves_nothing(
-    dialoom: Command, tmp_path: Path, was: str, is_now: str, told: str
+    dialoom: Command, tmp_path: Path, was: str, is_now: str, message: str
 ) -> None:
     _sources(tmp_path)
     (tmp_path / "ours.yaml").write_text(SUITE.replace(was, is_now, 1))
     errors = dialoom("scorecard", *BOTH, "-o", "card", code=2).stderr
-    assert told in errors and len(errors.splitlines()) == 1
+    assert message in errors and len(errors.splitlines()) == 1
     assert not list(tmp_path.glob("card/*"))
 
 

@@ -22,8 +22,8 @@ SECRETS = ("ada.lovelace@gmail.com", "650 253 0000", "4111 1111 1111 1111")
 
 def talk(*lines: str, **columns: Any) -> str:
     """Return a JSONL row of a conversation that the user opens."""
-    said = [{"role": ("user", "assistant")[place % 2], "content": line} for place, line in enumerate(lines)]
-    return json.dumps({**columns, "messages": said}) + "\n"
+    messages = [{"role": ("user", "assistant")[place % 2], "content": line} for place, line in enumerate(lines)]
+    return json.dumps({**columns, "messages": messages}) + "\n"
 
 
 TALKS = (
@@ -187,8 +187,8 @@ def test_evidence_that_is_not_the_users_is_unparsed(
 
 def test_no_study_is_made_from_unreadable_replies(dialoom: Command, folder: Path) -> None:
     (folder / "players.py").write_text(ANALYST)
-    told = dialoom(*NEW, "--model", "python:players:babbles", code=1)
-    assert "nothing could be inferred from any of the 4 conversations" in told.stderr
+    done = dialoom(*NEW, "--model", "python:players:babbles", code=1)
+    assert "nothing could be inferred from any of the 4 conversations" in done.stderr
     assert not (folder / "shop").exists()
     assert "Unparsed, the reply could not be read: 12." in dialoom("report", "shop.run.db").stdout
 
@@ -212,8 +212,8 @@ def test_a_killed_inference_resumes_without_repeated_calls(dialoom: Command, fol
 
 
 def test_inference_stopped_by_its_budget_continues_with_a_higher_one(dialoom: Command, folder: Path) -> None:
-    told = dialoom(*NEW, "--max-calls", 2, "--concurrency", 1, code=3)
-    assert "shop is not written yet; the same 'dialoom new study' command continues" in told.stdout
+    done = dialoom(*NEW, "--max-calls", 2, "--concurrency", 1, code=3)
+    assert "shop is not written yet; the same 'dialoom new study' command continues" in done.stdout
     assert not (folder / "shop").exists()
     other = dialoom(*NEW[:-1], "others.jsonl", code=2)
     assert "made with another configuration" in other.stderr and "others.jsonl" in other.stderr
@@ -225,10 +225,10 @@ def test_inference_stopped_by_its_budget_continues_with_a_higher_one(dialoom: Co
 def test_unusable_conversations_are_named_with_their_line(dialoom: Command, folder: Path) -> None:
     broken = '{"messages": [{"role": "agent", "content": "Hello"}]}\n{"a": 1}\nno JSON\n'
     (folder / "talks.jsonl").write_text(broken + "".join(TALKS) + TALKS[1])
-    told = dialoom(*NEW, code=2).stderr
-    assert "talks.jsonl:1: has no line of the role 'user'; its roles are agent" in told
-    assert "talks.jsonl:2: there is no conversation" in told and "talks.jsonl:3: not JSON" in told
-    assert "3 conversations cannot be used; nothing was sent" in told
+    errors = dialoom(*NEW, code=2).stderr
+    assert "talks.jsonl:1: has no line of the role 'user'; its roles are agent" in errors
+    assert "talks.jsonl:2: there is no conversation" in errors and "talks.jsonl:3: not JSON" in errors
+    assert "3 conversations cannot be used; nothing was sent" in errors
     assert [path.name for path in folder.iterdir()] == ["talks.jsonl"]
     (folder / "more").mkdir()
     (folder / "talks.jsonl").rename(folder / "more" / "talks.jsonl")
@@ -278,16 +278,16 @@ def test_a_given_first_line_is_used_unchanged(dialoom: Command, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("opening", "told"),
+    ("opening", "message"),
     [
         ("{{ task.last }}", "there is no column 'last', which [user] opening uses"),
         ("{{ taks.first }}", "study.toml:10: [user] opening uses 'taks'; it can use 'person' and 'task'"),
         ("{{ task.first", "study.toml:10: [user] opening is not a template"),
     ],
 )
-def test_a_wrong_first_line_is_named(dialoom: Command, tmp_path: Path, opening: str, told: str) -> None:
+def test_a_wrong_first_line_is_named(dialoom: Command, tmp_path: Path, opening: str, message: str) -> None:
     (tmp_path / "study.toml").write_text(STUDY.format(opening=opening))
-    assert told in dialoom("run", "study.toml", "-o", "s.db", code=2).stderr
+    assert message in dialoom("run", "study.toml", "-o", "s.db", code=2).stderr
 
 
 def test_commands_on_the_page_print_what_it_shows(dialoom: Command, tmp_path: Path) -> None:

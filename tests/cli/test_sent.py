@@ -38,8 +38,8 @@ def test_changes_are_announced_once_and_shown_everywhere(dialoom: Command, plan:
     with serving(answer) as server:
         done = dialoom(*plan, "--api-base", server.url, variables={"OPENAI_API_KEY": "k"})
         assert all("temperature" not in body for body in server.requests)
-    told = [line for line in done.stdout.splitlines() if "not sent as configured" in line]
-    assert len(told) == 2 and all(SAID in line for line in told)  # the user and the assistant
+    notices = [line for line in done.stdout.splitlines() if "not sent as configured" in line]
+    assert len(notices) == 2 and all(SAID in line for line in notices)  # the user and the assistant
     line = f"not sent as configured, assistant: {SAID} in "
     assert line in dialoom("status", "run.db").stdout
     assert f"# {line}" in dialoom("status", "run.db", "--config").stdout
@@ -133,10 +133,10 @@ def test_what_litellms_request_lacks_is_shown_everywhere_and_refused(
 ) -> None:
     change = "min_p 0.05 not sent (LiteLLM's request does not contain it)"
     model = "gemini/gemini-2.5-flash"
-    plan, told = [model if each == MODEL else each for each in plan], ["--param", "min_p=0.05"]
+    plan, options = [model if each == MODEL else each for each in plan], ["--param", "min_p=0.05"]
     variables = {"GEMINI_API_KEY": "k"}
     with serving(verdicts) as server:
-        flags = [*told, "--api-base", server.url]
+        flags = [*options, "--api-base", server.url]
         refused = dialoom(*plan, *flags, "-o", "strict.db", "--strict-params", variables=variables, code=1)
         assert (
             f"strict_params: {change}; change the configuration to what is sent" in refused.stderr
@@ -242,9 +242,9 @@ LARDER = f"{ROOT / 'docs/examples/larder/larder.py'}:RECIPE"
 
 def verdicts(body: dict[str, Any], number: int) -> Answer:
     """Reject what the provider rejects; otherwise return a reply that ends any dialogue and suits any judge."""
-    status, said = provider(body, number)
+    status, reply = provider(body, number)
     text = r"{\"score\": 3, \"verdict\": true, \"explanation\": \"so\"} TERMINATE"
-    answered: dict[str, Any] = json.loads(json.dumps(said).replace(r"{\"score\": 4}", text))
+    answered: dict[str, Any] = json.loads(json.dumps(reply).replace(r"{\"score\": 4}", text))
     if body.get("model") == "house":
         answered["choices"][0]["message"]["reasoning_content"] = "The goal is reached."
     return status, answered
@@ -272,8 +272,8 @@ def test_parameters_arrive_as_configured_or_are_reported_wherever_a_run_is_descr
                 assert not server.requests
                 dialoom(*plan, variables=variables)
             bodies = list(map(sent_of, server.requests))
-        told = json.loads(dialoom("status", f"{name}.db", "--json").stdout)["not_sent_as_configured"]
-        changed = {each for texts in told.values() for text in texts for each in text.split("; ")}
+        recorded = json.loads(dialoom("status", f"{name}.db", "--json").stdout)["not_sent_as_configured"]
+        changed = {each for texts in recorded.values() for text in texts for each in text.split("; ")}
         changes = {each.partition(" ")[0]: each for each in changed}
         assert strict.returncode == (2 if changes.keys() - {"seed"} else 0)
         assert all(each in strict.stderr for each in changed if not each.startswith("seed") and strict.returncode)

@@ -129,22 +129,22 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
     lines = [line for line, _ in EVERY if line != "quit"]
     found = answers(stepped("# all of them", "", *lines, arguments=("run.db", 1, "--json")))
     assert [(each["line"], each["ok"]) for each in found] == [(line, True) for line in lines]
-    told = {each["line"]: each for each in found}
-    assert told["goto turn 2"]["counts"] == {"turn": 2}
-    assert told["calls"]["calls"][0]["reply"] == "Line 1 of mine."
-    assert told["calls"]["calls"][0]["request"][-1]["role"] == "user"
+    by_line = {each["line"]: each for each in found}
+    assert by_line["goto turn 2"]["counts"] == {"turn": 2}
+    assert by_line["calls"]["calls"][0]["reply"] == "Line 1 of mine."
+    assert by_line["calls"]["calls"][0]["request"][-1]["role"] == "user"
     assert [[stop["ran"] for stop in each["passed"]] for each in found if each["line"] == "continue"] == [
         [["user"]],
         [],
     ]
-    assert told["continue"]["next"] == []
-    assert {each["branch"]: each["is_outcome"] for each in told["forks"]["branches"]} == {
+    assert by_line["continue"]["next"] == []
+    assert {each["branch"]: each["is_outcome"] for each in by_line["forks"]["branches"]} == {
         "main": False,
         "b1": True,
         "other": False,
     }
-    assert {"same": True, "left": None, "right": None} not in told["diff b1"]["lines"]
-    assert [each["number"] for each in told["history"]["history"]] == list(range(9))
+    assert {"same": True, "left": None, "right": None} not in by_line["diff b1"]["lines"]
+    assert [each["number"] for each in by_line["history"]["history"]] == list(range(9))
 
 
 @pytest.mark.parametrize(
@@ -195,18 +195,18 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
 )
 def test_failing_line_is_reported_in_one_line(stepped: Stepped, line: str, complaint: str) -> None:
     """The message names the script, the line's number and the command; the exit code is 2."""
-    told = stepped("# first", line, code=2)
-    assert told.startswith(f"lines.txt, line 2 ({line}): ")
-    assert complaint in told
-    assert told.count("\n") == 1
+    errors = stepped("# first", line, code=2)
+    assert errors.startswith(f"lines.txt, line 2 ({line}): ")
+    assert complaint in errors
+    assert errors.count("\n") == 1
 
 
 def test_steps_before_a_failing_line_are_kept(stepped: Stepped, run: Command) -> None:
     lines = ("goto turn 2", "fork mine", "say assistant As you like.", "leap")
     assert stepped(*lines, code=2).startswith("lines.txt, line 4 (leap): ")
-    told = answers(run("step", "run.db", 1, "--script", "lines.txt", "--json", code=2).stdout)
-    assert told[-1] == {"line": "fork mine", "ok": False, "error": told[-1]["error"]}
-    assert "a branch 'mine' exists already" in told[-1]["error"]
+    results = answers(run("step", "run.db", 1, "--script", "lines.txt", "--json", code=2).stdout)
+    assert results[-1] == {"line": "fork mine", "ok": False, "error": results[-1]["error"]}
+    assert "a branch 'mine' exists already" in results[-1]["error"]
     assert "assistant: As you like." in stepped("continue", "transcript", arguments=("run.db", 1, "--branch", "mine"))
 
 
@@ -264,8 +264,8 @@ def test_escape_sequences_of_a_model_are_removed(stepped: Stepped, tmp_path: Pat
     printed = stepped(*lines)
     assert "All is well." in printed
     assert not set(printed) & {"\x1b", "\x07"}
-    told = answers(stepped(*lines[:3], arguments=("run.db", 1, "--json")))
-    assert told[-1]["calls"][0]["reply"] == reply
+    results = answers(stepped(*lines[:3], arguments=("run.db", 1, "--json")))
+    assert results[-1]["calls"][0]["reply"] == reply
 
 
 @pytest.mark.parametrize(
@@ -283,10 +283,10 @@ def test_what_cannot_be_opened_is_reported_in_one_line(
     run: Command, arguments: tuple[object, ...], complaint: str
 ) -> None:
     """A missing run, scenario, branch or script gives exit code 2 and one line."""
-    told = run("step", *arguments, code=2).stderr
-    assert complaint in told
-    assert told.startswith("dialoom: ")
-    assert told.count("\n") == 1
+    errors = run("step", *arguments, code=2).stderr
+    assert complaint in errors
+    assert errors.startswith("dialoom: ")
+    assert errors.count("\n") == 1
 
 
 def test_run_being_written_is_not_stepped(run: Command, tmp_path: Path) -> None:
@@ -297,10 +297,10 @@ def test_run_being_written_is_not_stepped(run: Command, tmp_path: Path) -> None:
 
 def test_step_that_fails_at_its_provider_exits_with_one(stepped: Stepped, tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text("async def assistant(messages):\n    raise RuntimeError('out of order')\n")
-    told = stepped("goto turn 2", "model assistant python:failing:assistant", "continue", code=1)
-    assert told.startswith("lines.txt, line 3 (continue): ")
-    assert "out of order" in told
-    assert told.count("\n") == 1
+    errors = stepped("goto turn 2", "model assistant python:failing:assistant", "continue", code=1)
+    assert errors.startswith("lines.txt, line 3 (continue): ")
+    assert "out of order" in errors
+    assert errors.count("\n") == 1
     mended = stepped("model assistant offline/generic", "continue", arguments=("run.db", 1, "--branch", "b1"))
     assert "b1> continue" in mended
     assert "the end: no further steps" in mended
@@ -317,16 +317,16 @@ def test_bug_in_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
     assert "in clerk" in shown
     assert shown.endswith("standard input, line 1 (next): unexpected KeyError: 'nothing'\n")
     with Started(tmp_path, *step, "-o", "two.db", "--json") as process:
-        (told,) = answers(process.communicate("next\n")[0])
-    assert (told["ok"], told["error"]) == (False, "unexpected KeyError: 'nothing'")
+        (result,) = answers(process.communicate("next\n")[0])
+    assert (result["ok"], result["error"]) == (False, "unexpected KeyError: 'nothing'")
 
 
 def test_script_that_uses_up_the_budget_exits_with_three(stepped: Stepped, tmp_path: Path) -> None:
     made = calls_in(tmp_path / "run.db")
     lines = ("goto turn 2", "resample", "continue")
-    told = stepped(*lines, arguments=("run.db", 1, "--max-calls", made + 2), code=3)
-    assert told.startswith("lines.txt, line 3 (continue): ")
-    assert "max-calls" in told
+    errors = stepped(*lines, arguments=("run.db", 1, "--max-calls", made + 2), code=3)
+    assert errors.startswith("lines.txt, line 3 (continue): ")
+    assert "max-calls" in errors
     assert calls_in(tmp_path / "run.db") == made + 2
     done = stepped("continue", arguments=("run.db", 1, "--branch", "b1", "--max-calls", "none"))
     assert "the end: no further steps" in done
@@ -347,9 +347,9 @@ def test_interrupted_script_exits_with_three(run: Command, tmp_path: Path) -> No
         while "let me think" not in (printed := process.stdout.readline()):
             assert printed, "the process ended early"
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate()
+        _, errors = process.communicate()
     assert process.returncode == 3
-    assert told == "lines.txt, line 3 (continue): interrupted; recorded replies are kept\n"
+    assert errors == "lines.txt, line 3 (continue): interrupted; recorded replies are kept\n"
     (tmp_path / "go").touch()
     assert "assistant: There you are." in run("step", "run.db", 1, "--branch", "b1", input="next\n").stdout
 
@@ -370,8 +370,8 @@ def test_replay_only_makes_no_call(stepped: Stepped, tmp_path: Path) -> None:
     made = calls_in(tmp_path / "run.db")
     only = ("run.db", 1, "--replay-only")
     assert "the end: no further steps" in stepped("goto turn 1", "continue", arguments=only)
-    told = stepped("goto turn 1", "resample", "continue", arguments=only, code=2)
-    assert told.startswith("lines.txt, line 3 (continue): ")
+    errors = stepped("goto turn 1", "resample", "continue", arguments=only, code=2)
+    assert errors.startswith("lines.txt, line 3 (continue): ")
     assert calls_in(tmp_path / "run.db") == made
 
 
@@ -410,8 +410,8 @@ def test_case_replays_the_same_path(run: Command, case: Path, tmp_path: Path) ->
     (tmp_path / "run.db").unlink()
     steps = len(json.loads(case.read_text())["steps"])
     assert run("replay", "case.json").stdout.startswith(f"case.json: the same path, {steps} steps with ")
-    (told,) = answers(run("replay", "case.json", "--json").stdout)
-    assert (told["steps"], told["departures"]) == (steps, [])
+    (result,) = answers(run("replay", "case.json", "--json").stdout)
+    assert (result["steps"], result["departures"]) == (steps, [])
 
 
 def test_case_is_saved_over_an_earlier_one_only_with_notice(stepped: Stepped, case: Path) -> None:
@@ -429,21 +429,23 @@ def test_case_of_an_unfinished_conversation_is_saved_with_notice(run: Command) -
     assert "saved in cut.json; 'dialoom replay cut.json' replays them. " + notice in cut
     assert "'dialoom replay whole.json' replays them" in whole
     assert notice not in whole
-    told = run("step", "run.db", 1, "--json", input="goto turn 2\nsave other.json\ncontinue\nsave all.json\n").stdout
-    assert [each["is_end"] for each in answers(told) if "file" in each] == [False, True]
+    output = run("step", "run.db", 1, "--json", input="goto turn 2\nsave other.json\ncontinue\nsave all.json\n").stdout
+    assert [each["is_end"] for each in answers(output) if "file" in each] == [False, True]
 
 
 def test_run_in_place_of_a_case_is_recognized(run: Command) -> None:
-    told = run("replay", "run.db", code=2).stderr
-    assert told == (
+    errors = run("replay", "run.db", code=2).stderr
+    assert errors == (
         "dialoom: run.db is a run, not a saved case; "
         "'save FILE' in 'dialoom step run.db' saves one of its conversations as a case\n"
     )
 
 
 def test_say_for_a_role_that_is_not_next_names_the_next_one(stepped: Stepped) -> None:
-    told = stepped("goto turn 2", "say user Well.", code=2)
-    assert "the next step calls assistant, not 'user'; 'back' leads to earlier steps, and 'until user' plays on" in told
+    errors = stepped("goto turn 2", "say user Well.", code=2)
+    assert (
+        "the next step calls assistant, not 'user'; 'back' leads to earlier steps, and 'until user' plays on" in errors
+    )
 
 
 def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
@@ -458,8 +460,8 @@ def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
     assert departures[0] == "step 1: user sent user a request that differs from the recorded one"
     assert departures[1].startswith("the outcome: ended_by")
     assert last.startswith("case.json: not the same path, ")
-    (told,) = answers(run("replay", "case.json", "--json", code=1).stdout)
-    assert told["departures"] == departures
+    (result,) = answers(run("replay", "case.json", "--json", code=1).stdout)
+    assert result["departures"] == departures
 
 
 @pytest.mark.parametrize(
@@ -474,9 +476,9 @@ def test_file_that_is_no_case_is_refused(dialoom: Command, tmp_path: Path, conte
     """The exit code is 2, and one line names the error."""
     if content is not None:
         (tmp_path / "nothing.json").write_text(content)
-    told = dialoom("replay", "nothing.json", code=2).stderr
-    assert complaint in told
-    assert told.count("\n") == 1
+    errors = dialoom("replay", "nothing.json", code=2).stderr
+    assert complaint in errors
+    assert errors.count("\n") == 1
 
 
 def test_step_help_lists_exit_codes(dialoom: Command) -> None:

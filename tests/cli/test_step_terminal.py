@@ -301,7 +301,7 @@ def test_prompt_is_edited_and_played(terminal: Open, editors: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("editor", "told"),
+    ("editor", "expected"),
     [
         ("failing", "ended with exit code 3, so nothing was changed"),
         ("idle", "the prompt is unchanged, so nothing was played"),
@@ -311,11 +311,11 @@ def test_prompt_is_edited_and_played(terminal: Open, editors: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("run")
-def test_editor_without_a_new_prompt_changes_nothing(terminal: Open, editors: Path, editor: str, told: str) -> None:
+def test_editor_without_a_new_prompt_changes_nothing(terminal: Open, editors: Path, editor: str, expected: str) -> None:
     at = terminal("run.db", 1, EDITOR=str(editors / editor) if editor else "", VISUAL="")
     at.shown("main")
     at.tell("goto turn 1", "main")
-    assert told in " ".join(at.tell("prompt edit", "main").split())
+    assert expected in " ".join(at.tell("prompt edit", "main").split())
     assert "b1" not in at.tell("forks", "main")
 
 
@@ -343,7 +343,7 @@ def test_debugger_survives_an_exception_in_a_recipe(terminal: Open, tmp_path: Pa
     recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))
     at = terminal("game/larder.py:RECIPE", "--larders", "1", "-o", "game.db")
     at.shown("main")
-    told = at.tell("next", "main")
-    assert "KeyError: 'nothing'" in told
-    assert told.endswith("unexpected KeyError: 'nothing'\n")
+    output = at.tell("next", "main")
+    assert "KeyError: 'nothing'" in output
+    assert output.endswith("unexpected KeyError: 'nothing'\n")
     assert "next: clerk (the conversation begins with this node)" in at.tell("where", "main")

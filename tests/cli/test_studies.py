@@ -124,12 +124,12 @@ def test_verdicts_of_turns_are_per_cent_everywhere(dialoom: Command, folder: Pat
 def test_roles_of_stand_ins_are_named_and_a_run_of_a_changed_study_is_recognized(
     dialoom: Command, folder: Path
 ) -> None:
-    told = dialoom("run", "support.toml", "-o", "run.db").stdout
+    output = dialoom("run", "support.toml", "-o", "run.db").stdout
     (folder / "noting.py").write_text("def reply(messages):\n    return 'Noted.'\n")
-    told += dialoom("run", "support.toml", "--model", "assistant=python:noting:reply", "-o", "other.db").stdout
+    output += dialoom("run", "support.toml", "--model", "assistant=python:noting:reply", "-o", "other.db").stdout
     parts = "user, assistant, judge", "user, judge"
     lines = [f"{part}: played by offline/placeholder, a scripted stand-in; --model [ROLE=]MODEL" for part in parts]
-    assert [line.rsplit(" ", 2)[0] for line in told.splitlines() if "stand-in" in line] == lines
+    assert [line.rsplit(" ", 2)[0] for line in output.splitlines() if "stand-in" in line] == lines
     again = dialoom("run", "support.toml", "-o", "run.db", code=2).stderr
     assert again.startswith("dialoom: run.db exists; continue with")
     (folder / "support.toml").write_text(STUDY.replace("max_turns = 5", "max_turns = 6"))
@@ -139,10 +139,10 @@ def test_roles_of_stand_ins_are_named_and_a_run_of_a_changed_study_is_recognized
 
 @pytest.mark.usefixtures("folder")
 def test_hint_to_resume_names_the_given_concurrency(dialoom: Command) -> None:
-    told = dialoom("run", "support.toml", "-o", "s.db", "--max-calls", 9, "--concurrency", 3, code=3)
-    assert "dialoom resume s.db --concurrency 3" in told.stdout + told.stderr
-    told = dialoom("resume", "s.db", "--max-calls", 10, code=3)
-    assert "dialoom resume s.db" in told.stdout + told.stderr and "--concurrency" not in told.stdout + told.stderr
+    done = dialoom("run", "support.toml", "-o", "s.db", "--max-calls", 9, "--concurrency", 3, code=3)
+    assert "dialoom resume s.db --concurrency 3" in done.stdout + done.stderr
+    done = dialoom("resume", "s.db", "--max-calls", 10, code=3)
+    assert "dialoom resume s.db" in done.stdout + done.stderr and "--concurrency" not in done.stdout + done.stderr
 
 
 def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
@@ -286,8 +286,8 @@ def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, ol
     """The message names file, line and remedy; nothing is written."""
     assert old in STUDY
     (folder / "support.toml").write_text(STUDY.replace(old, new, 1))
-    told = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
-    assert message in told and len(told.splitlines()) == 1
+    errors = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
+    assert message in errors and len(errors.splitlines()) == 1
     assert not (folder / "support.db").exists()
 
 
@@ -330,8 +330,8 @@ def test_a_name_within_a_value_is_checked_with_file_and_line(
     (folder / "people.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     study = STUDY.replace("people.csv", "people.jsonl").replace("You call a web shop.", brief.replace('"', '\\"'))
     (folder / "support.toml").write_text(study)
-    told = dialoom("run", "support.toml", "-o", "support.db", code=code).stderr
-    assert message is None or message in told
+    errors = dialoom("run", "support.toml", "-o", "support.db", code=code).stderr
+    assert message is None or message in errors
 
 
 @pytest.mark.parametrize(
@@ -358,8 +358,8 @@ def test_rows_that_cannot_be_used_are_one_message(
 ) -> None:
     """An empty cell is accepted unless it is used, and people of the same name are distinguished."""
     (folder / "people.csv").write_text(people)
-    told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
-    assert message is None or message in told
+    errors = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
+    assert message is None or message in errors
 
 
 @pytest.mark.parametrize(
@@ -389,9 +389,9 @@ def test_files_of_spreadsheets_work_or_are_one_message(
 ) -> None:
     """Byte-order marks, semicolons, quotes and single columns work; other encodings and broken rows are reported."""
     (folder / "people.csv").write_bytes(content)
-    told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
+    errors = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
     if message is not None:
-        assert message in told and len(told.splitlines()) == 1 and not (folder / "support.db").exists()
+        assert message in errors and len(errors.splitlines()) == 1 and not (folder / "support.db").exists()
 
 
 @pytest.mark.parametrize(
@@ -411,15 +411,15 @@ def test_files_of_spreadsheets_work_or_are_one_message(
 def test_rows_given_to_a_recipe_lead_to_a_study(dialoom: Command, folder: Path, command: tuple[str, ...]) -> None:
     (folder / "people.jsonl").write_text('{"name": "Ada", "style": "in a hurry"}\n')
     out = () if "check" in command else ("-o", "out")
-    told = dialoom(*command, *out, code=2).stderr
-    assert re.search(rf"; 'dialoom new study DIR --from \S*{command[-1]}' makes conversations from your own", told)
+    errors = dialoom(*command, *out, code=2).stderr
+    assert re.search(rf"; 'dialoom new study DIR --from \S*{command[-1]}' makes conversations from your own", errors)
     assert not (folder / "out").exists()
 
 
 def test_a_fault_in_a_file_of_personas_does_not_lead_to_a_study(dialoom: Command, folder: Path) -> None:
     (folder / "personas.jsonl").write_text('{"profile": "She rows.", "personality": "She is calm.", "note": 1}\n')
-    told = dialoom("run", "aloe", "--personas", "personas.jsonl", "-o", "out", code=2).stderr
-    assert "unknown key 'note'" in told and "study" not in told
+    errors = dialoom("run", "aloe", "--personas", "personas.jsonl", "-o", "out", code=2).stderr
+    assert "unknown key 'note'" in errors and "study" not in errors
 
 
 def test_people_are_planned_one_at_a_time(folder: Path) -> None:
@@ -438,8 +438,8 @@ def test_people_are_planned_one_at_a_time(folder: Path) -> None:
 def test_people_of_the_same_name_have_different_ids(dialoom: Command, folder: Path) -> None:
     """A number is added to the name, because intervals and splits are by person."""
     (folder / "people.csv").write_text("name,style\nAda,x\nAda,y\n")
-    told = dialoom("run", "support.toml", "-o", "support.db")
-    assert "1 row with the name of an earlier row, counted as different people: Ada; a column id" in told.stdout
+    done = dialoom("run", "support.toml", "-o", "support.db")
+    assert "1 row with the name of an earlier row, counted as different people: Ada; a column id" in done.stdout
     facets = [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()]
     assert facets == ["Ada", "Ada", "Ada (2)", "Ada (2)"]
 
@@ -458,10 +458,10 @@ def test_people_are_named_by_columns_in_any_letter_case(
 ) -> None:
     (folder / "people.csv").write_text(people)
     (folder / "support.toml").write_text(STUDY.replace("person.name", "person.portrait"))
-    told = dialoom("run", "support.toml", "-o", "support.db").stdout
+    output = dialoom("run", "support.toml", "-o", "support.db").stdout
     episodes = [*api.open_run(folder / "support.db").episodes()]
     assert [each.facets["person"] for each in episodes] == [name for name in names for _ in range(2)]
-    assert "name of an earlier row" not in told
+    assert "name of an earlier row" not in output
 
 
 @pytest.mark.parametrize(
@@ -555,9 +555,9 @@ def test_functions_of_files_end_and_score_conversations(dialoom: Command, coded:
 def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, coded: Path) -> None:
     """The run's end and its status show the number of conversations and the first error."""
     (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / ("kettle" not in talk.text("user")) and "AB-" in'))
-    told = dialoom("run", "support.toml", "-o", "raising.db", code=1).stdout
+    output = dialoom("run", "support.toml", "-o", "raising.db", code=1).stdout
     line = "failed check: gave_number in 2 conversations (ZeroDivisionError: division by zero)\n"
-    assert "4 done, 0 failed" in told and line in told
+    assert "4 done, 0 failed" in output and line in output
     assert line in dialoom("status", "raising.db").stdout
     assert json.loads(dialoom("status", "raising.db", "--json").stdout)["check_errors"] == [
         {"metric": "gave_number", "conversations": 2, "error": "ZeroDivisionError: division by zero"}
@@ -570,8 +570,8 @@ def test_conversations_are_scored_anew_with_a_corrected_check(dialoom: Command, 
     (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / 0 and "AB-" in'))
     dialoom("run", "support.toml", "-o", "raising.db", code=1)
     (coded / "checks.py").write_text(CODE)
-    told = dialoom("resume", "raising.db", code=2).stderr
-    export, imported = re.findall("'dialoom ([^']+)'", told)
+    errors = dialoom("resume", "raising.db", code=2).stderr
+    export, imported = re.findall("'dialoom ([^']+)'", errors)
     dialoom(*export.split())
     dialoom(*imported.replace("STUDY.toml", "support.toml").split())
     dialoom("run", "support.toml", "-o", "whole.db")
@@ -589,10 +589,10 @@ def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Com
     dialoom("run", "support.toml", "-o", "before.db")
     (coded / "checks.py").write_text(CODE.replace('"AB-" in', 'None if True else "AB-" in'))
     dialoom("run", "support.toml", "-o", "silent.db")
-    told = dialoom("require", "silent.db", "gave_number >= 50%", "--allow", "offline", code=1).stdout
-    assert told == "NOT MET: gave_number >= 50.0 %: no score: there are no scores\n"
-    told = dialoom("require", "silent.db", "--not-worse-than", "before.db", code=2).stderr
-    assert "they also differ in code of checks.py:done, code of checks.py:gave_number" in told
+    output = dialoom("require", "silent.db", "gave_number >= 50%", "--allow", "offline", code=1).stdout
+    assert output == "NOT MET: gave_number >= 50.0 %: no score: there are no scores\n"
+    output = dialoom("require", "silent.db", "--not-worse-than", "before.db", code=2).stderr
+    assert "they also differ in code of checks.py:done, code of checks.py:gave_number" in output
 
 
 def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, coded: Path) -> None:
@@ -600,8 +600,8 @@ def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, c
     study.write_text(study.read_text() + '\n[[judge]]\nmetric = "brief"\nrubric = "Replies are brief."\n')
     judging = ("judge", "support.db", "--model", "offline/placeholder", "--name", "b")
     for command in (("resume", "support.db", "--max-calls", "none"), judging):
-        told = dialoom(*command).stdout
-        assert "support.toml has changed since support.db was created; the study stored in the run is used" in told
+        output = dialoom(*command).stdout
+        assert "support.toml has changed since support.db was created; the study stored in the run is used" in output
     assert "brief" not in dialoom("report", "support.db", "--table", "scores").stdout
 
 
@@ -609,8 +609,8 @@ def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
     """Resuming and judging are refused; the run can still be read."""
     (coded / "checks.py").write_text(CODE + "\n# changed\n")
     for command in (("resume", "support.db"), ("judge", "support.db", "--model", "offline/placeholder")):
-        told = dialoom(*command, code=2).stderr
-        assert "checks.py is missing or has changed since support.db was created; restore it; or score the" in told
+        errors = dialoom(*command, code=2).stderr
+        assert "checks.py is missing or has changed since support.db was created; restore it; or score the" in errors
     (coded / "checks.py").unlink()
     assert "checks.py is missing or has changed" in dialoom("resume", "support.db", code=2).stderr
     assert "gave_number" in dialoom("report", "support.db").stdout
@@ -627,8 +627,8 @@ def test_a_conversation_with_changed_functions_is_viewed_and_not_played(dialoom:
     assert "assistant is called by assistant" in seen.stdout and "gave_number" not in seen.stdout
     steps = ("continue", "say assistant AB-1", "resample", "promote main", "switch main\nsave case.json")
     for line in steps:
-        told = dialoom("step", "support.db", 1, "--branch", "other", input=f"{line}\nforks\n", code=2).stderr
-        assert f"{line.splitlines()[-1]}): {coded}/checks.py is missing or has changed since support.db" in told
+        errors = dialoom("step", "support.db", 1, "--branch", "other", input=f"{line}\nforks\n", code=2).stderr
+        assert f"{line.splitlines()[-1]}): {coded}/checks.py is missing or has changed since support.db" in errors
     (coded / "checks.py").unlink()
     assert "assistant is called by assistant" in dialoom("step", "support.db", 1, input="goto turn 1\nprompt\n").stdout
     assert not (coded / "ran").exists() and not (coded / "case.json").exists()
@@ -642,8 +642,8 @@ def test_functions_of_an_untrusted_study_are_not_executed(dialoom: Command, code
     (coded / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
     with sqlite3.connect(coded / "support.db") as connection:
         connection.execute("UPDATE run SET value = 'ffff' WHERE key = 'id'")
-    told = dialoom("resume", "support.db", code=2).stderr
-    assert "names the function checks.py:done, which would run" in told and "--trust" in told
+    errors = dialoom("resume", "support.db", code=2).stderr
+    assert "names the function checks.py:done, which would run" in errors and "--trust" in errors
     dialoom("report", "support.db", code=2)
     assert not (coded / "ran").exists()
     (coded / "support.toml").write_text(STUDY)
@@ -768,22 +768,22 @@ def test_repeated_openings_are_drawn_again_whatever_the_interruptions(dialoom: C
 
 def test_quotas_bound_the_conversations_of_a_value(dialoom: Command, folder: Path) -> None:
     (folder / "support.toml").write_text(STUDY + '[quotas]\nstyle = { wordy = 1, "in a hurry" = 5 }\n')
-    told = dialoom("run", "support.toml", "-o", "support.db").stdout
-    assert "quota style = in a hurry: 2 of 5 scenarios" in told
+    output = dialoom("run", "support.toml", "-o", "support.db").stdout
+    assert "quota style = in a hurry: 2 of 5 scenarios" in output
     assert [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()] == ["Ada", "Ada", "Bo"]
-    assert "without a conversation" not in told
+    assert "without a conversation" not in output
     (folder / "people.csv").write_text("name,style\n" + "".join(f"P{number},wordy\n" for number in range(6)))
-    told = dialoom("run", "support.toml", "-o", "few.db").stdout
-    assert "quotas leave 5 of 6 people without a conversation: P1, P2, P3 and 2 more" in told
+    output = dialoom("run", "support.toml", "-o", "few.db").stdout
+    assert "quotas leave 5 of 6 people without a conversation: P1, P2, P3 and 2 more" in output
     (folder / "support.toml").write_text(STUDY + "[quotas]\nmood = { good = 1 }\n")
-    told = dialoom("run", "support.toml", "-o", "other.db", code=2).stderr
-    assert "support.toml:33: [quotas] has the column 'mood', which neither people nor tasks have" in told
+    output = dialoom("run", "support.toml", "-o", "other.db", code=2).stderr
+    assert "support.toml:33: [quotas] has the column 'mood', which neither people nor tasks have" in output
 
 
 def test_a_sample_to_judge_draws_scenarios_with_all_their_trials(dialoom: Command, folder: Path) -> None:
-    told = dialoom("run", "support.toml", "-o", "support.db", "--trials", 3).stdout
-    assert "planned 12 conversations (4 scenarios, 3 trials each)" in told
-    assert "(12 of 12 conversations of the run are done)" in told
+    output = dialoom("run", "support.toml", "-o", "support.db", "--trials", 3).stdout
+    assert "planned 12 conversations (4 scenarios, 3 trials each)" in output
+    assert "(12 of 12 conversations of the run are done)" in output
     assert dialoom("status", "support.db").stdout.splitlines()[1].startswith("12 conversations: 12 done")
     dialoom("export", "support.db", "-o", "set", "--test-share", 0.5)
     card = (folder / "set" / "README.md").read_text()
@@ -821,10 +821,10 @@ def test_numeric_texts_are_compared_as_numbers(
 
 def test_non_numeric_text_is_reported_and_sorting_is_numeric(dialoom: Command, made_once: MadeOnce) -> None:
     made_once(ages)
-    told = dialoom("export", "ages.db", "-o", "rows.jsonl", "--where", "style > 3", code=2).stderr
+    errors = dialoom("export", "ages.db", "-o", "rows.jsonl", "--where", "style > 3", code=2).stderr
     assert (
-        "--where 'style > 3' cannot be evaluated for Ada-" in told
-        and "'brief' is not a number, but is compared with 3" in told
+        "--where 'style > 3' cannot be evaluated for Ada-" in errors
+        and "'brief' is not a number, but is compared with 3" in errors
     )
     listed = dialoom("show", "ages.db", "--sort", "age").stdout
     assert re.findall("Ada|Bo|Cy|Di", listed) == ["Ada", "Bo", "Cy", "Di"]
@@ -841,17 +841,17 @@ def ages(dialoom: Command, folder: Path) -> None:
 
 def test_judges_metrics_are_sampled_for_labels_and_each_column_is_shown_once(dialoom: Command, folder: Path) -> None:
     dialoom("run", "support.toml", "-o", "support.db")
-    told = dialoom("agree", "support.db", "--sample", 8, "-o", "labels.csv").stdout
-    assert "tone" in told and "resolved" in told and "gave_number" not in told
+    output = dialoom("agree", "support.db", "--sample", 8, "-o", "labels.csv").stdout
+    assert "tone" in output and "resolved" in output and "gave_number" not in output
     with (folder / "labels.csv").open(encoding="utf-8-sig", newline="") as file:
         about = next(csv.DictReader(file))["about"]
     assert about == "person:\n  name: Ada\n  style: in a hurry\ntask:\n  goal: return a kettle"
-    told = dialoom("agree", "support.db", "--sample", 2, "--metric", "gave_number", "-o", "checked.csv").stdout
-    assert "2  gave_number (assistant)" in told
+    output = dialoom("agree", "support.db", "--sample", 2, "--metric", "gave_number", "-o", "checked.csv").stdout
+    assert "2  gave_number (assistant)" in output
     (folder / "checks.toml").write_text(re.sub(r"\[\[judge\]\].*(?=\[\[check)", "", STUDY, flags=re.DOTALL))
     dialoom("run", "checks.toml", "-o", "checks.db")
-    told = dialoom("agree", "checks.db", "--sample", 2, "-o", "none.csv", code=2).stderr
-    assert "name a check to sample it: gave_number" in told
+    output = dialoom("agree", "checks.db", "--sample", 2, "-o", "none.csv", code=2).stderr
+    assert "name a check to sample it: gave_number" in output
 
 
 FOND = """

@@ -40,8 +40,8 @@ def talks(folder: Path) -> None:
         for count in range(1, 7):
             words = "no, wait, the blue kettle please".split()[:count]
             line = " ".join(words if count > 3 else ["kettle"] * count)
-            said = [{"role": "user", "content": line}, {"role": "assistant", "content": "Well."}] * (count + 1)
-            file.write(json.dumps({"messages": said}) + "\n")
+            messages = [{"role": "user", "content": line}, {"role": "assistant", "content": "Well."}] * (count + 1)
+            file.write(json.dumps({"messages": messages}) + "\n")
 
 
 def study(folder: Path, traits: str, more: str = "") -> None:
@@ -99,7 +99,7 @@ def test_columns_of_people_are_traits(dialoom: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("traits", "more", "told"),
+    ("traits", "more", "message"),
     [
         ("columns", ", directness = 'high'", "traits of Ada: 'directness' must be a number, got 'high'"),
         ("none.jsonl", "", "none.jsonl: there is no such file; give one, or uncooperative or mistaken"),
@@ -107,17 +107,17 @@ def test_columns_of_people_are_traits(dialoom: Command, tmp_path: Path) -> None:
         ("broken.jsonl", "", "broken.jsonl:2: there is no conversation"),
     ],
 )
-def test_wrong_traits_are_reported(dialoom: Command, tmp_path: Path, traits: str, more: str, told: str) -> None:
+def test_wrong_traits_are_reported(dialoom: Command, tmp_path: Path, traits: str, more: str, message: str) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "broken.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}]}\n{"a": 1}\n')
     study(tmp_path, traits, more)
-    assert told in dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
+    assert message in dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
 
 
 def test_people_without_the_columns_are_refused(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "shop.toml").write_text('[people]\nrows = ["a nurse"]\n[user]\ntraits = "columns"\n')
-    told = dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
-    assert "at least one of the columns length, directness, patience, corrections is needed" in told
+    errors = dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
+    assert "at least one of the columns length, directness, patience, corrections is needed" in errors
 
 
 def test_personalens_reports_by_trait_and_warns_of_different_users(dialoom: Command, tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def openai_agent() -> Any:
     class Fake(Model):  # type: ignore[misc]
         async def get_response(self, system_instructions: Any, input: Any, *_: Any, **__: Any) -> ModelResponse:
             roles = [each["role"] for each in input]
-            said = f"{roles[0]} {roles.count('user')}: {input[-1]['content']}"
-            text = ResponseOutputText(type="output_text", text=said, annotations=[])
+            reply = f"{roles[0]} {roles.count('user')}: {input[-1]['content']}"
+            text = ResponseOutputText(type="output_text", text=reply, annotations=[])
             output = ResponseOutputMessage(id="1", type="message", role="assistant", status="completed", content=[text])
             return ModelResponse(output=[output], usage=Usage(), response_id=None)
 
@@ -69,8 +69,8 @@ def smol_agent() -> Any:
             asked = messages[-1].content[0]["text"]
             lines = [line for line in asked.splitlines() if line.startswith(("system: ", "user: "))]
             users = [line for line in lines if line.startswith("user: ")]
-            said = f"{lines[0].partition(':')[0]} {len(users)}: {users[-1].removeprefix('user: ')}"
-            call = ChatMessageToolCallFunction(name="final_answer", arguments={"answer": said})
+            reply = f"{lines[0].partition(':')[0]} {len(users)}: {users[-1].removeprefix('user: ')}"
+            call = ChatMessageToolCallFunction(name="final_answer", arguments={"answer": reply})
             calls = [ChatMessageToolCall(function=call, id="1", type="function")]
             return ChatMessage(role=MessageRole.ASSISTANT, content="", tool_calls=calls)
 
@@ -85,5 +85,5 @@ def test_agents_of_other_frameworks_play(make: Any, tmp_path: Path) -> None:
     )
     (episode,) = dialoom.play("personalens", path=tmp_path / "run.db", **given).episodes()
     assert episode.error is None
-    said = [message.content for message in episode.outcome.messages[1::2]]
-    assert said[:2] == ["system 1: Line 0 of mine.", "system 2: Line 1 of mine."]
+    replies = [message.content for message in episode.outcome.messages[1::2]]
+    assert replies[:2] == ["system 1: Line 0 of mine.", "system 2: Line 1 of mine."]

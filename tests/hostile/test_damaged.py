@@ -65,7 +65,7 @@ READ = frozenset(
 def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[tuple[object, ...]]) -> list[str]:
     """Run commands, each on a copy of the file; return the messages of those that refused it."""
     (folder / "script.txt").write_text("state\nnext\n")
-    said = []
+    messages = []
     for command in commands:
         for old in (*folder.glob("d.*"), *folder.glob("folder*")):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
@@ -78,8 +78,8 @@ def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[t
         assert new <= {"d.jsonl", "d.csv", "folder", "d.db-wal", "d.db-shm"}, (command, new)
         if done.returncode == 2:
             assert done.stderr.startswith(("dialoom: ", "script.txt")), (command, done.stderr)
-            said.append(done.stderr)
-    return said
+            messages.append(done.stderr)
+    return messages
 
 
 @pytest.mark.parametrize("table", sorted(schema.TABLES))
@@ -87,10 +87,10 @@ def test_dropped_table_is_named(dialoom: Command, tmp_path: Path, damaged: Path,
     with sqlite3.connect(damaged) as connection:
         connection.execute(f"DROP TABLE {table}")
     connection.close()
-    said = all_commands(dialoom, tmp_path, damaged, [COMMANDS[4]])
-    for text in said:
+    messages = all_commands(dialoom, tmp_path, damaged, [COMMANDS[4]])
+    for text in messages:
         assert "d.db is damaged" in text and "no such table" in text, text
-    assert bool(said) is (table in READ)
+    assert bool(messages) is (table in READ)
 
 
 def test_locked_file_is_not_called_damaged(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,10 +106,10 @@ def test_truncated_file_is_reported(dialoom: Command, tmp_path: Path, damaged: P
     whole = damaged.read_bytes()
     for size in (50, 5000, len(whole) // 2):
         damaged.write_bytes(whole[:size])
-        said = all_commands(dialoom, tmp_path, damaged, [COMMANDS[0], COMMANDS[4], COMMANDS[11]])
-        assert len(said) == 3
-        assert all("damaged" in text or "not a run" in text for text in said), said
-    assert ".recover" in said[0]
+        messages = all_commands(dialoom, tmp_path, damaged, [COMMANDS[0], COMMANDS[4], COMMANDS[11]])
+        assert len(messages) == 3
+        assert all("damaged" in text or "not a run" in text for text in messages), messages
+    assert ".recover" in messages[0]
 
 
 def test_damaged_row_is_named(damaged: Path) -> None:
@@ -139,9 +139,9 @@ def test_judgements_without_their_set_are_reported_as_damage(
     with sqlite3.connect(damaged) as connection:
         connection.execute("DELETE FROM judgement_sets WHERE name = ?", (name,))
     for command in (("status", "d.db"), ("export", "d.db", "-o", "d.jsonl"), ("resume", "d.db")):
-        said = dialoom(*command, code=2).stderr
-        assert f"d.db is damaged: it contains judgements of the set {name!r}" in said
-        assert "which is missing in the table judgement_sets; add its row" in said
+        errors = dialoom(*command, code=2).stderr
+        assert f"d.db is damaged: it contains judgements of the set {name!r}" in errors
+        assert "which is missing in the table judgement_sets; add its row" in errors
 
 
 @pytest.mark.parametrize(

@@ -106,9 +106,9 @@ def test_error_with_a_lone_surrogate_is_stored(tmp_path: Path) -> None:
 
 def test_provider_may_send_lone_surrogates_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    said = b'{"role": "assistant", "content": "x \\ud83d", "reasoning_content": "y \\ude00"}'
+    message = b'{"role": "assistant", "content": "x \\ud83d", "reasoning_content": "y \\ude00"}'
     whole = b'{"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [{"index": 0, '
-    whole += b'"finish_reason": "stop", "message": ' + said + b"}]}"
+    whole += b'"finish_reason": "stop", "message": ' + message + b"}]}"
     answers = [Response(400, raw=b'{"error": {"message": "bad \\ud83d", "type": "t", "code": "c"}}')]
     with serving(lambda _body, number: answers[0] if number == 1 else Response(raw=whole)) as server:
         assistant = dialoom.Model("openai/m", api_base=server.url)
@@ -236,11 +236,11 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), HOSTILE, ids=[text[:30] for text, _ in HOSTILE])
-def test_expression_with_unbounded_cost_is_refused(finished: Path, text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), HOSTILE, ids=[text[:30] for text, _ in HOSTILE])
+def test_expression_with_unbounded_cost_is_refused(finished: Path, text: str, message: str) -> None:
     with pytest.raises(RunError) as caught:
         list(door.open_run(finished).episodes(where=text))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -261,7 +261,7 @@ PROMPT = "---\nid: x/y\nversion: 1\nrole: user\ninputs: [words]\n---\n=== user =
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ('{{ "a" * 10**8 }}', "'*' needs numbers"),
         ("{% for a in range(100000) %}{{ words }}{% endfor %}", "'range'"),
@@ -273,8 +273,8 @@ PROMPT = "---\nid: x/y\nversion: 1\nrole: user\ninputs: [words]\n---\n=== user =
         ("{{ " + "9" * 5_000 + " }}", "4300 digits"),
     ],
 )
-def test_prompt_with_unbounded_cost_is_refused(body: str, told: str) -> None:
+def test_prompt_with_unbounded_cost_is_refused(body: str, message: str) -> None:
     with pytest.raises(PromptError) as caught:
         Prompt.parse(PROMPT + body, "y.md").render({"words": "word " * 100})
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("y.md")

@@ -50,8 +50,8 @@ REPLIES = st.lists(PIECES | TEXTS | OBJECTS, max_size=12).map("".join)
 
 def check_reply(text: str) -> None:
     """Check that a reply can be stored, without its reasoning, and parsed as each type or refused."""
-    said, _thoughts = without_thinking(Completion(text).text)
-    said.encode()
+    stripped, _thoughts = without_thinking(Completion(text).text)
+    stripped.encode()
     for type_ in (score_type(1, 5), Verdict):
         try:
             reply = parse_reply(text, type_)
@@ -240,9 +240,9 @@ def check_run(provider: Provider, folder: Path, hostile: Response) -> None:
     assert status.done == 2 or hostile.status == 200
     for number in (1, 2, 3):
         episode = run.episode(number)
-        said = "" if episode is None else str(episode)
-        said.encode()
-        assert "Hello." in said or number == HOSTILE_HENS + 1
+        text = "" if episode is None else str(episode)
+        text.encode()
+        assert "Hello." in text or number == HOSTILE_HENS + 1
 
 
 @given(HOSTILE)

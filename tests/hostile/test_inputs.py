@@ -71,9 +71,9 @@ def test_only_regular_files_are_read(dialoom: Command, finished: Path, tmp_path:
     shutil.copy(finished, tmp_path / "run.db")
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     KINDS[kind](tmp_path / name)
-    said = dialoom(*command, code=2).stderr
-    assert Path(name).name in said or "README.md" in said
-    assert len(said.strip().splitlines()) == 1
+    errors = dialoom(*command, code=2).stderr
+    assert Path(name).name in errors or "README.md" in errors
+    assert len(errors.strip().splitlines()) == 1
     assert not (tmp_path / "new.db").exists()
 
 
@@ -88,7 +88,7 @@ def test_documented_streams_are_read(dialoom: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("max-calls: 1\nmax-calls: 100000\n", "c.yaml:2: the key 'max-calls' is given twice"),
         ("max-calls: 1\nmax_calls: 100000\n", "max_calls is given twice, in different spellings"),
@@ -103,15 +103,15 @@ def test_documented_streams_are_read(dialoom: Command) -> None:
         ("#" * (2**20 + 1), "c.yaml: is larger than 1,048,576 bytes"),
     ],
 )
-def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str, said: str) -> None:
+def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "c.yaml").write_text(text, errors="surrogateescape")
-    told = dialoom(*PLAN, "--config", "c.yaml", code=2).stderr
-    assert said in told
-    assert len(told.strip().splitlines()) == 1
+    error_output = dialoom(*PLAN, "--config", "c.yaml", code=2).stderr
+    assert message in error_output
+    assert len(error_output.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"a": 1,\n "b": {"a": 2},\n "a": 3}', "3: the key 'a' is given twice"),
         ('[1,\n {"x": "1:2,{", "y": 1, "\\"": {}, "y": 2}]', "2: the key 'y' is given twice"),
@@ -122,10 +122,10 @@ def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str
         ("1\n2", "1: not JSON: '2' follows the value; there must be a single value"),
     ],
 )
-def test_hostile_json_is_one_message(text: str, said: str) -> None:
+def test_hostile_json_is_one_message(text: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         parse_json(text, "x.json")
-    assert str(caught.value) == f"x.json:{said}"
+    assert str(caught.value) == f"x.json:{message}"
 
 
 def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a = 1\nb = " + "9" * 10_000, "x.toml:2: an integer has more than 300 digits"),
         ("a = 1\nb = 0x" + "f" * 10_000, "x.toml: an integer has more than 300 digits"),
@@ -152,11 +152,11 @@ def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
         ("a = 2024-13-45", "x.toml: not TOML: "),
     ],
 )
-def test_hostile_toml_is_one_message(tmp_path: Path, text: str, said: str) -> None:
+def test_hostile_toml_is_one_message(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(DataError) as caught:
         read_toml(tmp_path / "x.toml")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_line_without_end_is_refused(tmp_path: Path) -> None:

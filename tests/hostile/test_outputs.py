@@ -68,8 +68,8 @@ def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path
         ["step", run, 1, "--script", "script"],
         ["step", run, 1, "--script", "script2"],
     ):
-        said = dialoom(*command, code=2).stderr
-        assert "overwritten" in said or "may contain people's labels" in said
+        errors = dialoom(*command, code=2).stderr
+        assert "overwritten" in errors or "may contain people's labels" in errors
     assert {path: path.read_bytes() for path in before} == before
     with pytest.raises(DialoomError, match="overwritten"):
         door.open_run(run).export("dialogues", run)
@@ -274,8 +274,8 @@ def test_no_command_prints_control_characters(dialoom: Command, hostile: Path, t
     shown = dialoom("show", hostile, 1).stdout + dialoom("show", hostile, 2).stdout
     assert shown.count("[bold]x[/y] :cat: end") >= 4
     assert "openai/[/x]" in dialoom("status", hostile).stdout
-    told = [json.loads(dialoom("show", hostile, number, "--json").stdout) for number in (1, 2)]
-    assert any(EVIL in line["content"] for each in told for line in each["messages"])
+    outcomes = [json.loads(dialoom("show", hostile, number, "--json").stdout) for number in (1, 2)]
+    assert any(EVIL in line["content"] for each in outcomes for line in each["messages"])
 
 
 def test_progress_shows_any_models_name() -> None:
@@ -303,9 +303,9 @@ def test_everything_is_printed_through_the_terminal_modules() -> None:
 
 
 def test_page_has_no_script_and_table_no_formula(tmp_path: Path) -> None:
-    said = ["<script>alert(1)</script>", '=HYPERLINK("http://x")', "@SUM(1)", "![x](http://x/y.png)", "a|b\x1b[2J"]
-    table = Table("../../evil", f"T {said[0]}", ["a", said[0]], [[each, -1] for each in said], [said[3]])
-    page = markdown([table], said[0])
+    texts = ["<script>alert(1)</script>", '=HYPERLINK("http://x")', "@SUM(1)", "![x](http://x/y.png)", "a|b\x1b[2J"]
+    table = Table("../../evil", f"T {texts[0]}", ["a", texts[0]], [[each, -1] for each in texts], [texts[3]])
+    page = markdown([table], texts[0])
     assert "<script" not in page
     assert "](" not in page
     assert not CONTROL.search(page)
@@ -316,7 +316,7 @@ def test_page_has_no_script_and_table_no_formula(tmp_path: Path) -> None:
         rows = list(csv.reader(file))
     assert [row[0][0] for row in rows[1:]] == ["<", "'", "'", "!", "a"]
     assert {row[1] for row in rows[1:]} == {"-1"}
-    assert [cell_text(str(csv_cell(each))) for each in said] == said
+    assert [cell_text(str(csv_cell(each))) for each in texts] == texts
 
 
 def test_ordinary_text_is_shown_unchanged() -> None:

@@ -93,9 +93,9 @@ SHOWN = [
 def test_run_from_elsewhere_executes_no_code(dialoom: Command, tmp_path: Path) -> None:
     def refused() -> None:
         for command in REFUSED:
-            said = dialoom(*command, code=2).stderr
-            assert f"r.db names the recipe recipe.py:RECIPE, which would run {tmp_path}/recipe.py" in said, command
-            assert "add --trust" in said, command
+            errors = dialoom(*command, code=2).stderr
+            assert f"r.db names the recipe recipe.py:RECIPE, which would run {tmp_path}/recipe.py" in errors, command
+            assert "add --trust" in errors, command
 
     def shown() -> None:
         for command in SHOWN:
@@ -104,8 +104,8 @@ def test_run_from_elsewhere_executes_no_code(dialoom: Command, tmp_path: Path) -
 
     assert imported(tmp_path, refused) == set()
     assert imported(tmp_path, shown) == set()
-    told = dialoom("resume", "r.db", code=2).stderr
-    assert "the player python:strange_game:keeper, which would run" in told
+    error_output = dialoom("resume", "r.db", code=2).stderr
+    assert "the player python:strange_game:keeper, which would run" in error_output
 
 
 @pytest.mark.usefixtures("strange")
@@ -308,11 +308,11 @@ FORMS = {
 @pytest.mark.parametrize("written", FORMS.values(), ids=FORMS)
 def test_key_is_removed_in_every_form(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
     monkeypatch.setenv("STRANGE_API_KEY", KEY)
-    told = redacted(f"{UNCHANGED}: {written}: bye")
-    assert told.startswith(f"{UNCHANGED}: ")
-    assert told.endswith(": bye")
-    assert "[STRANGE_API_KEY]" in told
-    left = told.removeprefix(UNCHANGED).replace("[STRANGE_API_KEY]", "")
+    redacted_text = redacted(f"{UNCHANGED}: {written}: bye")
+    assert redacted_text.startswith(f"{UNCHANGED}: ")
+    assert redacted_text.endswith(": bye")
+    assert "[STRANGE_API_KEY]" in redacted_text
+    left = redacted_text.removeprefix(UNCHANGED).replace("[STRANGE_API_KEY]", "")
     for form in (KEY.lower(), KEY.encode().hex(), *(_encoded("abc"[:count]).lower()[4:42] for count in range(3))):
         assert not any(form[start : start + 8] in "".join(left.lower().split()) for start in range(len(form) - 7))
 
@@ -328,6 +328,6 @@ def test_parts_of_paths_and_addresses_are_not_redacted(monkeypatch: pytest.Monke
 
 def test_long_error_is_searched_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRANGE_API_KEY", KEY)
-    told = redacted("x" * 50_000 + " " + "x" * 50_000 + f" {KEY} " + "y" * 10_000_000)
-    assert len(told) < 300_000
-    assert "[STRANGE_API_KEY]" in told
+    text = redacted("x" * 50_000 + " " + "x" * 50_000 + f" {KEY} " + "y" * 10_000_000)
+    assert len(text) < 300_000
+    assert "[STRANGE_API_KEY]" in text

@@ -107,16 +107,16 @@ def test_folder_named_small_is_written_with_its_path(tmp_path: Path, dialoom: Co
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("", "", "tiny: no such folder of prompts; the shipped sets are small"),
         ("opening.md.txt", "", "replaces no shipped text; the shipped texts are judge-score.txt"),
         ("judge-score.txt", "=== user ===\n%CRITERION% %TARGET% %LOW%", "lacks %HIGH%"),
     ],
 )
-def test_unusable_set_is_refused(tmp_path: Path, dialoom: Command, name: str, text: str, said: str) -> None:
+def test_unusable_set_is_refused(tmp_path: Path, dialoom: Command, name: str, text: str, message: str) -> None:
     if name:
         (tmp_path / "tiny" / "dialogue").mkdir(parents=True)
         (tmp_path / "tiny" / "dialogue" / name).write_text(text)
-    assert said in dialoom("run", STUDY, "--prompts", "tiny", "-o", "run.db", code=2).stderr
+    assert message in dialoom("run", STUDY, "--prompts", "tiny", "-o", "run.db", code=2).stderr
     assert not (tmp_path / "run.db").exists()

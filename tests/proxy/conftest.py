@@ -65,8 +65,8 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
 
 def _configuration() -> dict[str, Any]:
     models = [
-        {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_key": "none", "mock_response": said}}
-        for name, said in MODELS.items()
+        {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_key": "none", "mock_response": reply}}
+        for name, reply in MODELS.items()
     ]
     return {
         "model_list": models,

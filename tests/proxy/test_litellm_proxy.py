@@ -52,8 +52,10 @@ def test_replies_and_usage_are_the_proxys_and_unknown_prices_stay_unknown(
     dialoom(*plan(proxy, provider, MASTER_KEY, tmp_path), env=environment())
     status = status_of(dialoom)
     assert (status["scenarios"]["done"], status["calls"], status["failed_calls"]) == (CASES, CALLS, 0)
-    said = dict(rows(tmp_path, "SELECT role, content FROM calls JOIN texts ON texts.id = reply GROUP BY role, content"))
-    assert said == {"user": MODELS["chatty"], "assistant": MODELS["chatty"], "judge": MODELS["strict"]}
+    replies = dict(
+        rows(tmp_path, "SELECT role, content FROM calls JOIN texts ON texts.id = reply GROUP BY role, content")
+    )
+    assert replies == {"user": MODELS["chatty"], "assistant": MODELS["chatty"], "judge": MODELS["strict"]}
     usages = [proxy.usage(model) for model in ("chatty", "chatty", "strict")]
     each = CASES * ROUNDS
     assert status["tokens"] == {

@@ -35,8 +35,8 @@ PATIENCE = 600.0
 
 def answer(body: dict[str, Any]) -> Answer:
     """Return equal answers to equal requests."""
-    said = hashlib.sha256(str([each["content"] for each in body["messages"]]).encode()).hexdigest()
-    return completion(f"{said[:20]} it is.")
+    hash_ = hashlib.sha256(str([each["content"] for each in body["messages"]]).encode()).hexdigest()
+    return completion(f"{hash_[:20]} it is.")
 
 
 def delayed(body: dict[str, Any], _number: int) -> Response:
@@ -61,8 +61,8 @@ def exported(run: Run) -> bytes:
 def alone(path: Path) -> bytes:
     """Return the export of the same run played by one process."""
     with serving(lambda body, _number: answer(body)) as quick:
-        told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": quick.url}
-        return exported(door.play(RECIPE, path=path, options=OPTIONS, **told))
+        settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": quick.url}
+        return exported(door.play(RECIPE, path=path, options=OPTIONS, **settings))
 
 
 def assert_ledger_is_right(path: Path, server: ChatServer, answered: int = CALLS) -> None:
@@ -109,9 +109,9 @@ def once(act: Callable[[], None]) -> Callable[[Event], None]:
 
 @pytest.mark.usefixtures("cluster")
 def test_killed_worker_loses_no_answered_call(tmp_path: Path, server: ChatServer) -> None:
-    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
+    settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     kill = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGKILL))
-    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=kill, **told)
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=kill, **settings)
     assert run.ended is not None
     assert (run.ended.done, run.ended.failed) == (SCENARIOS, 0)
     assert_ledger_is_right(run.path, server)
@@ -120,10 +120,10 @@ def test_killed_worker_loses_no_answered_call(tmp_path: Path, server: ChatServer
 
 
 def test_lost_machine_is_replaced_by_others(tmp_path: Path, cluster: Any, server: ChatServer) -> None:
-    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
+    settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     machine = cluster.add_node(num_cpus=2)
     lose = once(lambda: cluster.remove_node(machine, allow_graceful=False))
-    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=4, on_event=lose, **told)
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=4, on_event=lose, **settings)
     assert run.ended is not None
     assert (run.ended.done, run.ended.failed) == (SCENARIOS, 0)
     assert_ledger_is_right(run.path, server)
@@ -138,8 +138,8 @@ def test_scenario_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
         return await assistant(messages)
 
     seen: list[Event] = []
-    told: dict[str, Any] = {"models": {"assistant": deadly}, "on_event": seen.append, "workers": 2}
-    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, **told)
+    settings: dict[str, Any] = {"models": {"assistant": deadly}, "on_event": seen.append, "workers": 2}
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, **settings)
     (failed,) = [each for each in seen if isinstance(each, ScenarioFailed)]
     assert failed.number == 1 * 4 + 2 + 1
     assert (run.status().done, run.status().failed) == (SCENARIOS - 1, 1)
@@ -149,8 +149,8 @@ def test_scenario_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
 def test_worker_without_free_resources_is_not_waited_for(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
-    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=3, **told)
+    settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=3, **settings)
     assert run.status().done == SCENARIOS
     assert_ledger_is_right(run.path, server)
     import ray
@@ -165,7 +165,7 @@ def test_worker_without_free_resources_is_not_waited_for(
     monkeypatch.setattr(cluster_module, "_NO_PLACE", 2.0)
     monkeypatch.setattr(cluster_module, "_TIMES", 1.0)
     with pytest.raises(DialoomError, match=r"no worker is left .*no machine had room"):
-        door.play(RECIPE, path=tmp_path / "other.db", options=OPTIONS, workers=2, **told)
+        door.play(RECIPE, path=tmp_path / "other.db", options=OPTIONS, workers=2, **settings)
     ray.kill(occupant)
     monkeypatch.undo()
     monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -175,9 +175,9 @@ def test_worker_without_free_resources_is_not_waited_for(
 @pytest.mark.usefixtures("cluster")
 def test_unresponsive_worker_is_killed(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "_ANSWERING", 45.0)  # an idle worker reports every 30 s
-    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
+    settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     hang = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGSTOP))
-    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=hang, **told)
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=hang, **settings)
     assert run.status().done == SCENARIOS
     assert_ledger_is_right(run.path, server)
     assert exported(run) == alone(tmp_path / "alone.db")
@@ -186,10 +186,10 @@ def test_unresponsive_worker_is_killed(tmp_path: Path, server: ChatServer, monke
 
 @pytest.mark.usefixtures("cluster")
 def test_rates_hold_for_all_workers(tmp_path: Path, server: ChatServer) -> None:
-    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "rpm": 240}
+    settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "rpm": 240}
     started = time.monotonic()
     options = {**OPTIONS, "pairs": 3}
-    run = door.play(RECIPE, path=tmp_path / "run.db", options=options, workers=2, **told)
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=options, workers=2, **settings)
     assert run.status().usage.calls == len(server.requests) == 15
     assert time.monotonic() - started > (15 - 4) / 4
 
@@ -203,11 +203,11 @@ def test_command_is_interrupted_killed_and_resumed(tmp_path: Path, server: ChatS
     while folder_of(tmp_path / "run.db").exists() and first.poll() is None:
         time.sleep(0.02)
     first.send_signal(signal.SIGINT)  # after its workers have ended
-    told, errors = first.communicate(timeout=PATIENCE)
+    output, errors = first.communicate(timeout=PATIENCE)
     assert first.returncode == 3, errors
     assert "Traceback" not in errors
-    assert "dialoom resume run.db" in told
-    assert "Ray" not in told + errors
+    assert "dialoom resume run.db" in output
+    assert "Ray" not in output + errors
     assert not folder_of(tmp_path / "run.db").exists()
     assert_ledger_is_right(tmp_path / "run.db", server, len(server.requests))
     before = len(server.requests)

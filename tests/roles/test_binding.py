@@ -49,7 +49,7 @@ def test_models_are_bound_by_role_or_to_all_roles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"models": {"user": "a"}}, "role 'judge' has no model"),
         ({"models": {"clerk": "a"}}, "unknown role 'clerk'"),
@@ -59,8 +59,8 @@ def test_models_are_bound_by_role_or_to_all_roles() -> None:
         ({"model": 7}, "int cannot play a role: 7 must be a callable that takes `messages`"),
     ],
 )
-def test_wrong_binding_is_refused(given: Mapping[str, Any], said: str) -> None:
-    with pytest.raises(DialoomError, match=said) as caught:
+def test_wrong_binding_is_refused(given: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(DialoomError, match=message) as caught:
         bind(ROLES, **given)
     assert caught.value.setting in ("models", "temperature")
     assert str(caught.value).startswith(caught.value.setting)
@@ -78,7 +78,7 @@ def test_address_is_bound_by_role_or_to_all_that_have_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "address", "said"),
+    ("role", "address", "message"),
     [
         ("clerk", "http://a.test/v1", "unknown role 'clerk'"),
         ("user", "a.test/v1", "is not an address"),
@@ -92,10 +92,10 @@ def test_address_is_bound_by_role_or_to_all_that_have_one() -> None:
         ("judge", "http://me:hidden@a.test/v1", "it is played by offline/generic"),
     ],
 )
-def test_wrong_address_is_refused_without_its_secret(role: str, address: str, said: str) -> None:
+def test_wrong_address_is_refused_without_its_secret(role: str, address: str, message: str) -> None:
     with pytest.raises(BindingError) as caught:
         bind(ROLES, model="openai/a", models={"judge": "offline/generic"}, api_base={role: address})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "hidden" not in str(caught.value)
 
 
@@ -158,7 +158,7 @@ def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"params": {"clerk": {"top_p": 1}}}, "params: unknown role 'clerk'; the roles are user, judge"),
         ({"params": {"user": {"top_q": 1}}}, "params: user.top_q is unknown; did you mean top_p"),
@@ -183,8 +183,8 @@ def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
         ({"max_reply": {"judge": 0.5}}, "max_reply of judge must be a whole number, got 0.5"),
     ],
 )
-def test_wrong_parameter_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(DialoomError, match=said) as caught:
+def test_wrong_parameter_is_refused(given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(DialoomError, match=expected) as caught:
         bind(ROLES, model="openai/a", **given)
     assert caught.value.setting in given
     assert caught.value.message.startswith(caught.value.setting)
@@ -201,8 +201,8 @@ def test_wrong_parameter_is_refused(given: dict[str, Any], said: str) -> None:
     ],
 )
 def test_setting_of_requests_is_refused_for_a_users_own_player(given: dict[str, Any]) -> None:
-    said = f"{next(iter(given))}: judge is played by python:.*importable, which is called with messages only"
-    with pytest.raises(BindingError, match=said):
+    message = f"{next(iter(given))}: judge is played by python:.*importable, which is called with messages only"
+    with pytest.raises(BindingError, match=message):
         bind(ROLES, model="openai/a", models={"judge": Model(importable, **given)})
 
 
@@ -233,9 +233,9 @@ async def test_limit_and_parameters_reach_the_provider_by_its_names(
     with serving(lambda _body, _number: completion("Heron.")) as server:
         await ask(request(server.url, model, max_reply=70, params=params))
         await ask(request(server.url, model))
-    told, bare = server.requests
+    with_params, bare = server.requests
     expected = {name: 70, "seed": 3, "top_a": 0.2, "top_k": 5, **stop}
-    assert {key: told[key] for key in (name, "seed", "top_a", "top_k", "stop") if key in told} == expected
+    assert {key: with_params[key] for key in (name, "seed", "top_a", "top_k", "stop") if key in with_params} == expected
     assert not {"max_tokens", "max_completion_tokens", "stop", "top_a", "top_k"} & bare.keys() and bare["seed"] == 5
 
 
@@ -310,10 +310,10 @@ def test_missing_key_is_reported_before_planning(dialoom: Command, players: list
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
     plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
-    said = dialoom(*plan, code=2, env=environment).stderr
-    assert "no key in OPENAI_API_KEY for openai/gpt-4o-mini (assistant)" in said
-    assert "--env-file" in said
-    assert len(said.splitlines()) == 1
+    errors = dialoom(*plan, code=2, env=environment).stderr
+    assert "no key in OPENAI_API_KEY for openai/gpt-4o-mini (assistant)" in errors
+    assert "--env-file" in errors
+    assert len(errors.splitlines()) == 1
     assert not (tmp_path / "r.db").exists()
     shared = dialoom(*plan, "--cache", "shared.db", code=1, env=environment).stderr
     assert "set OPENAI_API_KEY" in shared

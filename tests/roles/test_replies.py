@@ -28,7 +28,7 @@ def test_score_is_parsed_from_surrounding_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("three", "no JSON object"),
         ("", "no JSON object"),
@@ -52,15 +52,15 @@ def test_score_is_parsed_from_surrounding_text(text: str) -> None:
         ('{"score": 4, "explanation": "a", "score": 2}', "score has two values, 4 and 2"),
     ],
 )
-def test_score_off_the_scale_is_explained(text: str, said: str) -> None:
+def test_score_off_the_scale_is_explained(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_reply(text, score_type(1, 4))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_repeated_answer_does_not_contradict_itself() -> None:
-    said = '{"score": 3, "explanation": "so", "score": 3} or {"explanation": "thus", "score": "3"} and {"points": 9}'
-    assert parse_reply(said, score_type(1, 4)) == score_type(1, 4)(score=3, explanation="so")
+    text = '{"score": 3, "explanation": "so", "score": 3} or {"explanation": "thus", "score": "3"} and {"points": 9}'
+    assert parse_reply(text, score_type(1, 4)) == score_type(1, 4)(score=3, explanation="so")
 
 
 def test_each_type_has_its_own_scale() -> None:
@@ -93,8 +93,8 @@ def test_line_breaks_and_quotes_within_a_text_are_repaired() -> None:
     assert parse_reply('{"score": 3, "explanation": "one\ntwo"}', score_type(1, 4)) == score_type(1, 4)(
         score=3, explanation="one\ntwo"
     )
-    said = parse_reply('{"explanation": "they said "no" to it", "score": 3}', score_type(1, 4))
-    assert said == score_type(1, 4)(score=3, explanation='they said "no" to it')
+    reply = parse_reply('{"explanation": "they said "no" to it", "score": 3}', score_type(1, 4))
+    assert reply == score_type(1, 4)(score=3, explanation='they said "no" to it')
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,10 @@ def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve:
     run = dialoom.open_run(made_once(_sixty) / "run.db")
     page = browse(serve(run.path), SCENARIO)
     messages = page.locator(".message")
-    said = [line.content for line in run.conversation(1).episode.outcome.messages]
-    assert len(said) > 60
-    expect(messages).to_have_count(len(said))
-    assert page.locator(".bubble > .said").all_inner_texts() == said
+    texts = [line.content for line in run.conversation(1).episode.outcome.messages]
+    assert len(texts) > 60
+    expect(messages).to_have_count(len(texts))
+    assert page.locator(".bubble > .said").all_inner_texts() == texts
     assert page.locator(".message b, .message script, .message a[href^=http]").count() == 0
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -53,7 +53,7 @@ def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve:
     page.keyboard.press("j")
     expect(messages.nth(1)).to_be_focused()
     page.keyboard.press("Enter")
-    expect(messages.nth(1).locator("details.call .block")).to_have_text(said[1])
+    expect(messages.nth(1).locator("details.call .block")).to_have_text(texts[1])
     expect(messages.nth(1)).to_contain_text("python:sixty:assistant")
     page.keyboard.press("n")
     expect(page).to_have_url(re.compile("/scenarios/2"))
@@ -124,8 +124,8 @@ def test_blind_labels_become_kappas(made_once: MadeOnce, serve: Serve, browse: O
         choice = page.locator(".judgement").nth(turn).get_by_role("button", name=label, exact=True)
         choice.click()
         expect(choice).to_have_attribute("aria-pressed", "true")
-    told = dialoom("agree", path, "--labels", labels_beside(path)).stdout
-    assert "judge, anna" in told
+    output = dialoom("agree", path, "--labels", labels_beside(path)).stdout
+    assert "judge, anna" in output
     page.get_by_role("link", name="Show the judge's scores").click()
     page.get_by_text("Agreement so far").click()
     expect(page.locator("table.data")).to_contain_text("judge, anna")

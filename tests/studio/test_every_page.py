@@ -64,10 +64,10 @@ def _choose(page: Any, run: dialoom.Run) -> int:
     query = ScenarioQuery(facets={facet: value}, sort="tokens", is_descending=True)
     found = run.scenarios(query)
     assert _ids(page) == [row.id for row in found.rows][:50]
-    said = next(
+    text = next(
         each.line.content for each in run.conversation(found.rows[0].position + 1).messages if each.line.role == "user"
     )
-    word = max(re.findall(r"\b[a-z]{4,}\b", said), key=len)
+    word = max(re.findall(r"\b[a-z]{4,}\b", text), key=len)
     page.get_by_label("Search messages").fill(word)
     page.get_by_label("Search messages").press("Enter")
     expect(page.locator("tbody .said mark, tbody .said").first).to_contain_text(re.compile(word, re.IGNORECASE))
@@ -94,8 +94,8 @@ def test_every_figure_links_to_its_conversations(studio: Served, browse: Open, r
     query = ScenarioQuery(state=asked.get("state", ""), ended_by=asked.get("ended_by", ""), facets=facets)
     total = run.scenarios(query, where=asked.get("where")).total
     figure = page.locator(f'a.cell[href="{target}"]').first
-    if "where" in asked and (said := figure.inner_text()).isdecimal():
-        assert total == int(said)  # a count, such as that of an ending, links to as many conversations
+    if "where" in asked and (count := figure.inner_text()).isdecimal():
+        assert total == int(count)  # a count, such as that of an ending, links to as many conversations
     figure.click()
     expect(page.locator("tbody tr")).to_have_count(total)
 
@@ -107,8 +107,8 @@ def test_calls_and_tool_outputs_are_shown(studio: Served, browse: Open, runs: Pa
     assert tools
     shown = page.locator(".message.tool")
     expect(shown).to_have_count(len(tools))
-    for place, told in enumerate(tools):
-        assert told[:40] in shown.nth(place).inner_text()
+    for place, content in enumerate(tools):
+        assert content[:40] in shown.nth(place).inner_text()
 
 
 def test_unrelated_talk_is_folded(studio: Served, browse: Open) -> None:

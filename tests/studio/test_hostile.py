@@ -159,12 +159,16 @@ def test_megabyte_in_a_field_is_accepted_or_refused(studio: Served, browse: Open
     for label, words in (("Model", "offline/" * 110_000), ("A new branch from here", "word " * 210_000)):
         field = page.get_by_label(label)
         _paste(field, words)
-        told = field.evaluate("(field) => field.validationMessage")
+        message = field.evaluate("(field) => field.validationMessage")
         page.get_by_role("button", name="Change model" if label == "Model" else "Fork").click()
         page.locator(".status .problem").wait_for()
-        told_below = page.locator(".status .problem").inner_text()
-        assert told.startswith("This text has more than") is told_below.endswith("shorten it") is (len(words) > 900_000)
-        assert len(told_below) < 5_000
+        message_below = page.locator(".status .problem").inner_text()
+        assert (
+            message.startswith("This text has more than")
+            is message_below.endswith("shorten it")
+            is (len(words) > 900_000)
+        )
+        assert len(message_below) < 5_000
         page.reload()
 
 

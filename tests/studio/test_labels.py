@@ -66,8 +66,8 @@ def test_labelling_goes_from_one_conversation_to_the_next(
     page.get_by_role("link", name="Next to label").click()
     expect(page.get_by_text("number 1")).to_be_visible()
     expect(page.get_by_text("You have labelled all later conversations")).to_be_visible()
-    told = dialoom("show", path, "--unlabelled-by", "anna").stdout.splitlines()
-    assert [line.split()[0] for line in told if "done" in line] == ["1", "2", "3"]  # one of six metrics is labelled
+    output = dialoom("show", path, "--unlabelled-by", "anna").stdout.splitlines()
+    assert [line.split()[0] for line in output if "done" in line] == ["1", "2", "3"]  # one of six metrics is labelled
 
 
 def test_labels_of_another_branch_are_shown_and_not_counted(

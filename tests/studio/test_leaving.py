@@ -79,11 +79,11 @@ def _settled(studio: Served, folder: Path, wanted: dict[str, int] | None) -> dic
 
 
 def _count(studio: Served, folder: Path) -> dict[str, int]:
-    told = folder / "count.json"
-    told.unlink(missing_ok=True)
+    path = folder / "count.json"
+    path.unlink(missing_ok=True)
     os.kill(studio.process.pid, signal.SIGUSR1)
     deadline = time.monotonic() + PATIENCE
-    while not told.exists() and time.monotonic() < deadline:
+    while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    found: dict[str, int] = json.loads(told.read_text())
+    found: dict[str, int] = json.loads(path.read_text())
     return found

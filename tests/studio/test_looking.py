@@ -78,29 +78,29 @@ def test_messages_can_be_searched(studio: Served, browse: Open, runs: Path) -> N
     episodes = [*dialoom.open_run(runs / "talk.db").episodes()]
     one, two = re.findall(r"\b([a-z]{4,}) ([a-z]{4,})\b", episodes[5].outcome.messages[0].content)[0]
     phrase = re.compile(rf"\b{one}\W+{two}\b", re.IGNORECASE)
-    said = [each.id for each in episodes if any(phrase.search(line.content) for line in each.outcome.messages)]
-    assert 0 < len(said) < 50
+    matching = [each.id for each in episodes if any(phrase.search(line.content) for line in each.outcome.messages)]
+    assert 0 < len(matching) < 50
     page = browse(studio, "/runs/talk/scenarios")
     page.get_by_label("Search messages").fill(f'"{one} {two}"')
     page.get_by_label("Search messages").press("Enter")
     expect(page).to_have_url(re.compile("search="))
     expect(page.locator("tbody tr").first).to_contain_text(phrase)
-    assert _ids(page) == said
+    assert _ids(page) == matching
 
 
 def test_typed_text_is_kept_when_the_page_changes(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4&min.personalization=2")
-    told = {
+    values = {
         "Search messages": "alarm",
         "Filter expression": "turns > 3",
         "personalization at least": "3",
         "Label as": "anna",
     }
-    for label, words in told.items():
+    for label, words in values.items():
         page.get_by_label(label, exact=True).fill(words)
     page.evaluate("mounted_app.$forceUpdate()")
     page.wait_for_timeout(200)
-    assert {label: page.get_by_label(label, exact=True).input_value() for label in told} == told
+    assert {label: page.get_by_label(label, exact=True).input_value() for label in values} == values
 
 
 def test_expression_filters_as_on_the_command_line(studio: Served, browse: Open, runs: Path) -> None:
@@ -175,12 +175,12 @@ def test_chart_shows_n_and_interval(studio: Served, browse: Open, runs: Path) ->
     page = browse(studio, "/runs/talk/report")
     chart = page.locator("figure").filter(has_text="TCR %").locator(".nicegui-echart")
     expect(chart.locator("canvas")).to_be_visible()
-    told = chart.evaluate(_TOLD, 0)
+    tooltip = chart.evaluate(_TOLD, 0)
     row = dialoom.open_run(runs / "talk.db").report()["scores"].rows[0]
     assert isinstance(row[3], Estimate)
-    assert f"n={row[3].n}" in told
-    assert "[" in told
-    assert f"{row[0]} · {row[1]}" in told
+    assert f"n={row[3].n}" in tooltip
+    assert "[" in tooltip
+    assert f"{row[0]} · {row[1]}" in tooltip
     chart.scroll_into_view_if_needed()
     box, at = chart.bounding_box(), chart.evaluate(_PLACE, 0)
     page.mouse.move(box["x"] + at[0], box["y"] + at[1])

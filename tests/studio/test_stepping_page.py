@@ -65,12 +65,12 @@ def test_dialogue_is_rewound_changed_forked_compared_and_promoted(
     run = dialoom.open_run(path)
     run.export("dialogues", tmp_path / "out.jsonl")
     exported = json.loads((tmp_path / "out.jsonl").read_text())
-    said = [message["content"] for message in exported["messages"]]
+    texts = [message["content"] for message in exported["messages"]]
     if (earlier := page.locator(".so-far summary")).count():
         earlier.first.click()
     lines = page.locator(".so-far .spoken .said")
-    playwright.expect(lines).to_have_count(len(said))
-    assert sorted(lines.all_inner_texts()) == sorted(said)
+    playwright.expect(lines).to_have_count(len(texts))
+    assert sorted(lines.all_inner_texts()) == sorted(texts)
     assert exported["branch"]["name"] == "by-hand" and exported["branch"]["edits"] == exported["branch"]["said"] == 1
 
 
@@ -185,7 +185,7 @@ def _tree_and_calls(dialoom: Command, _folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "at", "node", "who", "said"),
+    ("run", "at", "node", "who", "message"),
     [
         ("tree", 2, "user", "user", "Something quite different, please."),
         (
@@ -198,7 +198,7 @@ def _tree_and_calls(dialoom: Command, _folder: Path) -> None:
     ],
 )
 def test_trees_and_tool_calls_can_be_stepped_as_dialogues(
-    made_once: MadeOnce, serve: Serve, browse: Open, run: str, at: int, node: str, who: str, said: str
+    made_once: MadeOnce, serve: Serve, browse: Open, run: str, at: int, node: str, who: str, message: str
 ) -> None:
     path = made_once(_tree_and_calls) / f"{run}.db"
     page = browse(serve(path), f"/runs/{run}/scenarios/1/step?at={at}")
@@ -212,7 +212,7 @@ def test_trees_and_tool_calls_can_be_stepped_as_dialogues(
     page.get_by_text("Write this reply").first.click()
     field = page.get_by_label(f"Reply of {who}").first
     playwright.expect(field).not_to_have_value("")  # the recorded reply
-    field.fill(said)
+    field.fill(message)
     page.get_by_role("button", name="Use this reply", exact=True).first.click()
     page.get_by_text(f"written by a person as {who}").wait_for()
     assert page.locator(".stop b").count() == 0

@@ -135,7 +135,7 @@ def _of_another_version(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (_not_sqlite, "not a database"),
         (_of_another_program, "not a cache of dialoom"),
@@ -143,11 +143,11 @@ def _of_another_version(path: Path) -> None:
         (Path.mkdir, "is a folder"),
     ],
 )
-def test_file_that_is_no_cache_is_refused_unchanged(tmp_path: Path, make: Callable[[Path], Any], said: str) -> None:
+def test_file_that_is_no_cache_is_refused_unchanged(tmp_path: Path, make: Callable[[Path], Any], message: str) -> None:
     path = tmp_path / "replies.db"
     make(path)
     before = path.read_bytes() if path.is_file() else None
-    with pytest.raises(DialoomError, match=said) as raised:
+    with pytest.raises(DialoomError, match=message) as raised:
         ResponseCache(path)
     assert "replies.db" in str(raised.value)
     assert before == (path.read_bytes() if path.is_file() else None)
@@ -174,10 +174,10 @@ async def test_failing_cache_is_an_error_and_the_reply_is_in_the_ledger(cache: R
 
 async def test_second_run_sends_nothing_and_books_free_calls(cache: ResponseCache, server: ChatServer) -> None:
     first, second = MemoryLedger(), MemoryLedger()
-    said = await Gateway(first, cache=cache).complete(a_request(), a_place())
+    first_reply = await Gateway(first, cache=cache).complete(a_request(), a_place())
     no_money = GatewaySettings(budget=Budget(max_calls=0), replay_only=True)
     again = await Gateway(second, no_money, cache=cache).complete(a_request(), a_place())
-    assert (len(server.requests), said.text, again.text) == (1, "Reply 1.", "Reply 1.")
+    assert (len(server.requests), first_reply.text, again.text) == (1, "Reply 1.", "Reply 1.")
     assert first.records[0].attempts == 1
     record = second.records[0]
     assert record.attempts == 0

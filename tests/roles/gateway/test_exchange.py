@@ -157,8 +157,8 @@ def test_impossible_cost_is_unknown_without_a_warning(tmp_path: Path) -> None:
     with serving(lambda _body, _number: ended("Hello.", "stop", usage=usage)) as server:
         asked = ("doctor", "--model", "openai/m", "--api-base", server.url)
         with Started(tmp_path, *asked) as process:
-            said, errors = process.communicate()
-    assert "1 + 1 tokens at an unknown price" in said
+            output, errors = process.communicate()
+    assert "1 + 1 tokens at an unknown price" in output
     assert errors == ""
 
 
@@ -368,8 +368,8 @@ def test_items_that_fit_are_played(tmp_path: Path) -> None:
 def test_too_long_items_are_retried_only_with_another_window(dialoom: Command, tmp_path: Path) -> None:
     played(tmp_path / "run.db", SHORT)
     assert "2 stay failed" in dialoom("retry", "run.db", code=1).stdout
-    told = dialoom("retry", "run.db", "--context", f"{MODEL}={LONG}").stdout
-    assert "2 failed scenarios are retried" in told
+    output = dialoom("retry", "run.db", "--context", f"{MODEL}={LONG}").stdout
+    assert "2 failed scenarios are retried" in output
     status = json.loads(dialoom("status", "run.db", "--json").stdout)
     assert (status["scenarios"]["done"], status["limits"]["context"]) == (4, {MODEL: LONG})
     assert f"{MODEL}: context window of {LONG:,} tokens" in dialoom("status", "run.db").stdout
@@ -421,15 +421,15 @@ async def test_reply_without_hooks_is_that_of_litellms_public_function(
     model: str, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without hooks LiteLLM's inner function is called, with a hook its public function; the replies are equal."""
-    said = list[object]()
+    results = list[object]()
     with serving(lambda _body, _number: answer) as server:
         address = None if model.startswith("offline/") else server.url
         asked = replace(request(address, model), prompt_id="personalens/judge-coherence")
         for hooks in ([], [lambda _said: True]):
             monkeypatch.setattr(load_litellm(), "post_call_rules", hooks)
             try:
-                said.append(await LiteLLMBackend().complete(asked, "key"))
+                results.append(await LiteLLMBackend().complete(asked, "key"))
             except ProviderError as failure:
-                said.append((type(failure), str(failure)))
+                results.append((type(failure), str(failure)))
         assert server.requests[:1] == server.requests[1:]
-    assert said[0] == said[1]
+    assert results[0] == results[1]

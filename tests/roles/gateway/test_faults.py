@@ -154,9 +154,9 @@ async def test_fault_that_is_no_overload_is_not_reported_as_one() -> None:
 
 @pytest.mark.parametrize("status", [401, 500])
 async def test_error_neither_shows_a_key_nor_links_to_one(status: int) -> None:
-    said = f"{'x' * 560} Incorrect API key provided: {KEY}"
+    message = f"{'x' * 560} Incorrect API key provided: {KEY}"
     with (
-        serving(lambda _body, _number: error(status, said)) as server,
+        serving(lambda _body, _number: error(status, message)) as server,
         pytest.raises((PermanentProviderError, TransientProviderError)) as caught,
     ):
         await LiteLLMBackend().complete(request(server.url), "key")
@@ -175,7 +175,7 @@ async def test_unreachable_server_is_retried_until_attempts_are_used_up() -> Non
 
 @pytest.mark.parametrize("model", [*MODELS, "anthropic/claude-sonnet-4-5"])
 @pytest.mark.parametrize(
-    ("kind", "absence", "said"),
+    ("kind", "absence", "message"),
     [
         ("nobody", Absence.CERTAIN, "connection refused"),
         ("no TLS", Absence.CERTAIN, "TLS handshake failed"),
@@ -184,7 +184,7 @@ async def test_unreachable_server_is_retried_until_attempts_are_used_up() -> Non
     ],
 )
 async def test_request_without_an_answer_is_described_in_plain_words(
-    model: str, kind: str, absence: Absence, said: str
+    model: str, kind: str, absence: Absence, message: str
 ) -> None:
     answer = broken_off() if kind == "broken off" else Response(*error(502, "Bad gateway"))
     with serving(lambda _body, _number: answer) as server:
@@ -195,14 +195,14 @@ async def test_request_without_an_answer_is_described_in_plain_words(
     if kind == "nobody":
         with pytest.raises(UnansweredError) as caught:
             await LiteLLMBackend().complete(request(url, model), "key")
-    told = str(caught.value)
+    text = str(caught.value)
     assert caught.value.absence is absence
-    assert said in told
-    assert "object at 0x" not in told
+    assert message in text
+    assert "object at 0x" not in text
     if kind != "502":
-        assert url in told
+        assert url in text
         assert "(500)" in caught.value.raw
-        assert "Error" not in told
+        assert "Error" not in text
 
 
 TIMEOUT = 240

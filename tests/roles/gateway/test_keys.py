@@ -156,15 +156,15 @@ def test_planted_key_reaches_the_provider_and_nothing_else(
                 assert process.returncode == 1, errors
             (tmp_path / "keys.env").unlink()
         assert server.keys == [f"Bearer {key}"] * 3
-    said = out + errors
+    output = out + errors
     for looking in (("status", "r.db", "--json"), ("show", "r.db", "1"), ("export", "r.db", "-o", "r.jsonl")):
-        said += dialoom(*looking).stdout
-    assert "no good" in said, "the error itself is shown"
+        output += dialoom(*looking).stdout
+    assert "no good" in output, "the error itself is shown"
     meanwhile.pop("keys.env", None)
     assert b"no good" in meanwhile["r.db-wal"], "the transient error is already in the log"
     kept = [*contents(tmp_path).items(), *meanwhile.items()]
     for form in (key, json.dumps(key)[1:-1]):
-        assert form not in said
+        assert form not in output
         assert [name for name, content in kept if form.encode() in content] == []
 
 
@@ -175,18 +175,18 @@ REQUEST = Request(
 
 @pytest.mark.parametrize("registry", ["callbacks", "_async_success_callback"])
 async def test_callback_registered_with_litellm_is_called(registry: str) -> None:
-    litellm, told = load_litellm(), asyncio.Event()
+    litellm, called = load_litellm(), asyncio.Event()
     from litellm.integrations.custom_logger import CustomLogger
 
     class Listener(CustomLogger):
         async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-            told.set()
+            called.set()
 
     listener = Listener()
     getattr(litellm, registry).append(listener)
     try:
         await LiteLLMBackend().complete(REQUEST, "")
-        await told.wait()
+        await called.wait()
     finally:
         for name in ("callbacks", "success_callback", "failure_callback", "input_callback"):
             setattr(litellm, name, [])

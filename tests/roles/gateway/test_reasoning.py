@@ -37,8 +37,8 @@ def anthropic_answer(body: dict[str, Any], is_last: bool) -> Answer:
     usage = {"input_tokens": 9, "output_tokens": 6}
     call = {"type": "tool_use", "id": "toolu_1", "name": LOOK["name"], "input": {"shelf": "upper"}}
     content = [{"type": "text", "text": "Done."}] if is_last else [SIGNED, call]
-    said = {"content": content, "stop_reason": "end_turn" if is_last else "tool_use", "usage": usage}
-    return 200, {"id": "m", "type": "message", "role": "assistant", "model": body["model"], **said}
+    reply = {"content": content, "stop_reason": "end_turn" if is_last else "tool_use", "usage": usage}
+    return 200, {"id": "m", "type": "message", "role": "assistant", "model": body["model"], **reply}
 
 
 def google_answer(body: dict[str, Any], is_last: bool) -> Answer:
@@ -47,9 +47,9 @@ def google_answer(body: dict[str, Any], is_last: bool) -> Answer:
     if is_last and [part.get("thoughtSignature") for part in parts] != ["c2lnbmVk", None]:
         return error(400, "Function call is missing a thought_signature")
     call = {"functionCall": {"name": LOOK["name"], "args": {"shelf": "upper"}}}
-    said = [{"text": "Done."}] if is_last else [{**call, "thoughtSignature": "c2lnbmVk"}, call]
+    reply = [{"text": "Done."}] if is_last else [{**call, "thoughtSignature": "c2lnbmVk"}, call]
     counts = {"promptTokenCount": 9, "candidatesTokenCount": 6}
-    candidate = {"content": {"role": "model", "parts": said}, "finishReason": "STOP"}
+    candidate = {"content": {"role": "model", "parts": reply}, "finishReason": "STOP"}
     return 200, {"candidates": [candidate], "usageMetadata": counts}
 
 
@@ -68,9 +68,9 @@ def openai_answer(body: dict[str, Any], is_last: bool) -> Answer:
     }
     call = {"type": "function_call", "id": "fc_1", "call_id": "c", **LOOK, "status": "completed"}
     text = {"type": "output_text", "text": "Done.", "annotations": []}
-    said = {"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": [text]}
+    reply = {"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": [text]}
     whole = {"id": "r", "object": "response", "created_at": 0, "model": body["model"], "status": "completed"}
-    return 200, {**whole, "output": [said] if is_last else [ITEM, call], "usage": usage, "tools": []}
+    return 200, {**whole, "output": [reply] if is_last else [ITEM, call], "usage": usage, "tools": []}
 
 
 def chatting(**reasoning: Any) -> Any:
@@ -142,9 +142,9 @@ def test_reasoning_goes_back_with_tool_calls_after_a_kill_between_the_turns(mode
         return result
 
     with serving(respond) as server:
-        told = [option for name, value in params.items() for option in ("--param", f"{name}={json.dumps(value)}")]
+        options = [option for name, value in params.items() for option in ("--param", f"{name}={json.dumps(value)}")]
         path = tmp_path / "run.db"
-        arguments = ("run", LARDER, "--larders", "1", "--model", model, "--api-base", server.url, "-o", path, *told)
+        arguments = ("run", LARDER, "--larders", "1", "--model", model, "--api-base", server.url, "-o", path, *options)
         with Started(tmp_path, *arguments) as process:
             started.append(process)
             printed = process.communicate()
@@ -169,11 +169,11 @@ def test_openais_own_server_is_called_through_the_responses_api(
     with serving(lambda body, _: openai_answer(body, has_results(body))) as server:
         address = server.url.replace("127.0.0.1", "eu.api.openai.com")
         model = dialoom.Model("openai/gpt-5-mini", api_base=address)
-        told: dict[str, Any] = {"seed": 3, "options": {"larders": 1}, "model": model}
+        settings: dict[str, Any] = {"seed": 3, "options": {"larders": 1}, "model": model}
         whole, cut = (tmp_path / f"{name}.db" for name in ("whole", "cut"))
-        run = dialoom.play(LARDER, path=whole, **told)
+        run = dialoom.play(LARDER, path=whole, **settings)
         heard: list[dialoom.Event] = []
-        dialoom.play(LARDER, path=cut, **told, budget=dialoom.Budget(max_calls=1), on_event=heard.append)
+        dialoom.play(LARDER, path=cut, **settings, budget=dialoom.Budget(max_calls=1), on_event=heard.append)
         resumed = dialoom.resume(cut, budget=dialoom.Budget(max_calls=None), on_event=heard.append)
         assert set(server.paths) == {"/v1/responses"} and len(server.requests) == 4
     assert [list(each.episodes()) == list(run.episodes()) for each in (run, resumed)] == [True, True]
@@ -195,10 +195,10 @@ def test_any_other_server_is_sent_chat_completions(tmp_path: Path) -> None:
 
 def test_reasoning_of_one_provider_does_not_go_to_another() -> None:
     message = {"thinking_blocks": [SIGNED], "reasoning_content": "Count first.", "reasoning_items": [ITEM]}
-    said = {**message, "tool_calls": [CALL], "provider_specific_fields": {"reasoning_details": [DETAIL]}}
+    reply = {**message, "tool_calls": [CALL], "provider_specific_fields": {"reasoning_details": [DETAIL]}}
     models = [*FAMILIES, "openai/gpt-4o-mini"]
     for giver in models:
-        carried = carried_of(said, giver)
+        carried = carried_of(reply, giver)
         for taker in models:
             turn: Any = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", **LOOK}], "carried": carried}
             (wire,) = wire_messages([turn], taker)

@@ -148,8 +148,8 @@ async def asked(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict
     """Return the parameters in the server's log and the changes in the call's record, by parameter."""
     ledger = MemoryLedger()
     with serving(answer) as server:
-        told = replace(request(server.url, model, "Answer in JSON.", **fields), temperature=0.7, params=params)
-        await Gateway(ledger, QUICK).complete(told, a_place())
+        given = replace(request(server.url, model, "Answer in JSON.", **fields), temperature=0.7, params=params)
+        await Gateway(ledger, QUICK).complete(given, a_place())
         assert len(server.requests) == 1  # none was rejected
     (record,) = ledger.records.values()
     assert record.completion is not None
@@ -214,8 +214,8 @@ async def test_deployment_gets_the_parameters_of_its_model(model: str, monkeypat
     for named in ({}, {"deployment": "ours"}):
         with serving(lambda _body, _number: completion("4", 1000, 1000)) as server:
             ledger = MemoryLedger()
-            told = replace(request(server.url, model, max_reply=300), temperature=0.7, params=params | named)
-            done = await Gateway(ledger, QUICK).complete(told, a_place())
+            given = replace(request(server.url, model, max_reply=300), temperature=0.7, params=params | named)
+            done = await Gateway(ledger, QUICK).complete(given, a_place())
             bodies.append({**server.requests[0], "at": server.paths[0]})
         changes.append(done.changes)
         costs.append(done.cost)
@@ -246,8 +246,8 @@ async def test_system_prompt_is_sent_once() -> None:
 
 def test_effort_reserves_tokens_for_thinking() -> None:
     def limit(params: dict[str, Any]) -> str:
-        told = ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=None, max_reply=2048, params=params)
-        return changed_parameters({"user": told}, with_seed=False).get("user", "")
+        binding = ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=None, max_reply=2048, params=params)
+        return changed_parameters({"user": binding}, with_seed=False).get("user", "")
 
     assert limit({"reasoning_effort": "low"}) == limit({"reasoning_effort": "none"}) == ""
     assert "max_tokens 2048 sent as 4096" in limit({"reasoning_effort": "medium"})
@@ -259,28 +259,28 @@ def test_budget_becomes_an_effort_where_no_budget_is_accepted() -> None:
     from litellm.llms.anthropic.common_utils import AnthropicModelInfo
 
     for tokens, effort in ((1024, "low"), (2048, "medium"), (5000, "high"), (16384, "xhigh")):
-        told = {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+        params = {"thinking": {"type": "enabled", "budget_tokens": tokens}}
         for model in ("anthropic/claude-opus-4-7", "openrouter/anthropic/claude-opus-4.7", "bedrock/claude-mythos-5"):
-            assert fitted(model, told).sent == {"reasoning_effort": effort}
+            assert fitted(model, params).sent == {"reasoning_effort": effort}
         assert AnthropicModelInfo._legacy_budget_to_effort("claude-opus-4-7", tokens, "anthropic") == effort
-        assert fitted("anthropic/claude-opus-4-6", told).sent == told
+        assert fitted("anthropic/claude-opus-4-6", params).sent == params
     disabled = {"thinking": {"type": "disabled"}}
     assert fitted("anthropic/claude-opus-4-7", disabled).sent == disabled
     assert fitted("anthropic/claude-fable-5", disabled).sent == {}
 
 
 def test_what_litellm_leaves_out_is_recorded() -> None:
-    def told(model: str, **params: Any) -> str:
+    def changes(model: str, **params: Any) -> str:
         binding = ModelBinding(model=model, temperature=None, params=params)
         return changed_parameters({"user": binding}, with_seed=False).get("user", "")
 
-    assert told("openai/gpt-5", reasoning_effort="none") == (
+    assert changes("openai/gpt-5", reasoning_effort="none") == (
         "reasoning_effort 'none' not sent (LiteLLM does not send it to openai/gpt-5)"
     )
-    assert told("openai/gpt-5", reasoning_effort="low") == told("openai/gpt-5.1", reasoning_effort="none") == ""
-    assert "verbosity 'low' not sent" in told("openai/gpt-4o", verbosity="low")
+    assert changes("openai/gpt-5", reasoning_effort="low") == changes("openai/gpt-5.1", reasoning_effort="none") == ""
+    assert "verbosity 'low' not sent" in changes("openai/gpt-4o", verbosity="low")
     for model in ("openai/house", "openrouter/acme/house"):
-        assert told(model, verbosity="low", **THINKING) == ""
+        assert changes(model, verbosity="low", **THINKING) == ""
 
 
 LOW, BUDGET = {"reasoning_effort": "low"}, {"thinking": {"type": "enabled", "budget_tokens": 1500}}
@@ -316,9 +316,9 @@ async def test_reasoning_parameter_that_litellm_translates_is_recorded(
 ) -> None:
     ((name, value),) = params.items()
     binding = ModelBinding(model=model, temperature=None, max_reply=2000, params=params)
-    told = changed_parameters({"user": binding}, with_seed=False).get("user", "")
+    text = changed_parameters({"user": binding}, with_seed=False).get("user", "")
     change = f"{name} {value!r:.60} sent as {sent!r} (LiteLLM translates it for {model})"
-    assert (change in told) == (sent is not None) and (f"{name} " in told) == (sent is not None)
+    assert (change in text) == (sent is not None) and (f"{name} " in text) == (sent is not None)
     arrived, changes = await asked(model, params, max_reply=2000)
     assert changes.get(name) == (change if sent is not None else None)
     if isinstance(sent, dict) and name not in arrived:
@@ -328,10 +328,10 @@ async def test_reasoning_parameter_that_litellm_translates_is_recorded(
 
 
 async def test_temperature_that_litellm_adds_is_recorded() -> None:
-    told = ModelBinding(model="gemini/gemini-3-pro-preview", temperature=None)
+    binding = ModelBinding(model="gemini/gemini-3-pro-preview", temperature=None)
     change = "temperature sent as 1.0 (LiteLLM adds it for gemini/gemini-3-pro-preview)"
-    assert changed_parameters({"user": told}) == {"user": change}
-    assert changed_parameters({"user": told.model_copy(update={"temperature": 1.0})}) == {}
+    assert changed_parameters({"user": binding}) == {"user": change}
+    assert changed_parameters({"user": binding.model_copy(update={"temperature": 1.0})}) == {}
 
 
 SAMPLINGS: list[dict[str, Any]] = [
@@ -369,9 +369,9 @@ async def test_every_value_arrives_or_is_recorded_and_refused_if_strict(
     for params in SAMPLINGS:
         with serving(lambda _body, _number: error(400, "no")) as server:
             ledger = MemoryLedger()
-            told = replace(request(server.url, model, max_reply=300), temperature=0.7, seed=918273, params=params)
+            given = replace(request(server.url, model, max_reply=300), temperature=0.7, seed=918273, params=params)
             with pytest.raises(PermanentProviderError):
-                await Gateway(ledger, QUICK).complete(told, a_place())
+                await Gateway(ledger, QUICK).complete(given, a_place())
             (body,), (record,) = server.requests, ledger.records.values()
             changed = {each.partition(" ")[0] for each in (record.changes or "").split("; ")}
             found = leaves({name: part for name, part in body.items() if name not in ("messages", "contents", "input")})
@@ -381,7 +381,7 @@ async def test_every_value_arrives_or_is_recorded_and_refused_if_strict(
                 arrived = all(each in found for each in leaves(wanted))
                 assert not arrived if name in changed else arrived or is_level, (name, body)
             with pytest.raises(PermanentProviderError) as refused:
-                await Gateway(ledger, QUICK.model_copy(update={"strict_params": True})).complete(told, a_place(step=2))
+                await Gateway(ledger, QUICK.model_copy(update={"strict_params": True})).complete(given, a_place(step=2))
             assert (
                 ("strict_params" in str(refused.value)) == (len(server.requests) == 1) == bool(changed - {"seed", ""})
             )
@@ -492,13 +492,13 @@ async def test_encrypted_reasoning_goes_back_with_tool_calls() -> None:
 
     tool: Any = {"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}
     with serving(responses) as server:
-        told = request(server.url, "openai/responses/gpt-5-mini", tools=(tool,), max_reply=300)
-        first = await Gateway(MemoryLedger(), QUICK).complete(told, a_place())
+        given = request(server.url, "openai/responses/gpt-5-mini", tools=(tool,), max_reply=300)
+        first = await Gateway(MemoryLedger(), QUICK).complete(given, a_place())
         turns: Any = (
             {"role": "assistant", "content": "", "tool_calls": list(first.tool_calls), "carried": first.carried},
             {"role": "tool", "content": "seen", "tool_call_id": first.tool_calls[0]["id"]},
         )
-        await Gateway(MemoryLedger(), QUICK).complete(replace(told, messages=told.messages + turns), a_place(step=2))
+        await Gateway(MemoryLedger(), QUICK).complete(replace(given, messages=given.messages + turns), a_place(step=2))
     assert first.reasoning_tokens == 7 and "seed not sent" in str(first.changes)
     asked, again = server.requests
     assert asked["store"] is False and asked["include"] == ["reasoning.encrypted_content"]

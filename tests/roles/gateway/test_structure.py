@@ -235,8 +235,8 @@ async def test_tools_calls_and_outputs_are_sent_in_the_providers_form() -> None:
     with serving(lambda _body, _number: called(("get_weather", '{"city": "Vellin"}'))) as server:
         await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
     (body,) = server.requests
-    said = {"model", "messages", "temperature", "seed"}
-    assert body.keys() == said | {"tools", "tool_choice", "parallel_tool_calls"}
+    always = {"model", "messages", "temperature", "seed"}
+    assert body.keys() == always | {"tools", "tool_choice", "parallel_tool_calls"}
     assert (body["tools"], body["tool_choice"], body["parallel_tool_calls"]) == ([WEATHER], "auto", False)
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool", "user"]
     (sent,) = body["messages"][2]["tool_calls"]
@@ -249,10 +249,10 @@ def test_empty_turn_is_not_sent_and_cache_marks_are_on_text() -> None:
     messages = (*TALK[:2], silence, *TALK[4:], *TALK[2:4])
     assert [each["role"] for each in wire_messages(messages)] == ["system", "user", "assistant", "tool"]
     assert wire_messages(messages)[1]["content"] == "Rain?\n\nGo on."
-    system, user, called, told = marked(messages, is_growing=True)
+    system, user, called, output = marked(messages, is_growing=True)
     ends = [part["text"] for each in (system, user) for part in each["content"] if "cache_control" in part]
     assert ends == ["You are brief.", "\n\nGo on."]
-    assert (called["tool_calls"][0]["id"], told["tool_call_id"]) == (CALL["id"], CALL["id"])
+    assert (called["tool_calls"][0]["id"], output["tool_call_id"]) == (CALL["id"], CALL["id"])
 
 
 @pytest.mark.parametrize(
@@ -384,21 +384,21 @@ async def test_signed_reasoning_is_sent_only_to_its_provider() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "message"),
     [
         (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
         (404, "No endpoints found that support tool use."),
         (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
     ],
 )
-async def test_model_without_tool_support_is_named(status: int, told: str) -> None:
+async def test_model_without_tool_support_is_named(status: int, message: str) -> None:
     no_tools = "the model, as served, accepts no tools"
-    for said, advice in ((told, no_tools), ("tools[0].function.name: too long", "too long")):
+    for said, advice in ((message, no_tools), ("tools[0].function.name: too long", "too long")):
         with serving(lambda _body, _number, said=said: error(status, said)) as server:  # type: ignore[misc]
             with pytest.raises(PermanentProviderError, match=advice) as failed:
                 await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
             assert len(server.requests) == 1
-        assert (said is told) == (no_tools in str(failed.value))
+        assert (said is message) == (no_tools in str(failed.value))
 
 
 @pytest.mark.parametrize(

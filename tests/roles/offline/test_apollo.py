@@ -39,7 +39,7 @@ def act(
     model: str, pair: ApolloPair, sessions: Sequence[ApolloSession], tools: Sequence[str], **helped: Any
 ) -> list[Any]:
     """Return the calls that an understudy makes until it has finished; each is answered by the tool."""
-    made, said = source(), list[Utterance]()
+    made, turns = source(), list[Utterance]()
     definitions = [json.dumps(TOOLS[name].definition()) for name in tools]
     inputs = {
         "calling": PROMPTS["apollo/calling"].render({"tools": definitions})[0]["content"],
@@ -53,14 +53,17 @@ def act(
     }
     calls: list[Any] = []
     while True:
-        messages = PROMPTS["apollo/agent"].render({**inputs, "history": said})
+        messages = PROMPTS["apollo/agent"].render({**inputs, "history": turns})
         text = answer(model, messages, "apollo/agent", "assistant")
         if text == "[Finish]":
             return calls
         _, (call,) = read_turn(text)
         calls.append(call)
         output = json.dumps(execute(made.world, call, tools))
-        said += [{"speaker": "assistant", "content": text}, {"speaker": "tool", "content": responses_text([output])}]
+        turns += [
+            {"speaker": "assistant", "content": text},
+            {"speaker": "tool", "content": responses_text([output])},
+        ]
 
 
 def is_right(calls: Sequence[Any], pair: ApolloPair) -> bool:
@@ -139,8 +142,8 @@ def test_other_sessions_and_queries_are_left_alone() -> None:
     pair = next(pair for pair in source().pairs.values() if pair.flow == "flight" and pair.form == "explicit")
     made = history(source(), pair, length=2000)
     telling = source().sessions[pair.session]
-    told = telling.model_dump()
-    half = ApolloSession.model_validate({**told, "turns": told["turns"][:5]})
+    data = telling.model_dump()
+    half = ApolloSession.model_validate({**data, "turns": data["turns"][:5]})
     assert act("attentive", pair.model_copy(update={"query": "Do something."}), made.sessions, made.tools) == []
     assert [call["name"] for call in act("attentive", pair, [half], made.tools)] == ["search_flight"]
     assert answer("attentive", [{"role": "user", "content": "Hello."}], "apollo/agent", "assistant")

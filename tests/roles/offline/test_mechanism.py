@@ -48,11 +48,11 @@ def test_flat_prompt_is_read() -> None:
 
 
 def test_tag_in_a_chat_is_speech() -> None:
-    said = "<demographics>\nage: 9\n</demographics>"
+    text = "<demographics>\nage: 9\n</demographics>"
     request = read_request(
-        [{"role": "system", "content": "Help."}, {"role": "user", "content": said}], "inn/waiter", "assistant"
+        [{"role": "system", "content": "Help."}, {"role": "user", "content": text}], "inn/waiter", "assistant"
     )
-    assert "demographics" not in request and request.said_by("user") == [said]
+    assert "demographics" not in request and request.said_by("user") == [text]
 
 
 def test_templates_fill_their_slots_and_can_be_read_back(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_templates_fill_their_slots_and_can_be_read_back(tmp_path: Path) -> None
         'plain = "it is {noun}"\n[order]\nsoup = ["<I take|give me> {soup}[ with {extra}].", "nothing but {bread} ."]\n'
     )
     words = Words(tmp_path / "words.toml")
-    told = {words.say("order.soup", Draws(seed), {"soup": "leek soup"}) for seed in range(9)}
-    assert told == {"I take leek soup.", "Give me leek soup."}
+    texts = {words.say("order.soup", Draws(seed), {"soup": "leek soup"}) for seed in range(9)}
+    assert texts == {"I take leek soup.", "Give me leek soup."}
     assert words.say("order.soup", Draws(1), {"bread": "rye"}) == "Nothing but rye."
     assert [words.say(name, Draws(1)) for name in ("plain", "order", "none")] == ["", "", ""]
     assert heard(words.get("order.soup"), "Give me leek soup with salt.") == {"soup": "leek soup", "extra": "salt"}
@@ -91,11 +91,11 @@ def test_understudies_play_only_their_own_system() -> None:
     def judge(_request: MarkedRequest, _draws: Draws) -> str:
         return "Guilty."
 
-    said = [{"role": "user", "content": "He did it."}]
-    assert answer("attentive", said, "court/judge") == "Guilty."
-    assert answer("attentive", said, "personalens/judge-coherence", "judge") != "Guilty."
+    messages = [{"role": "user", "content": "He did it."}]
+    assert answer("attentive", messages, "court/judge") == "Guilty."
+    assert answer("attentive", messages, "personalens/judge-coherence", "judge") != "Guilty."
     with pytest.raises(NoUnderstudyError, match=r"'user' of 'court'.*@understudy\('court', 'user'\).*play judge"):
-        answer("attentive", said, "court/user")
+        answer("attentive", messages, "court/user")
 
 
 def test_role_without_an_understudy_is_named() -> None:
@@ -116,7 +116,7 @@ def test_import_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
         "assert not [name for name in sys.modules if 'offline.personalens' in name]\n"
         "print(offline.play('attentive', json.loads(sys.argv[1]), 'personalens/assistant', 'assistant', seed=5).words)"
     )
-    told = {
+    replies = {
         subprocess.run(
             [sys.executable, "-c", code, json.dumps(request)],
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
@@ -127,7 +127,8 @@ def test_import_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
         for seed in ("0", "4242")
     }
     assert (
-        told == {answer("attentive", request, "personalens/assistant", seed=5)} and "fantasy and mystery" in told.pop()
+        replies == {answer("attentive", request, "personalens/assistant", seed=5)}
+        and "fantasy and mystery" in replies.pop()
     )
 
 
@@ -216,5 +217,5 @@ def test_personalities_contradict_nothing() -> None:
 
 
 def test_bare_request_is_answered_with_one_text() -> None:
-    said = answer("generic", [{"role": "system", "content": "Write!"}], "pools/profiles", "writer")
-    assert len(json.loads(said)["items"]) == 1
+    reply = answer("generic", [{"role": "system", "content": "Write!"}], "pools/profiles", "writer")
+    assert len(json.loads(reply)["items"]) == 1

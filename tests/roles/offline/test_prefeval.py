@@ -51,8 +51,8 @@ def is_followed(method: str, pair: PreferencePair, turns: int, retrieved: tuple[
     found = [{"speaker": "user", "content": text} for text in retrieved]
     inputs = {"history": history, "question": pair.question, "options": [], "retrieved": found}
     messages = PROMPTS[f"prefeval/{method}"].render(inputs)
-    said = answer("attentive", messages, f"prefeval/{method}", "assistant")
-    return pair.preference in said and "All the same" not in said
+    reply = answer("attentive", messages, f"prefeval/{method}", "assistant")
+    return pair.preference in reply and "All the same" not in reply
 
 
 @pytest.mark.parametrize("method", ["zero-shot", "reminder", "cot", "rag"])
@@ -79,9 +79,9 @@ def test_statements_are_found_in_every_form() -> None:
                 talk = pair.talk or (ChatLine(speaker="user", content=pair.preference),)
                 lines = [SpokenLine(line.speaker, line.content) for line in talk]
                 words = key_words(pair.preference)
-                told = max((line.content for line in talk[::2]), key=lambda text: len(words & key_words(text)))
-                told = talk[2].content if form == "choice" else told
-                assert statement_of(lines, pair.question)[0] == told
+                statement = max((line.content for line in talk[::2]), key=lambda text: len(words & key_words(text)))
+                statement = talk[2].content if form == "choice" else statement
+                assert statement_of(lines, pair.question)[0] == statement
 
 
 def test_generic_never_follows_a_preference(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_choice_follows_the_known_preference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "parts", "said"),
+    ("metric", "parts", "message"),
     [
         (
             "violates",
@@ -115,13 +115,13 @@ def test_choice_follows_the_known_preference(tmp_path: Path) -> None:
         ("helpful", {"question": "A dessert?", "answer": "What do you like?"}, "no"),
     ],
 )
-def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str], said: str) -> None:
+def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str], message: str) -> None:
     shown = "\n".join(f"<{name}>{text}</{name}>" for name, text in parts.items())
     messages = [{"role": "system", "content": "You are fair."}, {"role": "user", "content": shown}]
     reply = json.loads(answer("attentive", messages, f"prefeval/judge-{metric}", "judge"))
-    assert reply["answer"] == said
+    assert reply["answer"] == message
     if metric == "acknowledges":
-        assert reply["quote"] == ("You said you hate plums." if said == "yes" else "")
+        assert reply["quote"] == ("You said you hate plums." if message == "yes" else "")
 
 
 @pytest.mark.parametrize("messages", [[], [{"role": "user", "content": ""}], [{"role": "user", "content": "Hm."}]])
