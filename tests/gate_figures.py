@@ -55,10 +55,10 @@ def planted() -> dict[str, Counts]:
     actual, right, wrong = Counter[str](), Counter[str](), Counter[str]()
     for case in cases():
         if case.is_kept_apart:
-            kinds, brought = case.found(), frozenset[str]().union(*(ALLOWED.get(kind, ()) for kind in case.planted))
+            kinds, allowed = case.found(), frozenset[str]().union(*(ALLOWED.get(kind, ()) for kind in case.planted))
             actual.update(case.planted)
             right.update(kinds & case.planted)
-            wrong.update(kinds - case.planted - brought)
+            wrong.update(kinds - case.planted - allowed)
     return {kind: (actual[kind], right[kind], wrong[kind]) for kind in KINDS if kind != BY_JUDGES}
 
 

@@ -49,14 +49,14 @@ async def test_awaitable_form_runs_in_the_callers_event_loop(release: Path, tmp_
 
 
 def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: list[str]) -> None:
-    all_there = threading.Barrier(3, timeout=PATIENCE)
+    barrier = threading.Barrier(3, timeout=PATIENCE)
 
     def play(number: int) -> list[str]:
-        met: list[object] = []
+        has_waited: list[object] = []
 
         async def mine(messages: Messages) -> str:
-            if not met:
-                met.append(await asyncio.to_thread(all_there.wait))
+            if not has_waited:
+                has_waited.append(await asyncio.to_thread(barrier.wait))
             return await assistant(messages)
 
         settings = run_settings(release, models={"assistant": mine}, concurrency=1)
@@ -67,15 +67,15 @@ def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: l
 
 
 async def test_several_runs_at_once_in_one_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
-    all_there = asyncio.Barrier(3)
+    barrier = asyncio.Barrier(3)
 
     async def play(number: int) -> list[str]:
-        met: list[object] = []
+        has_waited: list[object] = []
 
         async def mine(messages: Messages) -> str:
-            if not met:
-                met.append(True)
-                await all_there.wait()
+            if not has_waited:
+                has_waited.append(True)
+                await barrier.wait()
             return await assistant(messages)
 
         settings = run_settings(release, models={"assistant": mine}, concurrency=2)

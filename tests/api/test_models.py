@@ -220,7 +220,7 @@ def graph(work: Any, name: str = "mine", **compiled: Any) -> Any:
     return builder.compile(name=name, **compiled)
 
 
-def noted(state: MessagesState) -> dict[str, Any]:
+def acknowledge(state: MessagesState) -> dict[str, Any]:
     """Return a valid reply."""
     return {"messages": [AIMessage(f"Noted: {state['messages'][-1].content}")]}
 
@@ -296,15 +296,15 @@ KINDS: Mapping[str, tuple[Any, str]] = {
         returning(AIMessage([{"type": "text", "text": "Ye"}, {"type": "text", "text": "s."}])),
         "Yes.",
     ),
-    "compiled graph or agent": (graph(noted), NOTED),
+    "compiled graph or agent": (graph(acknowledge), NOTED),
     "graph that shortens the conversation": (graph(shortened), "In short: yes."),
-    "function of `tools` that returns a graph": (lambda tools: graph(noted), NOTED),  # noqa: ARG005
+    "function of `tools` that returns a graph": (lambda tools: graph(acknowledge), NOTED),  # noqa: ARG005
     "chat model": (YES, "Yes."),
     "chain to a text": (YES | (lambda message: message.content), "Yes."),
     "runnable from a function": (RunnableLambda(lambda messages: f"Noted: {messages[-1]['content']}"), NOTED),
-    "graph with retries": (graph(noted).with_retry(), NOTED),
-    "graph with fallbacks": (graph(noted).with_fallbacks([graph(shortened)]), NOTED),
-    "chain that begins with a graph": (graph(noted) | (lambda state: state["messages"][-1]), NOTED),
+    "graph with retries": (graph(acknowledge).with_retry(), NOTED),
+    "graph with fallbacks": (graph(acknowledge).with_fallbacks([graph(shortened)]), NOTED),
+    "chain that begins with a graph": (graph(acknowledge) | (lambda state: state["messages"][-1]), NOTED),
 }
 
 
@@ -556,23 +556,30 @@ class Remembering:
         """Restore the state."""
 
 
-OUTER = StateGraph(MessagesState).add_node("inner", graph(noted, checkpointer=InMemorySaver())).add_edge(START, "inner")
+OUTER = (
+    StateGraph(MessagesState)
+    .add_node("inner", graph(acknowledge, checkpointer=InMemorySaver()))
+    .add_edge(START, "inner")
+)
 REFUSED: Mapping[str, tuple[Any, str]] = {
     "checkpointer": (
-        graph(noted, checkpointer=InMemorySaver()),
+        graph(acknowledge, checkpointer=InMemorySaver()),
         "models: mine is compiled with a checkpointer (InMemorySaver), so it keeps state between calls: declare it "
         "stateful (the setting `stateful` with the role, or Agent(graph, stateful=True)), or compile it without one",
     ),
-    "store": (graph(noted, store=InMemoryStore()), "models: mine is compiled with a store (InMemoryStore), so it"),
+    "store": (
+        graph(acknowledge, store=InMemoryStore()),
+        "models: mine is compiled with a store (InMemoryStore), so it",
+    ),
     "graph with retries": (
-        graph(noted, checkpointer=InMemorySaver()).with_retry(),
+        graph(acknowledge, checkpointer=InMemorySaver()).with_retry(),
         "models: RunnableRetry is compiled with a checkpointer (InMemorySaver), so it keeps state",
     ),
     "subgraph": (
         OUTER.compile(name="mine"),
         "models: mine has a subgraph 'inner' that is compiled with a checkpointer",
     ),
-    "maker": (lambda tools: graph(noted, checkpointer=InMemorySaver()), "is compiled with a checkpointer"),  # noqa: ARG005
+    "maker": (lambda tools: graph(acknowledge, checkpointer=InMemorySaver()), "is compiled with a checkpointer"),  # noqa: ARG005
     "maker of nothing": (lambda tools: None, "returned a NoneType; a function of `tools` must return a compiled"),  # noqa: ARG005
     "not callable": (
         7,

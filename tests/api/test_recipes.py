@@ -283,20 +283,20 @@ def test_missing_argument_names_the_called_function() -> None:
 
 
 def test_setting_for_a_model_that_plays_no_role_is_reported(release: Path, tmp_path: Path) -> None:
-    heard: list[Any] = []
+    events: list[Any] = []
     user, *_ = played = [f"python:tests.api.players:{role}" for role in ("user", "assistant", "judge")]
     settings = run_settings(
-        release, context={"gpt-5-mimi": 8000, user: 90_000}, rpm={"other": 3}, on_event=heard.append
+        release, context={"gpt-5-mimi": 8000, user: 90_000}, rpm={"other": 3}, on_event=events.append
     )
     run = dialoom.plan("personalens", path=tmp_path / "run.db", **settings)
-    notes = [event.text for event in heard if isinstance(event, dialoom.Notice)]
+    notes = [event.text for event in events if isinstance(event, dialoom.Notice)]
     assert [note for note in notes if "no role" in note] == [
         f"{setting}: no role is played by {name}, so the setting has no effect; the models are {', '.join(played)}"
         for setting, name in (("context", "gpt-5-mimi"), ("rpm", "other"))
     ]
-    heard.clear()
-    dialoom.resume(run.path, context={user: 91_000}, on_event=heard.append)
-    assert not [event for event in heard if isinstance(event, dialoom.Notice)]
+    events.clear()
+    dialoom.resume(run.path, context={user: 91_000}, on_event=events.append)
+    assert not [event for event in events if isinstance(event, dialoom.Notice)]
 
 
 def test_wrong_source_is_refused_with_its_file(release: Path, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_columns_named_like_methods_are_columns(tmp_path: Path) -> None:
     task = {"goal": "return"} | {name: f"the {name} to return" for name in names}
     shown: dict[str, str] = {}
 
-    def heard(role: str, reply: Any) -> Any:
+    def recording(role: str, reply: Any) -> Any:
         async def player(messages: list[Any]) -> Any:
             shown[role] = str(messages)
             return await reply(messages)
@@ -91,8 +91,8 @@ def test_columns_named_like_methods_are_columns(tmp_path: Path) -> None:
             tasks=[task],
             brief=brief,
             judges=[dialoom.Judge("resolved", rubric=every)],
-            user=heard("user", USER),
-            judge=heard("judge", judge),
+            user=recording("user", USER),
+            judge=recording("judge", judge),
         )
         for text in (shown["user"], shown["judge"]):
             assert all(f"the {name} of Ada" in text and f"the {name} to return" in text for name in names)

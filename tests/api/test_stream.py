@@ -118,22 +118,22 @@ async def test_cancelled_task_leaves_a_run_that_can_be_resumed(release: Path, tm
     assert (await dialoom.aresume(path, models={"assistant": assistant})).status().done == 6
 
 
-@pytest.mark.parametrize("way", ["drain", "stop"])
-def test_control_stops_from_another_thread(way: str, release: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("action", ["drain", "stop"])
+def test_control_stops_from_another_thread(action: str, release: Path, tmp_path: Path) -> None:
     control, asked, answered = Control(), threading.Event(), []
 
     async def slow(messages: Messages) -> str:
         asked.set()
         while not control.is_draining:  # noqa: ASYNC110  # it is set in another thread
             await asyncio.sleep(0.005)
-        if way == "stop":
+        if action == "stop":
             await asyncio.Event().wait()
         answered.append(True)
         return await assistant(messages)
 
     def other_thread() -> None:
         asked.wait(PATIENCE)
-        getattr(control, way)()
+        getattr(control, action)()
 
     thread = threading.Thread(target=other_thread)
     thread.start()
@@ -141,8 +141,8 @@ def test_control_stops_from_another_thread(way: str, release: Path, tmp_path: Pa
     settings = run_settings(release, models={"assistant": slow}, concurrency=1, control=control, on_event=events.append)
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     thread.join()
-    assert bool(answered) == (way == "drain")
-    assert run.status().usage.unanswered == (0 if way == "drain" else 1)
+    assert bool(answered) == (action == "drain")
+    assert run.status().usage.unanswered == (0 if action == "drain" else 1)
     assert events[-1] == Ended(run.path, 0, 0, False)
     assert run.resume(models={"assistant": assistant}).status().done == 6
 

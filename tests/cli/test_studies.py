@@ -677,8 +677,8 @@ def test_the_example_and_its_mediator(dialoom: Command, tmp_path: Path) -> None:
     )
     speakers = [line.role for episode in run.episodes() for line in episode.outcome.messages]
     assert speakers[:7] == ["user", "assistant", "mediator", "user", "assistant", "mediator", "clerk"]
-    heard = [message["content"] for message in asked[1] if message["role"] == "user"]
-    assert heard[1].startswith("mediator: ") and heard[0].startswith("user: ")
+    received = [message["content"] for message in asked[1] if message["role"] == "user"]
+    assert received[1].startswith("mediator: ") and received[0].startswith("user: ")
 
 
 def test_the_assistant_may_open_and_a_keyword_may_end(folder: Path) -> None:

@@ -259,14 +259,14 @@ PLACES = st.lists(st.integers(0, 30), min_size=1, max_size=4)
 ENTRIES = VALUES | st.fixed_dictionaries({"profile": VALUES, "personality": VALUES})
 
 
-def put(whole: Any, way: list[int], value: Any) -> None:
+def replace_at(whole: Any, path: list[int], value: Any) -> None:
     """Replace the value at the end of a path."""
-    for number, step in enumerate(way):
+    for number, step in enumerate(path):
         keys = list(whole) if isinstance(whole, dict) else range(len(whole))
         if not keys:
             return
         key = keys[step % len(keys)]
-        if number == len(way) - 1 or not isinstance(whole[key], dict | list):
+        if number == len(path) - 1 or not isinstance(whole[key], dict | list):
             whole[key] = value
             return
         whole = whole[key]
@@ -287,11 +287,11 @@ def emptied(folder: Path) -> Path:
     return folder / "made"
 
 
-def check_release(tmp_path: Path, way: list[int], value: Any) -> None:
+def check_release(tmp_path: Path, path: list[int], value: Any) -> None:
     """Check a PersonaLens release of people and tasks in which one value is replaced."""
     folder = emptied(tmp_path)
     content: dict[str, Any] = copy.deepcopy({"profile": PROFILE, "tasks": [ALARM, BOTH]})
-    put(content, way, value)
+    replace_at(content, path, value)
     with suppress(AttributeError, TypeError):  # for values that the writer of the release rejects
         write_release(folder / "release", content["profile"], content["tasks"])
     if (folder / "release").exists():
@@ -310,8 +310,8 @@ def check_lines(tmp_path: Path, entry: Any, tail: bytes) -> None:
 
 @given(PLACES, VALUES)
 @FEW
-def test_any_release_is_planned_or_refused(tmp_path: Path, way: list[int], value: Any) -> None:
-    check_release(tmp_path, way, value)
+def test_any_release_is_planned_or_refused(tmp_path: Path, path: list[int], value: Any) -> None:
+    check_release(tmp_path, path, value)
 
 
 @given(ENTRIES, BYTES)

@@ -172,16 +172,16 @@ def test_openais_own_server_is_called_through_the_responses_api(
         settings: dict[str, Any] = {"seed": 3, "options": {"larders": 1}, "model": model}
         whole, cut = (tmp_path / f"{name}.db" for name in ("whole", "cut"))
         run = dialoom.play(LARDER, path=whole, **settings)
-        heard: list[dialoom.Event] = []
-        dialoom.play(LARDER, path=cut, **settings, budget=dialoom.Budget(max_calls=1), on_event=heard.append)
-        resumed = dialoom.resume(cut, budget=dialoom.Budget(max_calls=None), on_event=heard.append)
+        events: list[dialoom.Event] = []
+        dialoom.play(LARDER, path=cut, **settings, budget=dialoom.Budget(max_calls=1), on_event=events.append)
+        resumed = dialoom.resume(cut, budget=dialoom.Budget(max_calls=None), on_event=events.append)
         assert set(server.paths) == {"/v1/responses"} and len(server.requests) == 4
     assert [list(each.episodes()) == list(run.episodes()) for each in (run, resumed)] == [True, True]
     usage = run.status().usage
     assert usage.models == ("openai/gpt-5-mini",) and usage.cost is not None and usage.cost > 0
     (changes,) = run.changes().values()
     assert "the Responses API has no such parameter" in next(iter(changes))
-    notices = [each.text for each in heard if isinstance(each, dialoom.Notice) and "not sent" in each.text]
+    notices = [each.text for each in events if isinstance(each, dialoom.Notice) and "not sent" in each.text]
     assert len([text for text in notices if "seed not sent (the Responses API" in text]) == 1, "reported once for both"
     assert len(notices) == 2
 

@@ -111,14 +111,14 @@ def test_notes_hold_every_form_and_nothing_unrelated() -> None:
         notes = [
             {"session": number, "text": text}
             for number, session in enumerate(made.sessions, start=1)
-            for text in noted("attentive", session)
+            for text in notes_on("attentive", session)
         ]
         assert {note["session"] for note in notes} == {*made.earlier, made.place}
         others = [session for session in made.sessions if session.kind == "unrelated"]
         assert is_right(act("attentive", pair, others, made.tools, notes=notes), pair)
 
 
-def noted(model: str, session: ApolloSession) -> list[str]:
+def notes_on(model: str, session: ApolloSession) -> list[str]:
     """Return the memory's notes on a session."""
     messages = PROMPTS["apollo/notes"].render({"session": session.lines})
     found: list[str] = json.loads(answer(model, messages, "apollo/notes", "memory"))["notes"]
@@ -133,7 +133,7 @@ def test_generic_agent_is_never_right_and_makes_the_same_calls() -> None:
         assert calls == act("generic", pair, made.sessions[:1], made.tools, reminder=True)
         scores.append(compare(calls, pair.calls()))
         telling = source().sessions[pair.session]
-        assert bool(noted("generic", telling)) is (pair.form not in HARD)
+        assert bool(notes_on("generic", telling)) is (pair.form not in HARD)
     assert not any(score.accuracy for score in scores)
     assert 0 < sum(score.f1 for score in scores) / len(scores) < 0.5
 
