@@ -60,7 +60,7 @@ def written(*calls: Call) -> str:
         ([], 0.0, 0.0),
     ],
 )
-def test_reward_is_accuracy_in_every_shape(calls: list[Call], accuracy: float, f1: float) -> None:
+def test_reward_is_accuracy_in_every_form(calls: list[Call], accuracy: float, f1: float) -> None:
     """The table in section 12 of the protocol, for calls in messages, as text and in one text; verl also gets F1."""
     in_turns = [{"role": "assistant", "content": call_text(call)} for call in calls]
     plain = [{"name": call["name"], "arguments": call["arguments"]} for call in calls]
@@ -95,7 +95,7 @@ NO_CALLS = [
 
 
 @pytest.mark.parametrize("rollout", NO_CALLS)
-def test_reasoning_and_tool_outputs_are_no_calls(rollout: str) -> None:
+def test_calls_in_reasoning_and_tool_outputs_do_not_count(rollout: str) -> None:
     assert reward([rollout], [json.dumps([B])]) == [1.0]
     assert compute_score("", rollout, json.dumps([B]))["score"] == 1.0
 
@@ -118,7 +118,7 @@ def test_broken_call_counts_as_wrong() -> None:
         assert reward([[message]], [json.dumps([A])]) == [0.0]
 
 
-def test_finishing_is_right_where_nothing_is_left_to_call() -> None:
+def test_finishing_is_correct_if_no_call_is_left() -> None:
     finish = [{"role": "assistant", "content": "[Finish]"}]
     silent = [{"role": "assistant", "content": "All done."}]
     assert reward([finish, silent, native(A)], ["[]"] * 3) == [1.0, 0.0, 0.0]

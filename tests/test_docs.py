@@ -34,7 +34,7 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_checkpointer_of_the_docs_works_in_an_own_graph(tmp_path: Path) -> None:
+def test_documented_checkpointer_works_in_a_custom_graph(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     with Started(tmp_path, script=example) as process:
@@ -77,9 +77,7 @@ def test_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
     assert "Your alarm is set for 3:30 PM." in out
 
 
-def test_tutorial_on_adding_a_system_is_played(
-    tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tutorial_on_adding_a_system_works(tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     text = read("docs/new-recipe.md")
@@ -107,7 +105,7 @@ def test_tutorial_on_adding_a_system_is_played(
     written["test_every_conversation_ends_and_is_scored"](tmp_path)
 
 
-def test_graph_of_the_docs_is_played(tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_graph_can_be_played(tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = read("docs/recipes.md").partition("## A graph of your own")[2]
     (tmp_path / "expert.py").write_text(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0])
@@ -117,7 +115,7 @@ def test_graph_of_the_docs_is_played(tmp_path: Path, dialoom: Command, monkeypat
     assert len(spoken) == 2 and any("expert" in roles for roles in spoken)
 
 
-def test_study_of_the_docs_is_played_with_all_that_the_page_adds(
+def test_documented_study_can_be_played_with_all_extensions_of_the_page(
     tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -143,7 +141,7 @@ def test_study_of_the_docs_is_played_with_all_that_the_page_adds(
     assert len(text.split()) <= 1000
 
 
-def test_commands_of_the_first_dataset_are_played_offline(
+def test_commands_of_the_first_dataset_work_offline(
     tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -170,7 +168,7 @@ def _lines(text: str) -> int:
     return sum(bool(line.strip()) for line in text.splitlines())
 
 
-def test_smallest_recipe_of_the_docs_has_all_functions(tmp_path: Path, dialoom: Command) -> None:
+def test_smallest_documented_recipe_has_all_functions(tmp_path: Path, dialoom: Command) -> None:
     """A recipe of 30 lines can be played offline, resumed, judged again, reported, exported, labelled and stepped."""
     recipe = re.findall(r"```python\n(.*?)```", read("docs/new-recipe.md"), re.DOTALL)[0]
     assert _lines(recipe) <= 30
@@ -522,7 +520,7 @@ def test_excerpts_are_what_the_commands_print(
         assert each.differs(printed[command]) is None, f"{each.page}: {each.first}\n{printed[command]}"
 
 
-def test_commands_of_compared_examples_stand_on_their_pages() -> None:
+def test_commands_of_compared_examples_are_on_their_pages() -> None:
     for page, lines in {
         "docs/apollo-writing.md": (_WRITTEN, f"{_TOOLS} --sample 24 -o tools.db"),
         "docs/personalens-people.md": (_PEOPLE,),

@@ -112,7 +112,7 @@ def test_wheel_works_beside_folders_of_the_same_names(unpacked: Path, tmp_path: 
     assert "2 done, 0 failed" in done.stdout
 
 
-def test_checkout_without_symlinks_says_so(tmp_path: Path) -> None:
+def test_checkout_without_symlinks_names_the_remedy(tmp_path: Path) -> None:
     package = tmp_path / "dialoom"
     package.mkdir()
     for module in (ROOT / "dialoom").glob("*.py"):

@@ -11,7 +11,7 @@ import dialoom
 from .players import CAST, Messages, assistant, judge, outcome_texts, run_settings
 
 
-def test_budget_is_kept_until_it_is_removed(release: Path, tmp_path: Path) -> None:
+def test_budget_is_stored_until_it_is_removed(release: Path, tmp_path: Path) -> None:
     path, events = tmp_path / "run.db", list[dialoom.Event]()
     budget = dialoom.Budget(max_calls=20, max_tokens=10**9)
     run = dialoom.play("personalens", path=path, **run_settings(release, budget=budget, on_event=events.append))
@@ -25,7 +25,7 @@ def test_budget_is_kept_until_it_is_removed(release: Path, tmp_path: Path) -> No
     assert outcome_texts(whole) == outcome_texts(run)
 
 
-def test_prices_are_kept_and_count_for_the_cost_limit(release: Path, tmp_path: Path) -> None:
+def test_prices_are_stored_and_count_for_the_cost_limit(release: Path, tmp_path: Path) -> None:
     run = dialoom.play(
         "personalens",
         path=tmp_path / "run.db",
@@ -84,7 +84,7 @@ def test_scenario_is_replayed_from_its_start(release: Path, tmp_path: Path) -> N
         dialoom.retry(run.path, scenarios=["nobody"], models=models)
 
 
-def test_only_unparsed_judgements_are_made_again(release: Path, tmp_path: Path) -> None:
+def test_only_unparsed_judgements_are_retried(release: Path, tmp_path: Path) -> None:
     is_clear = [False]
 
     async def mumbling(messages: Messages) -> str:

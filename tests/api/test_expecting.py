@@ -120,7 +120,7 @@ def test_wrong_usage_fails_with_one_message(folder: Path) -> None:
     assert len(shown.splitlines()) < 100
 
 
-def test_expectation_that_is_not_met_shows_the_worst_conversation(folder: Path) -> None:
+def test_unmet_expectation_shows_the_worst_conversation(folder: Path) -> None:
     run = api.open_run(folder / "shop.db", trust=True)
     expected = api.expect(run, allow=["offline"]).metric("cancelled")
     expected.at_least(0).at_most(1)
@@ -153,7 +153,7 @@ def test_requirements_are_written_for_pull_requests(folder: Path, dialoom: Comma
     assert "| **not met** | resolved &lt; 0.0 % |" in summary
 
 
-def test_plugin_imports_nothing_of_dialoom_before_it_is_used() -> None:
+def test_plugin_imports_dialoom_only_when_it_is_used() -> None:
     code = "import sys, dialoom.pytest_plugin; print(sorted(n for n in sys.modules if n.startswith('dialoom')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['dialoom', 'dialoom.importing', 'dialoom.pytest_plugin']"

@@ -51,7 +51,7 @@ def echoing() -> Any:
     return builder.compile(name="echoing")
 
 
-def test_name_function_and_graph_play_alike(release: Path, tmp_path: Path) -> None:
+def test_name_function_and_graph_give_equal_results(release: Path, tmp_path: Path) -> None:
     async def mine(messages: Messages) -> str:
         return await assistant(messages)
 
@@ -436,7 +436,7 @@ def test_bad_reply_fails_the_scenario_and_names_the_player(
     assert episode.error.startswith(sentence)
 
 
-def test_object_that_cannot_be_shown_is_refused_as_any_other(tmp_path: Path) -> None:
+def test_object_without_repr_is_refused_like_any_other(tmp_path: Path) -> None:
     with pytest.raises(
         dialoom.DialoomError, match="models: Unshown cannot play a role: <Unshown that cannot be shown>"
     ):
@@ -637,7 +637,7 @@ def test_command_line_refuses_a_graph_with_a_checkpointer(
 
 
 @pytest.mark.parametrize("workers", [None, 1])
-def test_response_format_refused_once_is_not_tried_again_in_the_run(
+def test_response_format_refused_once_is_not_sent_again_in_the_run(
     workers: int | None, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that accepts only llama.cpp's form refuses once while the run is played, and not in a second judging.

@@ -138,7 +138,7 @@ def test_recipe_that_needs_more_than_its_file_is_stored_as_object(
         (dict, "is type; it must be an instance of"),
     ],
 )
-def test_object_that_is_no_recipe_is_refused(recipe: Any, message: str, tmp_path: Path) -> None:
+def test_object_that_is_not_a_recipe_is_refused(recipe: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError, match=message) as error:
         dialoom.play(recipe, path=tmp_path / "run.db")
     assert error.value.setting == "recipe"

@@ -25,7 +25,7 @@ from .counting import counting, speaker
 from .players import Messages, assistant, outcome_texts, run_settings, user
 
 
-async def test_events_come_in_order(release: Path, tmp_path: Path) -> None:
+async def test_events_are_in_order(release: Path, tmp_path: Path) -> None:
     listened: list[dialoom.Event] = []
     path = tmp_path / "run.db"
     settings = run_settings(release, on_event=listened.append)

@@ -159,7 +159,7 @@ def test_conversations_that_a_format_leaves_out_are_counted_with_the_reason(tmp_
     assert run.export(format_, tmp_path / "out.jsonl", where="id.startswith('kettle')").notices == []
 
 
-def test_changed_judges_make_a_set_of_their_own(tmp_path: Path) -> None:
+def test_changed_judges_make_a_separate_set(tmp_path: Path) -> None:
     run = _imported(tmp_path, KETTLE).run
     dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path))
     changed = JUDGES.replace("The goal was reached", "The goal was reached at once")

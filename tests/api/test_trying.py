@@ -139,7 +139,7 @@ def test_judges_of_a_recipe_are_tried_on_a_run(tmp_path: Path, dialoom: Command)
     assert refused.stderr.startswith("dialoom: no/tried.db cannot be created (No such file or directory)")
 
 
-def test_failed_trial_says_what_is_kept_and_is_retried(folder: Path, dialoom: Command) -> None:
+def test_failed_trial_names_what_is_stored_and_is_retried(folder: Path, dialoom: Command) -> None:
     tried = ["judge", "--try", "talks.jsonl", "--judges", "judges.toml", "--model", "judge=python:cast:mended"]
     cast = folder / "cast.py"
     cast.write_text(CAST.replace("def failing", "def mended"))
@@ -164,7 +164,7 @@ def test_failed_trial_says_what_is_kept_and_is_retried(folder: Path, dialoom: Co
     ],
 )
 @pytest.mark.usefixtures("folder")
-def test_wrong_trial_is_one_message(given: tuple[str, ...], message: str, dialoom: Command) -> None:
+def test_wrong_trial_gives_one_message(given: tuple[str, ...], message: str, dialoom: Command) -> None:
     assert message in " ".join(dialoom("judge", *given, code=2).stderr.replace("│", " ").split())
 
 
@@ -176,7 +176,7 @@ def test_wrong_trial_is_one_message(given: tuple[str, ...], message: str, dialoo
         ({"label:anna": {"resolved": 7}}, "anna"),
     ],
 )
-def test_wrong_labels_are_one_message(labels: dict[str, Any], message: str, folder: Path) -> None:
+def test_wrong_labels_give_one_message(labels: dict[str, Any], message: str, folder: Path) -> None:
     row = {name: value for name, value in _rows()[0].items() if name != "label:anna"} | labels
     (folder / "one.jsonl").write_text(json.dumps(row))
     with pytest.raises(DataError, match=message):

@@ -139,7 +139,7 @@ def test_sample_can_contain_everything_and_never_overwrites_a_file(dialoom: Comm
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".partial")]
 
 
-def test_labels_give_kappas(dialoom: Command, run: Path, tmp_path: Path) -> None:
+def test_kappas_are_computed_from_labels(dialoom: Command, run: Path, tmp_path: Path) -> None:
     judged = _judged(run)
     metrics = ["--metric", "task_completion", "--metric", "personalization"]
     dialoom("agree", run, "--sample", 30, "-o", "s.csv", "--annotators", "anna,ben,cleo", *metrics)
@@ -270,7 +270,7 @@ def test_same_labels_are_compared_with_another_judgement_set(dialoom: Command, r
     assert "no judgements named 'coy'" in dialoom("agree", run, "--labels", "f.csv", "--judging", "coy", code=2).stderr
 
 
-def test_tables_made_with_an_offline_model_say_so(dialoom: Command, tmp_path: Path) -> None:
+def test_tables_made_with_an_offline_model_have_a_notice(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "-o", "run.db")
     dialoom("agree", "run.db", "--sample", 2, "-o", "s.csv", "--metric", "task_completion")
     _fill(tmp_path / "s.csv", tmp_path / "f.csv", lambda _, number: {"annotator_1": str(number)})
@@ -326,7 +326,7 @@ def test_conflicting_options_are_refused(dialoom: Command, options: list[Any], m
     assert message in refused[0]
 
 
-def test_run_without_judgements_says_how_to_get_some(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_run_without_judgements_names_the_judge_command(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", *players[:4], "--no-judge", "-o", "run.db")
     refused = dialoom("agree", "run.db", "--sample", 5, "-o", "s.csv", code=2).stderr

@@ -126,7 +126,7 @@ def test_compact_shrinks_the_file_and_loses_nothing(dialoom: Command, run: Path,
     assert "0 done, 0 failed" in dialoom("resume", run).stdout
 
 
-def test_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path, tmp_path: Path) -> None:
+def test_second_judging_is_stored_separately_and_compared(dialoom: Command, run: Path, tmp_path: Path) -> None:
     (tmp_path / "strict.py").write_text(
         "async def judge(messages):\n"
         "    return '{\"verdict\": false}' if 'this goal' in messages[-1]['content'] else '{\"score\": 1}'\n"
@@ -223,7 +223,7 @@ def test_bad_options_get_one_line_and_write_nothing(
 @pytest.mark.parametrize(
     ("content", "message"), [(None, "no run file"), (b"hello " * 99, "not a run of dialoom"), (b"", "is empty")]
 )
-def test_file_that_is_no_run_is_refused(
+def test_file_that_is_not_a_run_is_refused(
     dialoom: Command, tmp_path: Path, command: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
@@ -258,7 +258,7 @@ def test_unknown_names_are_refused_with_the_known_ones(dialoom: Command, run: Pa
     assert "--table must be among scores, domains" in dialoom("report", run, "--table", "x", code=2).stderr
 
 
-def test_full_disk_is_one_message(players: list[str], tmp_path: Path) -> None:
+def test_full_disk_gives_one_message(players: list[str], tmp_path: Path) -> None:
     limited = (
         "import resource\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
@@ -275,7 +275,7 @@ def test_full_disk_is_one_message(players: list[str], tmp_path: Path) -> None:
     assert not list(tmp_path.glob("full.db*"))
 
 
-def test_own_recipe_is_named_by_file_and_name(dialoom: Command) -> None:
+def test_custom_recipe_is_given_by_file_and_name(dialoom: Command) -> None:
     assert "path/to/file.py:NAME" in " ".join(dialoom("run", "--help").stdout.split())
     refused = dialoom("run", "lesson.py", "-o", "run.db", code=2)
     assert refused.stderr == "dialoom: recipe 'lesson.py' is a file; name the recipe in it: lesson.py:NAME\n"

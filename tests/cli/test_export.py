@@ -92,7 +92,7 @@ def columns(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("format_", ["dialogues", "aloe", "sft", "dpo", "kto", "reward", "tree"])
-def test_parquet_and_jsonl_hold_the_same_and_are_reproducible(trees: Path, tmp_path: Path, format_: str) -> None:
+def test_parquet_and_jsonl_are_equal_and_reproducible(trees: Path, tmp_path: Path, format_: str) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         with open_run(trees) as run:
@@ -136,7 +136,7 @@ def test_split_parquet_files_share_a_schema(dialoom: Command, trees: Path, tmp_p
     assert schemas[0] == schemas[1]
 
 
-def test_card_says_how_the_set_was_made(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+def test_card_describes_how_the_set_was_made(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     options = ["--round-range", "2-3", "--verified-only", "--test-share", 0.25]
     dialoom("export", trees, "--format", "dpo", *options, "-o", "set")
     card = (tmp_path / "set" / "README.md").read_text()
@@ -179,14 +179,14 @@ def lines_of_dialogues(dialoom: Command, run: Path, folder: Path) -> list[dict[s
     return lines_of(folder / "dialogues.jsonl")
 
 
-def test_card_of_an_offline_set_says_so(dialoom: Command, tmp_path: Path) -> None:
+def test_card_of_an_offline_set_has_a_notice(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", "--no-judge", "-o", "r.db")
     dialoom("export", "r.db", "--format", "sft", "-o", "sft.jsonl")
     assert "Made with an offline model (user, assistant)" in (tmp_path / "sft.card.md").read_text()
 
 
-def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+def test_filters_select_examples(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     dialoom("export", trees, "--format", "tree", "-o", "tree.jsonl")
     rounds = [each for tree in lines_of(tmp_path / "tree.jsonl") for each in tree["rounds"]]
     verified = [each for each in rounds if each["verified"]]
@@ -216,7 +216,7 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
         (["--format", "cpo"], "the formats are dialogues, aloe, sft, dpo, kto, reward, tree"),
     ],
 )
-def test_impossible_export_is_one_line_and_writes_nothing(
+def test_impossible_export_gives_one_line_and_writes_nothing(
     dialoom: Command, trees: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     """The exit code is 2, and nothing is written."""
@@ -308,7 +308,7 @@ def test_redirected_output_is_not_replaced(trees: Path, tmp_path: Path) -> None:
     assert (tmp_path / "link.jsonl").is_symlink() and (tmp_path / "real.jsonl").is_file()
 
 
-def test_existing_folder_is_left_alone(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+def test_existing_folder_is_not_changed(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "notes.txt").write_text("mine")
     arguments = ["export", trees, "--format", "dpo", "--test-share", 0.5, "-o", "set"]

@@ -98,7 +98,7 @@ def test_environment_overrides_env_file(dialoom: Command, plan: list[object], tm
         (None, "keys.env: there is no such file"),
     ],
 )
-def test_malformed_env_file_is_one_message(
+def test_malformed_env_file_gives_one_message(
     dialoom: Command, plan: list[object], tmp_path: Path, text: str | None, expected: str
 ) -> None:
     """The message names the line and the remedy without the content; the exit code is 2, and nothing is written."""
@@ -125,7 +125,7 @@ def test_malformed_env_file_is_one_message(
         (f"{MODEL}=", f" of {MODEL} must be a whole number, got ''"),
     ],
 )
-def test_wrong_rate_is_one_message(
+def test_wrong_rate_gives_one_message(
     dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str, message: str
 ) -> None:
     assert dialoom(*plan, flag, value, code=2).stderr == f"dialoom: {flag}{message}\n"
@@ -147,7 +147,7 @@ def test_wrong_rate_is_one_message(
         ("max_cals: 2", "max_cals is not an option; did you mean max-calls?"),
     ],
 )
-def test_wrong_line_of_a_settings_file_is_one_message(
+def test_wrong_line_of_a_settings_file_gives_one_message(
     dialoom: Command, tmp_path: Path, line: str, message: str
 ) -> None:
     (tmp_path / "mine.yaml").write_text(line)
@@ -155,7 +155,7 @@ def test_wrong_line_of_a_settings_file_is_one_message(
     assert refused == f"dialoom: mine.yaml: {message}\n"
 
 
-def test_rates_are_kept_and_all_calls_are_made(dialoom: Command, plan: list[object]) -> None:
+def test_rates_are_stored_and_all_calls_are_made(dialoom: Command, plan: list[object]) -> None:
     rates = ["--rpm", f"{MODEL}=1500", "--tpm", 60_000]
     with serving(answer) as server:
         keyed = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
@@ -280,7 +280,7 @@ def test_printed_settings_of_the_whole_run_give_the_same_run(
         (["--turn-limit", "0"], "--turn-limit must be at least 1, got 0"),
     ],
 )
-def test_wrong_reply_setting_is_one_line_and_writes_nothing(
+def test_wrong_reply_setting_gives_one_line_and_writes_nothing(
     dialoom: Command, reply_plan: list[object], tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     done = dialoom(*reply_plan, *arguments, "-o", "r.db", code=2)
@@ -307,7 +307,7 @@ def test_judge_settings_are_stored_and_printed_for_continuing(dialoom: Command, 
     )
 
 
-def test_judges_and_reviewers_may_have_an_address_of_their_own(dialoom: Command, reply_plan: list[object]) -> None:
+def test_judges_and_reviewers_may_have_their_own_address(dialoom: Command, reply_plan: list[object]) -> None:
     dialoom(*reply_plan, "-o", "r.db")
     answer = completion('{"score": 2, "verdict": true, "explanation": "So it is."}')
     for command in ("judge", "review"):

@@ -365,7 +365,7 @@ def test_rate_errors_and_time_left_fit_every_terminal(width: int) -> None:
     assert ("openai/gpt-4o-mini 16/64 in flight" in line) == (width == 200)
 
 
-def test_waiting_reasons_stand_below_the_progress_line() -> None:
+def test_reasons_for_waiting_are_below_the_progress_line() -> None:
     lines = _drawn(50, "waiting for openai.com", "a call to openai/gpt-4o-mini has been under way for 4m10s")
     assert lines[1] == "  waiting for openai.com"
     assert lines[2].startswith("  a call to openai/gpt-4o-mini has")

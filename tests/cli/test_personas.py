@@ -94,7 +94,7 @@ def test_killed_pool_continues_to_the_same_bytes(dialoom: Command, tmp_path: Pat
     assert calls(dialoom, "pool.run.db") == calls(dialoom, "whole.run.db") == 9
 
 
-def test_edited_finished_pool_is_left_alone(dialoom: Command, tmp_path: Path) -> None:
+def test_edited_finished_pool_is_not_overwritten(dialoom: Command, tmp_path: Path) -> None:
     build = [*BUILD, "--target", 30, "-o", "pool.jsonl"]
     dialoom(*build)
     pool = tmp_path / "pool.jsonl"
@@ -119,7 +119,7 @@ def words(body: dict[str, Any], _number: int) -> Answer:
     return completion(json.dumps({"items": [f"This person has the number {hash_[place:][:8]}." for place in range(5)]}))
 
 
-def test_provider_embeddings_are_paid_once(dialoom: Command, tmp_path: Path) -> None:
+def test_provider_embeddings_are_requested_once(dialoom: Command, tmp_path: Path) -> None:
     build = ["personas", "build", "--model", "openai/gpt-4o-mini", "--target", 60]
     build += ["--embedder", "litellm:openai/text-embedding-3-small"]
     with serving(words) as server:
@@ -174,7 +174,7 @@ def test_failed_writer_is_called_again_by_the_same_command(dialoom: Command, tmp
         (["--prompts", "none"], "no such folder"),
     ],
 )
-def test_pool_mistakes_are_named_and_write_nothing(
+def test_wrong_pool_options_are_refused_and_write_nothing(
     dialoom: Command, tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     """The exit code is 2, the message has one line, and no file is written."""

@@ -181,7 +181,7 @@ def test_other_differences_between_runs_are_reported(dialoom: Command) -> None:
     assert "  steady.db " in text and "  short.db " in text
 
 
-def test_report_without_matplotlib_says_how_to_get_it(runs: Path) -> None:
+def test_report_without_matplotlib_names_the_install_command(runs: Path) -> None:
     (runs / "lacking" / "matplotlib").mkdir(parents=True)
     (runs / "lacking" / "matplotlib" / "__init__.py").write_text("raise ModuleNotFoundError('matplotlib')\n")
     shadowed = f"import sys; sys.path.insert(0, {str(runs / 'lacking')!r}); from dialoom.cli import main; main()"
@@ -193,7 +193,7 @@ def test_report_without_matplotlib_says_how_to_get_it(runs: Path) -> None:
     assert ".png" not in (runs / "out" / "report.md").read_text()
 
 
-def test_second_judgement_set_is_drawn_beside_the_first(dialoom: Command, runs: Path) -> None:
+def test_second_judgement_set_is_in_the_same_chart(dialoom: Command, runs: Path) -> None:
     (runs / "strict.py").write_text("async def judge(messages):\n    return '{\"score\": 1}'\n")
     dialoom("judge", "rising.db", "--model", "judge=python:strict:judge", "--name", "strict")
     dialoom("report", "rising.db", "-o", "out")
@@ -249,7 +249,7 @@ def test_differences_between_runs_are_paired_and_tested(dialoom: Command, tmp_pa
     assert (float(told["difference"]), float(told["p"])) == (0.0, 1.0)
 
 
-def test_constant_judge_scores_are_marked_at_the_figure(dialoom: Command, tmp_path: Path) -> None:
+def test_constant_judge_scores_are_marked(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=6, tasks=[ALARM])
     (tmp_path / "cast.py").write_text(PAIRED)
     for name in ("plain", "kind"):

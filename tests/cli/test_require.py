@@ -79,7 +79,7 @@ FAILED = {
 
 
 @pytest.mark.parametrize(("run", "requirement", "reason"), FAILED.values(), ids=FAILED.keys())
-def test_line_of_an_unmet_requirement_says_why(command: Command, run: str, requirement: str, reason: str) -> None:
+def test_line_of_an_unmet_requirement_has_the_reason(command: Command, run: str, requirement: str, reason: str) -> None:
     line = command("require", f"{run}.db", requirement, code=1).stdout
     assert line.startswith("NOT MET: ") and reason in line
 
@@ -201,7 +201,7 @@ def test_settings_without_effect_are_reported(command: Command) -> None:
     assert "max_reply: judge is played by python:cast:stern" in judged
 
 
-def test_scope_and_number_of_scenarios_are_those_of_the_figures(command: Command) -> None:
+def test_notes_have_the_scope_and_the_scenarios_of_the_figures(command: Command) -> None:
     cast = [f"--model={role}=python:cast:{name}" for role, name in (("user", "user"), ("assistant", "plain"))]
     cast += ["--model=judge=python:cast:judge", "--trials", "2", "-o", "twice.db"]
     command("run", "personalens", "--profiles", "release", *cast)

@@ -131,7 +131,7 @@ async def assistant(messages):
     return ["--model", "user=python:waiting:user", "--model", "assistant=python:waiting:assistant", "--no-judge"]
 
 
-def test_interrupt_drains_and_says_how_to_resume(dialoom: Command, tmp_path: Path) -> None:
+def test_interrupt_drains_and_names_the_resume_command(dialoom: Command, tmp_path: Path) -> None:
     """After SIGINT the command exits with 3 after the current step; no call is lost or repeated."""
     write_release(tmp_path / "release", users=4)
     plan = ["run", "personalens", "--profiles", "release", *waiting_players(tmp_path), "--concurrency", "4"]
@@ -348,7 +348,7 @@ def test_real_release_is_played_and_judged(dialoom: Command, tmp_path: Path) -> 
         ("A text.", "run.db exists and is not a run; give another file with -o"),
     ],
 )
-def test_file_that_is_no_run_is_refused_without_advice_to_resume(
+def test_file_that_is_not_a_run_is_refused_without_advice_to_resume(
     dialoom: Command, tmp_path: Path, content: str, message: str
 ) -> None:
     (tmp_path / "run.db").write_text(content)

@@ -189,7 +189,7 @@ RECIPE = Own()
 """
 
 
-def test_retry_of_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: Path) -> None:
+def test_retry_of_a_recipe_without_judging_is_refused(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(_OWN)
     dialoom("run", "own.py:RECIPE", "--limit", 1, "--rounds", 1, "--verify-pairs", "-o", "run.db")
     refused = dialoom("retry", "run.db", "--unparsed", code=2)
@@ -345,7 +345,7 @@ def test_every_table_warns_of_a_model_that_judges_its_own_text(dialoom: Command,
     assert tables and all(any(note.startswith(warning) for note in table.notes) for table in tables)
 
 
-def test_krippendorffs_alpha_of_his_example() -> None:
+def test_krippendorffs_alpha_of_a_published_example() -> None:
     """Krippendorff's example of three observers with missing values gives 0.811 with the interval metric."""
     things = [[2, 2], [1, 1], [3, 3], [3, 3, 4], [4, 4, 4], [1, 3], [2, 2], [1, 1], [1, 1], [3, 3], [3, 3], [3, 4]]
     found = alpha([[*map(float, scores)] for scores in things])

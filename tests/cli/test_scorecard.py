@@ -139,7 +139,7 @@ def test_scorecard_page_is_self_contained(card: Path) -> None:
     assert markdown.count("| python:cast:kind |") >= 4 and "worth" not in markdown
 
 
-def test_interrupted_scorecard_continues_without_paying_twice(card: Path, dialoom: Command) -> None:
+def test_interrupted_scorecard_continues_without_repeated_calls(card: Path, dialoom: Command) -> None:
     """Stopped by its total budget or killed, a scorecard continues to the same figures without repeating calls.
 
     This includes calls of an earlier assistant when another one is added.
@@ -184,7 +184,7 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
     assert "options for playing do not apply" in dialoom("scorecard", "one", "--full", code=2).stderr
 
 
-def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command) -> None:
+def test_folder_of_another_scorecard_is_not_changed(card: Path, dialoom: Command) -> None:
     (card / "other.yaml").write_text(SUITE.replace("rounds: 2", "rounds: 3"))
     errors = dialoom("scorecard", "--suite", "other.yaml", *BOTH[2:], "-o", "card", code=2).stderr
     assert "-o card contains a scorecard of ours 3" in errors and "give another folder" in errors
@@ -214,7 +214,7 @@ def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command)
         ("user: ", "usher: ", "--suite 'ours': models: unknown role 'usher'; the roles are user, assistant, judge"),
     ],
 )
-def test_malformed_suite_is_one_message_and_leaves_nothing(
+def test_malformed_suite_gives_one_message_and_writes_nothing(
     dialoom: Command, tmp_path: Path, was: str, is_now: str, message: str
 ) -> None:
     _sources(tmp_path)
@@ -245,7 +245,7 @@ def test_scorecard_judges_form_a_panel_with_agreement(tmp_path: Path) -> None:
     assert again.as_json()["figures"] == card.as_json()["figures"]
 
 
-def test_shipped_suite_finds_its_figures_and_names_offline_models(dialoom: Command, tmp_path: Path) -> None:
+def test_shipped_suite_has_all_figures_and_names_offline_models(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "copied.yaml").write_text(dialoom("scorecard", "--show-suite").stdout)
     (shipped,) = shipped_suites()
     assert read_suite(tmp_path / "copied.yaml").hash == read_suite(shipped).hash

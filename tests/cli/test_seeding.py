@@ -166,7 +166,7 @@ async def dies_once(messages):
         ("quotes", ["unparsed", "inferred", "unparsed", "unparsed"]),
     ],
 )
-def test_evidence_that_is_not_the_users_is_unparsed(
+def test_evidence_that_the_user_did_not_write_is_unparsed(
     dialoom: Command, folder: Path, player: str, results: list[str]
 ) -> None:
     (folder / "players.py").write_text(ANALYST)

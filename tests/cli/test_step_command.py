@@ -210,7 +210,7 @@ def test_steps_before_a_failing_line_are_kept(stepped: Stepped, run: Command) ->
     assert "assistant: As you like." in stepped("continue", "transcript", arguments=("run.db", 1, "--branch", "mine"))
 
 
-def test_lines_come_from_a_pipe(run: Command) -> None:
+def test_lines_are_read_from_a_pipe(run: Command) -> None:
     done = run("step", "run.db", "2", input="# look\n\n  back 2  \nhistory\n")
     assert "main> back 2\nmain 6" in done.stdout
     assert "(main)" in done.stdout
@@ -220,7 +220,7 @@ def test_lines_come_from_a_pipe(run: Command) -> None:
 
 
 @pytest.mark.usefixtures("run")
-def test_program_converses_line_by_line(tmp_path: Path) -> None:
+def test_program_gets_an_answer_to_each_line(tmp_path: Path) -> None:
     with Started(tmp_path, "step", "run.db", 1, "--json") as process:
         for line, branch in (("goto turn 1", "main"), ("next", "main"), ("state ended_by", None), ("forward 99", None)):
             process.stdin.write(f"{line}\n")
@@ -279,9 +279,7 @@ def test_escape_sequences_of_a_model_are_removed(stepped: Stepped, tmp_path: Pat
         (("run.db", 1, "--script", "missing.txt"), "missing.txt: there is no such file"),
     ],
 )
-def test_what_cannot_be_opened_is_reported_in_one_line(
-    run: Command, arguments: tuple[object, ...], complaint: str
-) -> None:
+def test_unopenable_input_is_reported_in_one_line(run: Command, arguments: tuple[object, ...], complaint: str) -> None:
     """A missing run, scenario, branch or script gives exit code 2 and one line."""
     errors = run("step", *arguments, code=2).stderr
     assert complaint in errors
@@ -472,7 +470,9 @@ def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
         ('{"format": "another"}', "format: Input should be 'dialoom case, version 1'"),
     ],
 )
-def test_file_that_is_no_case_is_refused(dialoom: Command, tmp_path: Path, content: str | None, complaint: str) -> None:
+def test_file_that_is_not_a_case_is_refused(
+    dialoom: Command, tmp_path: Path, content: str | None, complaint: str
+) -> None:
     """The exit code is 2, and one line names the error."""
     if content is not None:
         (tmp_path / "nothing.json").write_text(content)

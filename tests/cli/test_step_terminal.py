@@ -190,7 +190,7 @@ def test_failed_dialogue_is_finished_by_another_model(dialoom: Command, terminal
     assert '"done": 1, "failed": 0' in dialoom("status", "run.db", "--json").stdout
 
 
-def test_tree_is_forked_and_both_branches_go_on(dialoom: Command, terminal: Open) -> None:
+def test_tree_is_forked_and_both_branches_continue(dialoom: Command, terminal: Open) -> None:
     at = terminal("aloe", "--limit", 1, "--rounds", 2, "--branching", 1, "--seed", 3)
     assert "next: user (the conversation begins with this node)" in at.shown("main")
     assert "user ran" in at.tell("next", "main")

@@ -103,7 +103,7 @@ def test_a_report_has_no_table_by_many_numbers_and_explains_intervals_once(dialo
     assert "Dialogues checked by the gate: 12, of which " in report
 
 
-def test_verdicts_of_turns_are_per_cent_everywhere(dialoom: Command, folder: Path) -> None:
+def test_verdicts_of_turns_are_percentages_everywhere(dialoom: Command, folder: Path) -> None:
     rubric = 'rubric = "The caller'
     (folder / "support.toml").write_text(STUDY.replace(rubric, f"per_turn = true\n{rubric}"))
     dialoom("run", "support.toml", "-o", "support.db")
@@ -282,7 +282,9 @@ def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None
         ("[tasks]", "id = 'email'\n[tasks]", "people.csv:2: there is no column 'email'; the columns are name, style"),
     ],
 )
-def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, old: str, new: str, message: str) -> None:
+def test_a_mistake_in_the_file_gives_one_message(
+    dialoom: Command, folder: Path, old: str, new: str, message: str
+) -> None:
     """The message names file, line and remedy; nothing is written."""
     assert old in STUDY
     (folder / "support.toml").write_text(STUDY.replace(old, new, 1))
@@ -353,9 +355,7 @@ def test_a_name_within_a_value_is_checked_with_file_and_line(
         ("name,style\nAda,x\nAda,y\n", None),
     ],
 )
-def test_rows_that_cannot_be_used_are_one_message(
-    dialoom: Command, folder: Path, people: str, message: str | None
-) -> None:
+def test_unusable_rows_give_one_message(dialoom: Command, folder: Path, people: str, message: str | None) -> None:
     """An empty cell is accepted unless it is used, and people of the same name are distinguished."""
     (folder / "people.csv").write_text(people)
     errors = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
@@ -384,7 +384,7 @@ def test_rows_that_cannot_be_used_are_one_message(
         (b"name\nAda, who is shy\n", "people.csv:2: 2 cells, but the header names 1; put cells that contain ',' in"),
     ],
 )
-def test_files_of_spreadsheets_work_or_are_one_message(
+def test_files_of_spreadsheets_work_or_give_one_message(
     dialoom: Command, folder: Path, content: bytes, message: str | None
 ) -> None:
     """Byte-order marks, semicolons, quotes and single columns work; other encodings and broken rows are reported."""
@@ -408,7 +408,9 @@ def test_files_of_spreadsheets_work_or_are_one_message(
         ("personas", "check", "people.jsonl"),
     ],
 )
-def test_rows_given_to_a_recipe_lead_to_a_study(dialoom: Command, folder: Path, command: tuple[str, ...]) -> None:
+def test_message_about_rows_given_to_a_recipe_suggests_a_study(
+    dialoom: Command, folder: Path, command: tuple[str, ...]
+) -> None:
     (folder / "people.jsonl").write_text('{"name": "Ada", "style": "in a hurry"}\n')
     out = () if "check" in command else ("-o", "out")
     errors = dialoom(*command, *out, code=2).stderr
@@ -416,7 +418,7 @@ def test_rows_given_to_a_recipe_lead_to_a_study(dialoom: Command, folder: Path, 
     assert not (folder / "out").exists()
 
 
-def test_a_fault_in_a_file_of_personas_does_not_lead_to_a_study(dialoom: Command, folder: Path) -> None:
+def test_message_about_a_persona_file_does_not_suggest_a_study(dialoom: Command, folder: Path) -> None:
     (folder / "personas.jsonl").write_text('{"profile": "She rows.", "personality": "She is calm.", "note": 1}\n')
     errors = dialoom("run", "aloe", "--personas", "personas.jsonl", "-o", "out", code=2).stderr
     assert "unknown key 'note'" in errors and "study" not in errors
@@ -565,7 +567,7 @@ def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, cod
     assert line in dialoom("resume", "raising.db", code=1).stdout
 
 
-def test_conversations_are_scored_anew_with_a_corrected_check(dialoom: Command, coded: Path) -> None:
+def test_conversations_are_scored_again_with_a_corrected_check(dialoom: Command, coded: Path) -> None:
     """The two commands named by the refusal do so; no conversation is played again."""
     (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / 0 and "AB-" in'))
     dialoom("run", "support.toml", "-o", "raising.db", code=1)
@@ -660,7 +662,7 @@ def test_a_saved_conversation_of_a_study_is_replayed(dialoom: Command) -> None:
     assert "the same path" in dialoom("replay", "case.json").stdout
 
 
-def test_the_example_and_its_mediator(dialoom: Command, tmp_path: Path) -> None:
+def test_example_study_and_its_mediator_can_be_played(dialoom: Command, tmp_path: Path) -> None:
     """The shipped study has ten people, and a conversation of four participants follows their speaking rules."""
     for name in ("support.toml", "people.csv", "tasks.csv", "checks.py", "mediation.toml"):
         shutil.copy(ROOT / "docs" / "examples" / "studies" / name, tmp_path)

@@ -93,7 +93,7 @@ def test_dropped_table_is_named(dialoom: Command, tmp_path: Path, damaged: Path,
     assert bool(messages) is (table in READ)
 
 
-def test_locked_file_is_not_called_damaged(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_file_is_not_reported_as_damaged(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dialoom.runs.store.connections.BUSY_SECONDS", 0.0)
     with closing(sqlite3.connect(damaged)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -233,7 +233,7 @@ FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(Health
 
 @given(EDITS, ANY_COMMAND)
 @FEW
-def test_crafted_rows(
+def test_crafted_rows_give_a_result_or_a_message(
     dialoom: Command, tmp_path: Path, damaged: Path, edits: list[tuple[int, int]], command: int
 ) -> None:
     check_crafted(dialoom, tmp_path, damaged, edits, command)
@@ -241,7 +241,7 @@ def test_crafted_rows(
 
 @given(FLIPS, ANY_COMMAND)
 @FEW
-def test_flipped_bytes(
+def test_flipped_bytes_give_a_result_or_a_message(
     dialoom: Command, tmp_path: Path, damaged: Path, flips: list[tuple[int, int]], command: int
 ) -> None:
     check_flipped(dialoom, tmp_path, damaged, flips, command)

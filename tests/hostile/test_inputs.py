@@ -103,7 +103,7 @@ def test_documented_streams_are_read(dialoom: Command) -> None:
         ("#" * (2**20 + 1), "c.yaml: is larger than 1,048,576 bytes"),
     ],
 )
-def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str, message: str) -> None:
+def test_hostile_yaml_gives_one_message(dialoom: Command, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "c.yaml").write_text(text, errors="surrogateescape")
     error_output = dialoom(*PLAN, "--config", "c.yaml", code=2).stderr
     assert message in error_output
@@ -122,7 +122,7 @@ def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str
         ("1\n2", "1: not JSON: '2' follows the value; there must be a single value"),
     ],
 )
-def test_hostile_json_is_one_message(text: str, message: str) -> None:
+def test_hostile_json_gives_one_message(text: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         parse_json(text, "x.json")
     assert str(caught.value) == f"x.json:{message}"
@@ -152,7 +152,7 @@ def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
         ("a = 2024-13-45", "x.toml: not TOML: "),
     ],
 )
-def test_hostile_toml_is_one_message(tmp_path: Path, text: str, message: str) -> None:
+def test_hostile_toml_gives_one_message(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(DataError) as caught:
         read_toml(tmp_path / "x.toml")
@@ -287,7 +287,7 @@ def test_unreadable_wal_file_is_an_error(tmp_path: Path, request: pytest.Fixture
         dialoom.open_run(tmp_path / "media.db").status()
 
 
-def test_writing_to_a_read_only_run_is_one_message(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_writing_to_a_read_only_run_gives_one_message(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     run = play(tmp_path, people=1)
     request.getfixturevalue("read_only")
     assert run.status().done == 1

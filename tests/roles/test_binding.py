@@ -211,7 +211,7 @@ def test_stored_parameters_cannot_redirect_calls() -> None:
         ModelBinding.model_validate({"model": "openai/a", "temperature": 0, "params": {"base_url": "http://evil.test"}})
 
 
-def test_reply_settings_are_part_of_a_calls_identity_and_time_outs_are_not() -> None:
+def test_reply_settings_are_part_of_a_calls_identity_and_timeouts_are_not() -> None:
     assert asked().call_key(PLACE) == "c58c592d222ab439947f421bcf8191811ecac40a674cae2a4a01eeb82b2bf2ad"
     assert cache_key(asked(), PLACE).hex() == "7a4e1c135cadcd472948dba1926e389b51a98af51c8fd57d690c2a8ab16f6a32"
     assert asked(timeout=3.0).call_key(PLACE) == asked().call_key(PLACE)
@@ -264,7 +264,7 @@ def run(dialoom: Command, players: list[str], folder: Path, server: ChatServer, 
     return status
 
 
-def test_usage_and_cost_are_booked_as_litellm_reports_them(
+def test_usage_and_cost_are_recorded_as_litellm_reports_them(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
     """Three replies of 10 + 5 tokens; the model has a price, so the assistant's cost is known."""

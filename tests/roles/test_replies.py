@@ -154,7 +154,7 @@ async def test_reply_margin_is_added_to_a_limit(more: str, limit: int | None, se
     assert [request.max_reply for request in gateway.asked] == [sent]
 
 
-def test_reply_margin_is_no_negative_number() -> None:
+def test_negative_reply_margin_is_refused() -> None:
     with pytest.raises(PromptError, match="front matter 'more'"):
         Prompt.parse(SOURCE.format(more="more: -1\n"), "here")
 

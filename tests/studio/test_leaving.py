@@ -40,7 +40,7 @@ signal.signal(signal.SIGUSR1, count)
 """
 
 
-def test_closed_browsers_leave_nothing_behind(
+def test_closed_browsers_leave_no_resources(
     made_once: MadeOnce, tmp_path: Path, browse: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = dialogue(made_once)

@@ -80,7 +80,7 @@ async def test_everything_that_shapes_a_reply_is_in_its_key(cache: ResponseCache
     assert await cache.find(replace(request, reply_type=score_type(1, 5)), place) is None
 
 
-async def test_first_reply_stays(cache: ResponseCache) -> None:
+async def test_first_reply_is_not_replaced(cache: ResponseCache) -> None:
     await cache.keep(a_request(), a_place(), REPLY)
     await cache.keep(a_request(), a_place(), replace(REPLY, text="Good evening."))
     assert await cache.find(a_request(), a_place()) == REPLY
@@ -143,7 +143,9 @@ def _of_another_version(path: Path) -> None:
         (Path.mkdir, "is a folder"),
     ],
 )
-def test_file_that_is_no_cache_is_refused_unchanged(tmp_path: Path, make: Callable[[Path], Any], message: str) -> None:
+def test_file_that_is_not_a_cache_is_refused_unchanged(
+    tmp_path: Path, make: Callable[[Path], Any], message: str
+) -> None:
     path = tmp_path / "replies.db"
     make(path)
     before = path.read_bytes() if path.is_file() else None
@@ -172,7 +174,7 @@ async def test_failing_cache_is_an_error_and_the_reply_is_in_the_ledger(cache: R
     assert kept.text == "Reply 1."
 
 
-async def test_second_run_sends_nothing_and_books_free_calls(cache: ResponseCache, server: ChatServer) -> None:
+async def test_second_run_sends_nothing_and_records_free_calls(cache: ResponseCache, server: ChatServer) -> None:
     first, second = MemoryLedger(), MemoryLedger()
     first_reply = await Gateway(first, cache=cache).complete(a_request(), a_place())
     no_money = GatewaySettings(budget=Budget(max_calls=0), replay_only=True)

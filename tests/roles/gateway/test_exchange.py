@@ -33,7 +33,7 @@ MIB = 2**20
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("status", [200, 400])
-async def test_small_body_that_unpacks_to_a_large_one_is_refused(model: str, status: int) -> None:
+async def test_compressed_body_is_refused_before_it_is_unpacked(model: str, status: int) -> None:
     bomb = gzip.compress(bytes(32 * MIB))
     answer = Response(status, raw=bomb, headers={"Content-Encoding": "gzip"})
     with serving(lambda _body, number: answer if number > 1 else completion("heron")) as server:
@@ -50,7 +50,7 @@ async def test_small_body_that_unpacks_to_a_large_one_is_refused(model: str, sta
     assert (f"({status})" in str(caught.value)) is (status == 400)
 
 
-async def test_compressed_answer_of_a_busy_server_is_tried_again() -> None:
+async def test_compressed_answer_of_a_busy_server_is_retried() -> None:
     busy = Response(503, raw=gzip.compress(b"later"), headers={"Content-Encoding": "gzip"})
     with serving(lambda _body, number: busy if number == 1 else completion("heron")) as server:
         assert (await ask(request(server.url))).text == "heron"
@@ -68,7 +68,7 @@ async def test_endless_answer_is_refused(model: str, status: int, monkeypatch: p
 
 
 @pytest.mark.parametrize("status", [200, 500])
-async def test_endless_answer_does_not_outlast_the_time_out(status: int) -> None:
+async def test_endless_answer_ends_at_the_timeout(status: int) -> None:
     drip = Response(status, raw=b" ", is_endless=True)
     with serving(lambda _body, number: completion("heron") if number == 1 else drip) as server:
         await ask(request(server.url))  # the first call in a process is slow
@@ -125,7 +125,7 @@ async def test_redirect_within_the_server_is_followed(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("location", ["/v1/chat/completions", "/{}", "http://x:y/"])
-async def test_redirect_that_leads_nowhere_costs_one_attempt(model: str, location: str) -> None:
+async def test_invalid_or_endless_redirect_costs_one_attempt(model: str, location: str) -> None:
     ledger = MemoryLedger()
 
     def answer(_body: dict[str, Any], number: int) -> Response:
@@ -141,7 +141,7 @@ async def test_redirect_that_leads_nowhere_costs_one_attempt(model: str, locatio
 
 @pytest.mark.parametrize("model", [*MODELS, "ollama_chat/m", "anthropic/m"])
 @pytest.mark.parametrize("text", ["null", "", '{"choices": [{"message": null}]}'])
-async def test_malformed_answer_is_one_sentence(model: str, text: str) -> None:
+async def test_malformed_answer_is_described_in_one_sentence(model: str, text: str) -> None:
     ledger = MemoryLedger()
     with (
         serving(lambda _body, _number: Response(raw=text.encode())) as server,
@@ -172,7 +172,7 @@ async def test_error_object_with_status_200_is_an_error() -> None:
 RIGHT = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
 
 
-async def test_truncated_reply_is_kept_with_its_reason() -> None:
+async def test_truncated_reply_is_stored_with_its_reason() -> None:
     with serving(lambda _body, _number: ended("half a", "length", RIGHT)) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("half a", "length")
@@ -184,7 +184,7 @@ async def test_refusal_field_is_the_reply() -> None:
     assert (reply.text, reply.finish_reason) == ("I cannot.", "refusal")
 
 
-async def test_filtered_content_is_kept_with_its_reason() -> None:
+async def test_filtered_content_is_stored_with_its_reason() -> None:
     with serving(lambda _body, _number: ended("Well,", "content_filter", RIGHT)) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("Well,", "content_filter")
@@ -197,7 +197,7 @@ async def test_partly_wrong_usage_is_partly_known() -> None:
     assert (reply.input_tokens, reply.output_tokens, reply.cost) == (100, None, None)
 
 
-async def test_cached_tokens_are_booked_and_priced_apart() -> None:
+async def test_cached_tokens_are_recorded_and_priced_separately() -> None:
     costs: list[float] = []
     for cached in (0, 80):
         usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": cached}}
@@ -209,7 +209,7 @@ async def test_cached_tokens_are_booked_and_priced_apart() -> None:
     assert costs[0] > costs[1] > 0
 
 
-async def test_price_of_another_name_of_the_model_is_no_price_of_a_router(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_price_under_another_name_does_not_apply_to_a_router(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "k")
     status, body = ended("heron", "stop", RIGHT)
     with serving(lambda _body, _number: (status, {**body, "model": "openai/gpt-5-mini"})) as server:
@@ -224,7 +224,7 @@ async def test_more_cached_tokens_than_tokens_are_unknown() -> None:
     assert (reply.input_tokens, reply.cached_tokens, reply.cost) == (100, None, None)
 
 
-async def test_anthropic_cache_writes_are_paid_and_reads_booked() -> None:
+async def test_anthropic_cache_writes_cost_money_and_reads_are_recorded() -> None:
     """Of 10 fresh, 100 written and 200 read tokens, all are input and 200 are cached; writing costs money."""
     costs: list[float] = []
     for written in (0, 100):
@@ -294,7 +294,7 @@ async def test_request_that_is_too_long_fails_at_once(server: str) -> None:
     assert ledger.records[0].attempts == 1
 
 
-async def test_status_500_about_a_context_is_tried_again() -> None:
+async def test_status_500_about_a_context_is_retried() -> None:
     """A status 500 that names no exceeded length is treated as transient."""
     trouble = error(500, "could not build the context for this request")
     with serving(lambda _body, number: trouble if number == 1 else completion("heron")) as reached:
@@ -382,7 +382,7 @@ def test_malformed_window_is_refused(dialoom: Command, wrong: str) -> None:
 
 
 @pytest.mark.parametrize("setting", [None, "False"])
-async def test_handler_is_chosen_for_calls_of_dialoom_alone(
+async def test_handler_is_chosen_only_for_calls_of_dialoom(
     setting: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LiteLLM's own handler sends dialoom's calls; others go through OpenAI's client, which adds headers."""
@@ -417,7 +417,7 @@ USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
         too_long(),
     ],
 )
-async def test_reply_without_hooks_is_that_of_litellms_public_function(
+async def test_reply_without_hooks_equals_that_of_litellms_public_function(
     model: str, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without hooks LiteLLM's inner function is called, with a hook its public function; the replies are equal."""

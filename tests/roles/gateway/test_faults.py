@@ -100,7 +100,7 @@ async def test_permanent_fault_fails_at_once_with_advice(fault: Answer, advice: 
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_policy_refusal_says_so(model: str) -> None:
+async def test_policy_refusal_is_named(model: str) -> None:
     refusal = error(400, "Your request was rejected as a result of our safety system", "content_policy_violation")
     with serving(lambda _body, _number: refusal) as server:
         with pytest.raises(PermanentProviderError, match="policy rejects the request"):
@@ -333,7 +333,7 @@ def test_instructions_and_all_but_the_last_message_are_marked() -> None:
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
 
 
-def test_marking_changes_no_word() -> None:
+def test_marking_changes_no_text() -> None:
     joined = [
         {"role": each["role"], "content": "".join(part["text"] for part in each["content"])}
         for each in marked(DIALOGUE)
@@ -351,7 +351,7 @@ def test_marking_changes_no_word() -> None:
         (({"role": "system", "content": " "}, *DIALOGUE[1:2]), []),
     ],
 )
-def test_short_requests_have_the_marks_they_can(messages: tuple[ChatMessage, ...], expected: list[str]) -> None:
+def test_short_requests_have_fewer_marks(messages: tuple[ChatMessage, ...], expected: list[str]) -> None:
     assert marks(marked(messages)) == expected
 
 
@@ -372,7 +372,7 @@ def test_only_anthropic_models_get_marks(model: str, is_wanted: bool) -> None:
     assert wants_markers(load_litellm(), model) is is_wanted
 
 
-async def test_anthropic_is_sent_the_marks() -> None:
+async def test_marks_are_sent_to_anthropic() -> None:
     content = [{"type": "text", "text": "Hm."}]
     usage = {"input_tokens": 10, "output_tokens": 5}
     body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
@@ -386,7 +386,7 @@ async def test_anthropic_is_sent_the_marks() -> None:
     assert [part.get("cache_control") for part in last] == [ephemeral, None]
 
 
-async def test_others_are_sent_plain_text() -> None:
+async def test_plain_text_is_sent_to_other_providers() -> None:
     with serving(lambda _body, _number: completion("Hm.")) as server:
         await ask(request(server.url, messages=DIALOGUE))
     assert all(isinstance(message["content"], str) for message in server.requests[0]["messages"])

@@ -194,7 +194,7 @@ async def test_callback_registered_with_litellm_is_called(registry: str) -> None
             setattr(litellm, name, [])
 
 
-def test_azure_needs_an_address_and_a_key_at_any_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_azure_always_needs_an_address_and_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("API_KEY", "OPENAI_API_KEY", "AD_TOKEN", "CLIENT_ID", "API_BASE", "AI_API_KEY", "AI_API_BASE"):
         monkeypatch.delenv(f"AZURE_{name}", raising=False)
     bare = {"user": ModelBinding(model="azure/house", temperature=None)}
@@ -225,7 +225,9 @@ def test_azure_needs_an_address_and_a_key_at_any_address(monkeypatch: pytest.Mon
         ("deepinfra/house", "DEEPINFRA_API_KEY"),
     ],
 )
-def test_key_is_looked_for_where_litellm_looks_for_it(model: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_read_from_the_variable_that_litellm_uses(
+    model: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for each in ("OPENAI_API_KEY", "GOOGLE_API_KEY", "CO_API_KEY", name):
         monkeypatch.delenv(each, raising=False)
     assert name in load_litellm().validate_environment(model)["missing_keys"]

@@ -113,7 +113,7 @@ def test_limit_follows_a_changing_capacity() -> None:
     assert state.in_flight == state.waiting == 0
 
 
-def test_calls_sent_before_a_cut_do_not_cut_again() -> None:
+def test_calls_sent_before_a_reduction_do_not_reduce_the_limit_again() -> None:
     async def play() -> LimitState:
         limit = AdaptiveLimit(16, clock=now)
 
@@ -154,7 +154,7 @@ def test_nothing_is_sent_during_a_retry_after() -> None:
         assert sent[-1] < 3600.5 + 60
 
 
-def test_requests_and_tokens_per_minute_are_kept() -> None:
+def test_request_and_token_rates_are_not_exceeded() -> None:
     async def play(rpm: int | None, tpm: int | None) -> list[float]:
         limit, sent = AdaptiveLimit(50, rpm, tpm, now), []
 
@@ -213,7 +213,7 @@ class Talk:
 
 
 @pytest.mark.parametrize(("seconds", "concurrency"), [(1, 1), (1, 40), (30, 100)])
-def test_underestimated_calls_keep_to_the_rate(seconds: float, concurrency: int) -> None:
+def test_underestimated_calls_do_not_exceed_the_rate(seconds: float, concurrency: int) -> None:
     talk = Talk(60_000, estimate=300, takes=1_256, seconds=seconds, concurrency=concurrency)
     passing(talk.play())
     assert talk.took(0, 30) <= 1.05
@@ -424,7 +424,7 @@ def test_retry_after_headers_are_read_in_every_form(headers: dict[str, str], sec
     assert retry_after(headers) == seconds
 
 
-def test_retry_after_date_without_a_server_clock_uses_ours() -> None:
+def test_retry_after_date_without_a_server_clock_uses_the_local_clock() -> None:
     found = retry_after({"retry-after": http_date(100)})
     assert found is not None and 90 < found <= 100
 

@@ -129,7 +129,7 @@ def has_results(body: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("model", FAMILIES)
-def test_reasoning_goes_back_with_tool_calls_after_a_kill_between_the_turns(model: str, tmp_path: Path) -> None:
+def test_reasoning_is_sent_back_with_tool_calls_after_a_kill(model: str, tmp_path: Path) -> None:
     answer, params = FAMILIES[model]
     started: list[Started] = []
 
@@ -193,7 +193,7 @@ def test_any_other_server_is_sent_chat_completions(tmp_path: Path) -> None:
     assert set(server.paths) == {"/v1/chat/completions"} and "seed" in server.requests[0]
 
 
-def test_reasoning_of_one_provider_does_not_go_to_another() -> None:
+def test_reasoning_is_not_sent_to_another_provider() -> None:
     message = {"thinking_blocks": [SIGNED], "reasoning_content": "Count first.", "reasoning_items": [ITEM]}
     reply = {**message, "tool_calls": [CALL], "provider_specific_fields": {"reasoning_details": [DETAIL]}}
     models = [*FAMILIES, "openai/gpt-4o-mini"]

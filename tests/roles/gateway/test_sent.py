@@ -158,7 +158,7 @@ async def asked(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_what_is_sent_is_configured_or_recorded_as_different(model: str) -> None:
+async def test_parameters_are_sent_as_configured_or_recorded_as_changed(model: str) -> None:
     params = MODELS[model]
     sent, changes = await asked(model, params, max_reply=300)
     configured = {"temperature": 0.7, LIMIT: 300, "seed": 5, **params}
@@ -439,7 +439,7 @@ def test_given_parameter_that_the_model_does_not_accept_is_refused_under_every_n
             check_parameters({"judge": ModelBinding(model=model, temperature=None, params={"top_p": 0.9})})
 
 
-def test_strict_names_everything_at_once_and_leaves_out_the_seed() -> None:
+def test_strict_mode_names_all_changes_but_that_of_the_seed() -> None:
     models = {
         "user": ModelBinding(model="openai/gpt-5-mini", temperature=0.7),
         "assistant": ModelBinding(model="azure/o3", temperature=0.2),
@@ -475,7 +475,7 @@ def test_page_has_the_table() -> None:
     assert lines[2:] == [row(family) for family in families()]
 
 
-async def test_encrypted_reasoning_goes_back_with_tool_calls() -> None:
+async def test_encrypted_reasoning_is_sent_back_with_tool_calls() -> None:
     def responses(body: dict[str, Any], number: int) -> Answer:
         if body.keys() & {"temperature", "seed", "max_tokens", "messages", "stop"}:
             return error(400, "Unsupported parameter", "unsupported_parameter", "invalid_request_error")

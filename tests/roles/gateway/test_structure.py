@@ -83,7 +83,7 @@ async def test_keys_of_the_schema_have_the_order_of_the_prompt(asked: str, keys:
     assert [*server.requests[0]["response_format"]["json_schema"]["schema"]["properties"]] == keys
 
 
-async def test_plain_text_role_is_asked_for_no_shape() -> None:
+async def test_plain_text_role_gets_no_response_format() -> None:
     with serving(lambda _body, _number: completion("Words.")) as server:
         assert await played(server, None) == "Words."
     assert "response_format" not in server.requests[0]
@@ -155,7 +155,7 @@ async def test_forms_are_tried_in_turn_on_an_unknown_server() -> None:
             assert [record.attempts for record in ledger.records.values()] == [refused + 1, 1]
 
 
-async def test_chosen_form_is_kept() -> None:
+async def test_chosen_form_is_not_replaced() -> None:
     refusal = error(400, "response_format: json_schema is not supported")
     with serving(lambda body, _number: refusal if "response_format" in body else completion("{}")) as server:
         assert (await ask(request(server.url, reply_type=score_type(1, 5), structured="prompt"))).text == "{}"
@@ -170,7 +170,7 @@ def test_only_a_chosen_form_is_part_of_a_calls_identity() -> None:
     assert len(keys) == 4 and plain.call_key(a_place()) in keys
 
 
-async def test_other_bad_requests_are_final() -> None:
+async def test_other_bad_requests_are_not_retried() -> None:
     with serving(lambda _body, _number: error(400, "temperature is too high")) as server:
         with pytest.raises(PermanentProviderError):
             await ask(request(server.url, reply_type=score_type(1, 5)))
@@ -323,7 +323,7 @@ def test_identities_of_requests_without_tools_are_unchanged() -> None:
         assert len({identity(each) for each in requests}) == len(requests)
 
 
-async def test_shared_cache_keeps_calls(tmp_path: Path) -> None:
+async def test_shared_cache_stores_tool_calls(tmp_path: Path) -> None:
     offered = replace(a_request(), tools=(WEATHER,))
     with ResponseCache(tmp_path / "cache.db") as cache:
         replies = (Completion("Hm.", tool_calls=(CALL,)), Completion('{"content":"a","tool_calls":[]}'))

@@ -47,7 +47,7 @@ def test_flat_prompt_is_read() -> None:
     assert request.role == "keeper" and request.said_by("guesser") == ["Is it big?"]
 
 
-def test_tag_in_a_chat_is_speech() -> None:
+def test_tag_in_a_chat_message_is_text() -> None:
     text = "<demographics>\nage: 9\n</demographics>"
     request = read_request(
         [{"role": "system", "content": "Help."}, {"role": "user", "content": text}], "inn/waiter", "assistant"
@@ -166,7 +166,7 @@ def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> lis
 
 
 @pytest.mark.parametrize(("kind", "count"), [("profile", 300), ("personality", 300)])
-def test_writer_writes_as_many_unlike_texts_as_a_pool_needs(kind: PoolKind, count: int) -> None:
+def test_writer_writes_enough_dissimilar_texts_for_a_pool(kind: PoolKind, count: int) -> None:
     texts = written(kind, count) + [seed.text for seed in shipped_seeds(kind)]
     assert len(set(texts)) == count + 20
     nearest = nearest_neighbours(LexicalEmbedder().embed(texts))
@@ -174,7 +174,7 @@ def test_writer_writes_as_many_unlike_texts_as_a_pool_needs(kind: PoolKind, coun
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_request_and_seed_decide(kind: PoolKind) -> None:
+def test_texts_depend_on_request_and_seed(kind: PoolKind) -> None:
     assert written(kind, 5) == written(kind, 5)
     assert not set(written(kind, 5)) & set(written(kind, 5, seed=1))
     assert not set(written(kind, 5)) & set(written(kind, 5, examples=4))
