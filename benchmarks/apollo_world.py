@@ -41,7 +41,7 @@ def main() -> None:
     for _ in range(parser.parse_args().rounds):
         world = World()
         asked = calls(world)
-        rounds.append([spent(world, asked) for _ in range(2)])
+        rounds.append([seconds_by_tool(world, asked) for _ in range(2)])
     for when, found in zip(("new calls", "repeated calls"), zip(*rounds, strict=True), strict=True):
         rates = [len(asked) / sum(each.values()) for each in found]
         print(f"{when}: {min(rates):,.0f} to {max(rates):,.0f} calls a second, median {median(rates):,.0f}")
@@ -49,7 +49,7 @@ def main() -> None:
         print("  microseconds, fastest round: " + ", ".join(f"{name} {value:.1f}" for name, value in quickest.items()))
 
 
-def spent(world: World, asked: list[dict[str, Any]]) -> dict[str, float]:
+def seconds_by_tool(world: World, asked: list[dict[str, Any]]) -> dict[str, float]:
     """Return the processor time of each tool's calls in seconds."""
     seconds: dict[str, float] = {}
     for name in dict.fromkeys(call["name"] for call in asked):

@@ -182,7 +182,7 @@ async def growth(folder: Path, options: argparse.Namespace) -> None:
     verdict(f"bytes of {4 * options.rounds} rounds / {options.rounds} rounds", long / short, -4.4)
 
 
-async def holding(folder: Path, options: argparse.Namespace) -> None:
+async def compare_growing_file(folder: Path, options: argparse.Namespace) -> None:
     """Measure whether the rate holds while a file grows to many dialogues, alternating with few in a new file.
 
     Both see the same load of the machine and equally many garbage collections. (A full collection before each run of
@@ -273,7 +273,7 @@ def main() -> None:
         asyncio.run(compare(Path(folder), options))
         asyncio.run(growth(Path(folder), options))
         if options.many:
-            asyncio.run(holding(Path(folder), options))
+            asyncio.run(compare_growing_file(Path(folder), options))
             memory(options)
 
 

@@ -44,7 +44,7 @@ from dialoom.settings import Budget
 
 PLAN = 122_133
 TICKS = os.sysconf("SC_CLK_TCK")
-OFTEN, GATHERED = 1.0, 0.5
+SAMPLE_INTERVAL, TRANSFER_INTERVAL = 1.0, 0.5
 
 Used = dict[str, float]
 """Seconds of processor time by process."""
@@ -63,7 +63,7 @@ class Watch(threading.Thread):
     def run(self) -> None:
         """Sample until `end` is called."""
         by_process: dict[int, tuple[str, float]] = {}
-        while not self._over.wait(OFTEN):
+        while not self._over.wait(SAMPLE_INTERVAL):
             by_process |= dict(processes(self._command, self._server))
             used: Used = {}
             for kind, seconds in by_process.values():
@@ -102,7 +102,7 @@ def processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float
             yield pid, (kind, seconds)
 
 
-def commanded(path: Path, url: str, server: int, workers: int, chosen: argparse.Namespace) -> tuple[float, Used]:
+def rate_of_command(path: Path, url: str, server: int, workers: int, chosen: argparse.Namespace) -> tuple[float, Used]:
     """Play one run by a command; return answers per second over the middle eight tenths, and the CPU used by kind."""
     arguments = ["run", "personalens", "--limit", chosen.served, "--turn-limit", chosen.turns, "-o", path]
     arguments += ["--model", "openai/m", "--api-base", url, "--concurrency", chosen.concurrency]
@@ -128,7 +128,9 @@ def served(chosen: argparse.Namespace) -> None:
     with serving(chosen.latency) as (url, server), tempfile.TemporaryDirectory() as folder:
         for turn in range(chosen.repeat):
             for workers, found in rates.items():
-                rate, used[workers] = commanded(Path(folder) / f"{turn}-{workers}.db", url, server, workers, chosen)
+                rate, used[workers] = rate_of_command(
+                    Path(folder) / f"{turn}-{workers}.db", url, server, workers, chosen
+                )
                 found.append(rate)
             alone, one, two = (found[-1] for found in rates.values())
             print(f"  turn {turn + 1}: alone {alone:.0f}, 1 worker {one:.0f} ({one / alone:.2f} of alone), "
@@ -217,10 +219,10 @@ def message_cost(messages: int = 300) -> float:
         ray.shutdown()
 
 
-def together(at_once: int, rate: float) -> float:
+def scenarios_per_transfer(at_once: int, rate: float) -> float:
     """Return the number of scenarios that a worker with a given rate returns in one transfer; see `Worker.report`."""
     ahead = at_once // 4 + 1
-    return max(1.0, min(ahead - ahead // 2, rate * GATHERED))
+    return max(1.0, min(ahead - ahead // 2, rate * TRANSFER_INTERVAL))
 
 
 def simulated(workers: int, seconds: float, at_once: int, service: float) -> tuple[float, float, float]:
@@ -277,7 +279,7 @@ def main() -> None:
     seconds = max(found.calls * chosen.latency, at_once * found.play)
     rate_each = at_once / seconds
     each = (
-        found.leasing + found.fold + 2 * message / together(at_once, rate_each)
+        found.leasing + found.fold + 2 * message / scenarios_per_transfer(at_once, rate_each)
     )  # a report, and the transfer in return
     print(f"simulated ({PLAN:,} scenarios, {at_once} at once a worker, {seconds:.1f} s each there):")
     for workers in (1, 4, 16, 64, 256, 1000):

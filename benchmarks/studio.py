@@ -110,7 +110,7 @@ def started(command: list[str], folder: Path, pattern: str) -> Iterator[tuple[st
         process.wait()
 
 
-def shown(page: Page, url: str, selector: str, rounds: int) -> float:
+def load_time(page: Page, url: str, selector: str, rounds: int) -> float:
     """Return the milliseconds until a page is loaded, the minimum of some rounds."""
     times = []
     for _ in range(rounds):
@@ -147,7 +147,7 @@ def main() -> None:
         command = [sys.executable, "-m", "dialoom", "studio", "many.db", "long.db", "--no-browser", "--trust"]
         empty_page = [sys.executable, "empty.py"]
         with started(empty_page, folder, "NiceGUI ready"), started(command, folder, r"http://\S+") as (address, pid):
-            empty = shown(page, "http://127.0.0.1:8791/", ".body-like", chosen.rounds)
+            empty = load_time(page, "http://127.0.0.1:8791/", ".body-like", chosen.rounds)
             page.goto(address)
             before = resident(pid)
             print(f"{'empty page':40} {empty:8.0f} ms    1.0")
@@ -155,7 +155,7 @@ def main() -> None:
             for what, (path, selector) in {**PAGES, **ONCE}.items():
                 rounds = 1 if what in ONCE else chosen.rounds
                 path = path.format(late=max(1, chosen.scenarios // 61))  # 2,002 for the full plan
-                told[what] = shown(page, address.partition("/?")[0] + path, selector, rounds)
+                told[what] = load_time(page, address.partition("/?")[0] + path, selector, rounds)
                 print(f"{what:40} {told[what]:8.0f} ms {told[what] / empty:6.1f}")
             print(f"server: {before:.0f} MB before, {resident(pid):.0f} MB after all of them")
             print(json.dumps({"scenarios": chosen.scenarios, "empty": empty, **told}))

@@ -96,13 +96,15 @@ def dialoom(tmp_path: Path) -> Command:
 
 
 @pytest.fixture(scope="session")
-def _made() -> dict[Hashable, Path]:
+def _made_folders() -> dict[Hashable, Path]:
     """Return the folders that `made_once` has filled, by function and arguments."""
     return {}
 
 
 @pytest.fixture
-def made_once(_made: dict[Hashable, Path], tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> MadeOnce:
+def made_once(
+    _made_folders: dict[Hashable, Path], tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> MadeOnce:
     """Return a function that copies into the test's folder what another function makes with the command.
 
     The other function is called once per session for each set of arguments, with the command, its folder and the
@@ -110,13 +112,15 @@ def made_once(_made: dict[Hashable, Path], tmp_path_factory: pytest.TempPathFact
     """
 
     def put(make: Callable[..., object], *given: Hashable) -> Path:
-        if (make, given) not in _made:
+        if (make, given) not in _made_folders:
             folder = tmp_path_factory.mktemp("made")
             make(command_in(folder), folder, *given)
             _forget_imports(folder)
-            _made[make, given] = folder
-        shutil.copytree(_made[make, given], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-        _copy_run_records(_made[make, given], tmp_path)
+            _made_folders[make, given] = folder
+        shutil.copytree(
+            _made_folders[make, given], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        _copy_run_records(_made_folders[make, given], tmp_path)
         sys.path.insert(0, str(tmp_path))
         return tmp_path
 
@@ -150,8 +154,12 @@ def command_in(folder: Path) -> Command:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in (variables or {}).items():
                 patch.setenv(name, value)
-            is_apart = env is not None or input is not None or _in_a_loop()
-            done = _apart(command, folder, env, input or "") if is_apart else _here(command, folder)
+            needs_process = env is not None or input is not None or _in_a_loop()
+            done = (
+                _in_new_process(command, folder, env, input or "")
+                if needs_process
+                else _in_this_process(command, folder)
+            )
         assert code is None or done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
@@ -171,7 +179,7 @@ def _forget_imports(folder: Path) -> None:
             del sys.modules[name]
 
 
-def _apart(
+def _in_new_process(
     command: list[str], folder: Path, environment: Mapping[str, str] | None, text: str
 ) -> subprocess.CompletedProcess[str]:
     with Started(folder, *command, environment=environment) as process:
@@ -179,7 +187,7 @@ def _apart(
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def _here(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def _in_this_process(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     out, err = io.StringIO(), io.StringIO()
     code, arguments = 0, sys.argv
     sys.argv = ["dialoom", *command]

@@ -141,7 +141,7 @@ class Failure(Exception):
     """A wrong state after a kill."""
 
 
-def carried_out(
+def run_commands(
     folder: Path, commands: list[list[str]], last: int = _QUIET, share: int = 0, has_workers: bool = False
 ) -> tuple[list[int], int]:
     """Run commands; return their exit codes and the writes of the last one, or no codes if they were killed.
@@ -168,7 +168,7 @@ def result(folder: Path, case: Case) -> bytes:
     Raises:
         Failure: If it cannot be written, or a run file fails its integrity check.
     """
-    codes, _ = carried_out(folder, [case.made] if case.made else [])
+    codes, _ = run_commands(folder, [case.made] if case.made else [])
     if any(codes):
         raise Failure(f"{case.made}: exit code {codes}")
     for path in folder.glob("*.db"):
@@ -179,19 +179,19 @@ def result(folder: Path, case: Case) -> bytes:
     return (folder / "out").read_bytes()
 
 
-def finished(folder: Path, case: Case, before_retry: bytes | None) -> bytes:
+def complete(folder: Path, case: Case, before_retry: bytes | None) -> bytes:
     """Complete the work after a kill and return the result."""
-    codes, _ = carried_out(folder, case.after, has_workers=case.has_workers)
+    codes, _ = run_commands(folder, case.after, has_workers=case.has_workers)
     if codes == [2] and not case.before:  # killed before the plan was complete, which is an error
         for path in folder.glob("run.db*"):
             path.unlink()
-        codes, _ = carried_out(folder, [case.command], has_workers=case.has_workers)
+        codes, _ = run_commands(folder, [case.command], has_workers=case.has_workers)
     if codes != [0]:
         raise Failure(f"exit code {codes} of {case.after[0]}")
     found = result(folder, case)
     if found == before_retry:  # killed before the retry had changed anything
         (folder / "out").unlink()
-        carried_out(folder, [case.command])
+        run_commands(folder, [case.command])
         found = result(folder, case)
     return found
 
@@ -203,9 +203,9 @@ def campaign(name: str, kills: int, draw: random.Random, root: Path) -> Counter[
     for folder in (base, whole, work):
         shutil.rmtree(folder, ignore_errors=True)
     base.mkdir()
-    carried_out(base, case.before, case.ends or _QUIET, 0)
+    run_commands(base, case.before, case.ends or _QUIET, 0)
     shutil.copytree(base, whole)
-    codes, writes = carried_out(whole, [case.command], 0, 0, case.has_workers)
+    codes, writes = run_commands(whole, [case.command], 0, 0, case.has_workers)
     expected = result(whole, case)
     before_retry = None
     if name == "retry":
@@ -218,11 +218,11 @@ def campaign(name: str, kills: int, draw: random.Random, root: Path) -> Counter[
         shutil.copytree(base, work)
         last, share = draw.randint(1, writes), draw.choice((0, 0, 25, 50, 99))
         try:
-            codes, _ = carried_out(work, [case.command], last, share, case.has_workers)
+            codes, _ = run_commands(work, [case.command], last, share, case.has_workers)
             if codes:
                 outcomes["not reached"] += 1
                 continue
-            found = finished(work, case, before_retry)
+            found = complete(work, case, before_retry)
             outcome = "same bytes" if found == expected else "OTHER BYTES"
         except Failure as failure:
             outcome = "FAILED"

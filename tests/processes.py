@@ -132,7 +132,7 @@ def start(
         forkserver.ensure_running()
     given = tuple(map(_Descriptor, streams))
     process = copies.Process(
-        target=_carry_out, args=(folder, arguments, script, dict(environment), given, has_terminal), daemon=True
+        target=_run_child, args=(folder, arguments, script, dict(environment), given, has_terminal), daemon=True
     )
     process.start()
     return process
@@ -151,7 +151,7 @@ class _Descriptor:
         self.number = handed.detach()
 
 
-def _carry_out(
+def _run_child(
     folder: Path,
     arguments: list[str],
     script: str,

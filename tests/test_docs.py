@@ -1,4 +1,4 @@
-"""What the documents show works as it stands there."""
+"""Examples, outputs, figures and links in the docs: they work and are current."""
 
 from __future__ import annotations
 

@@ -17,7 +17,17 @@ import dialoom
 from tests.conftest import ROOT
 
 PACKAGES = ("runs", "graphs", "roles", "prompts", "personas")
-_MADE = (".git", ".venv*", ".*_cache", ".hypothesis", ".langgraph_api", "__pycache__", "*.egg-info", "build", "dist")
+_EXCLUDED = (
+    ".git",
+    ".venv*",
+    ".*_cache",
+    ".hypothesis",
+    ".langgraph_api",
+    "__pycache__",
+    "*.egg-info",
+    "build",
+    "dist",
+)
 _BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_{kind}(sys.argv[1]))"
 
 
@@ -25,7 +35,7 @@ _BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the unpacked sdist, built from a copy so that files of earlier builds have no influence."""
     folder = tmp_path_factory.mktemp("sdist")
-    shutil.copytree(ROOT, folder / "checkout", symlinks=True, ignore=shutil.ignore_patterns(*_MADE, "site", "demo"))
+    shutil.copytree(ROOT, folder / "checkout", symlinks=True, ignore=shutil.ignore_patterns(*_EXCLUDED, "site", "demo"))
     with tarfile.open(_built("sdist", folder / "checkout", folder)) as packed:
         packed.extractall(folder, filter="data")
     (unpacked,) = folder.glob("dialoom-*/")

@@ -373,7 +373,7 @@ class Unshown(ValueError):
     __str__ = __repr__
 
 
-BAD: Mapping[str, tuple[Any, str]] = {
+INVALID_REPLIES: Mapping[str, tuple[Any, str]] = {
     "None": (returning(None), "mine returned None; it must return a string, a dictionary with 'content'"),
     "yields pieces of several kinds": (
         named(mixed),
@@ -427,7 +427,7 @@ BAD: Mapping[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("player", "sentence"), BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize(("player", "sentence"), INVALID_REPLIES.values(), ids=INVALID_REPLIES.keys())
 def test_bad_reply_fails_the_scenario_and_names_the_player(
     release: Path, tmp_path: Path, player: Any, sentence: str
 ) -> None:
@@ -535,7 +535,7 @@ def test_docs_list_the_kinds_of_players_and_the_messages_about_bad_replies() -> 
     assert set(kinds) == KINDS.keys() - unlisted and len(kinds) == len(set(kinds))
     first = re.findall(r"^\| (.+?) \|(?: (.*?) \|)?", text, re.MULTILINE)
     shown = [sentence.strip("`") for _, sentence in first if sentence.startswith("`mine ")]
-    tested = [re.sub("0.05 s$", "30 s", sentence) for _, sentence in [*BAD.values(), *TRANSIENT.values()]]
+    tested = [re.sub("0.05 s$", "30 s", sentence) for _, sentence in [*INVALID_REPLIES.values(), *TRANSIENT.values()]]
     for sentence in shown:
         assert any(each.partition(" [")[0] in sentence for each in tested), sentence
     assert len(shown) >= 9

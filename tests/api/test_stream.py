@@ -165,7 +165,7 @@ def press_ctrl_c() -> None:
     signal.pthread_kill(_MAIN, signal.SIGINT)
 
 
-async def draining(control: dialoom.Control) -> None:
+async def until_draining(control: dialoom.Control) -> None:
     """Wait until the main thread has handled the signal."""
     while not control.is_draining:  # noqa: ASYNC110  # it is set in another thread
         await asyncio.sleep(0.005)
@@ -179,7 +179,7 @@ def test_ctrl_c_drains_raises_and_the_run_can_be_resumed(release: Path, tmp_path
         if "two tonight" in str(messages) and not is_pressed:
             is_pressed.append(True)
             press_ctrl_c()
-            await draining(control)
+            await until_draining(control)
         return await user(messages)
 
     control = dialoom.Control()
@@ -201,7 +201,7 @@ def test_second_ctrl_c_stops_at_once(release: Path, tmp_path: Path) -> None:
     async def silent(messages: Messages) -> str:
         if len(messages) > 2:
             press_ctrl_c()
-            await draining(control)
+            await until_draining(control)
             press_ctrl_c()
             await asyncio.Event().wait()
         return "So be it."

@@ -22,7 +22,7 @@ from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving
 
 KEY = "planted+5d1c/9e8f=7a6b"
-"""It does not look like a key: only its variable's name shows that it is one."""
+"""It does not look like a key: only its place in the env file marks it as one."""
 
 MODEL = "openai/house"
 

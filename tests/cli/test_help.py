@@ -125,7 +125,7 @@ def test_completion_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path
 KEY = "sk-planted-0a1b2c3d4e5f6a7b8c9d"
 
 
-def examined(dialoom: Command, *arguments: object, code: int = 0, **variables: str) -> list[dict[str, Any]]:
+def doctor_checks(dialoom: Command, *arguments: object, code: int = 0, **variables: str) -> list[dict[str, Any]]:
     """Return the checks of `dialoom doctor`."""
     done = dialoom("doctor", *arguments, "--json", code=code, variables=variables)
     assert KEY not in done.stdout + done.stderr
@@ -142,7 +142,7 @@ def states(checks: list[dict[str, Any]], about: str) -> Mapping[str, str]:
 
 def test_doctor_without_a_model_sends_nothing(dialoom: Command) -> None:
     with serving(lambda _body, _number: completion("Hello.")) as server:
-        checks = examined(dialoom, OPENAI_API_BASE=server.url, OPENAI_API_KEY=KEY)
+        checks = doctor_checks(dialoom, OPENAI_API_BASE=server.url, OPENAI_API_KEY=KEY)
         assert server.requests == []
     assert set(states(checks, "python").values()) == {"ok"}
     assert {"dialoom", "litellm", "langgraph", "tenacity"} <= states(checks, "package").keys()
@@ -162,7 +162,7 @@ def test_doctor_prints_one_line_a_check(dialoom: Command) -> None:
 
 
 def test_doctor_lists_missing_extras_by_purpose(dialoom: Command) -> None:
-    found = states(examined(dialoom), "extra")
+    found = states(doctor_checks(dialoom), "extra")
     assert "all" not in found, "this extra combines the others"
     output = dialoom("doctor").stdout
     above, _, optional = output.partition(
@@ -180,7 +180,7 @@ def test_doctor_calls_a_model_three_times(dialoom: Command) -> None:
         answers[3] = completion(third)
         with serving(lambda _body, number: answers[number]) as server:
             where = ["--model", "openai/house-model", "--api-base", server.url]
-            checks = examined(dialoom, *where, OPENAI_API_KEY=KEY)
+            checks = doctor_checks(dialoom, *where, OPENAI_API_KEY=KEY)
             assert len(server.requests) == 3
         assert states(checks, "shape") == {"openai/house-model": state}
         assert "JSON schema" in checks[-1]["detail"]
@@ -197,7 +197,7 @@ def test_doctor_requests_the_form_that_the_run_will_use(dialoom: Command) -> Non
     for how in ("schema", "json", "prompt"):
         with serving(lambda _body, number: answers[number]) as server:
             where = ["--model", "openai/house-model", "--api-base", server.url, "--structured", how]
-            checks = examined(dialoom, *where, code=1 if how == "schema" else 0, OPENAI_API_KEY=KEY)
+            checks = doctor_checks(dialoom, *where, code=1 if how == "schema" else 0, OPENAI_API_KEY=KEY)
             asked = [(body.get("response_format") or {}).get("type") for body in server.requests]
         found[how] = (states(checks, "shape")["openai/house-model"], asked)
     assert found == {
@@ -214,7 +214,7 @@ def test_doctor_requests_the_form_that_the_run_will_use(dialoom: Command) -> Non
 def test_doctor_fails_a_model_without_structured_output(dialoom: Command) -> None:
     with serving(lambda _body, _number: completion("I would rather chat.")) as server:
         where = ["--model", "openai/house-model", "--api-base", server.url]
-        checks = examined(dialoom, *where, code=1, OPENAI_API_KEY=KEY)
+        checks = doctor_checks(dialoom, *where, code=1, OPENAI_API_KEY=KEY)
     assert states(checks, "model") == {"openai/house-model": "ok"}
     assert states(checks, "structured output") == {"openai/house-model": "failed"}
     assert "rather chat" in next(each["detail"] for each in checks if each["about"] == "structured output")
@@ -224,14 +224,14 @@ def test_doctor_calls_a_refusing_model_once_and_hides_its_key(dialoom: Command, 
     (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={KEY}\n")
     with serving(lambda _body, _number: error(401, f"Incorrect API key provided: {KEY}")) as server:
         where = ["--model", "openai/house-model", "--api-base", server.url, "--env-file", "keys.env"]
-        checks = examined(dialoom, *where, code=1)
+        checks = doctor_checks(dialoom, *where, code=1)
         assert server.keys == [f"Bearer {KEY}"]
     assert states(checks, "model") == {"openai/house-model": "failed"}
     assert not states(checks, "structured output")
 
 
 def test_doctor_names_an_unknown_model(dialoom: Command) -> None:
-    checks = examined(dialoom, "--model", "offline/clever", "--model", "offline/generic", code=1)
+    checks = doctor_checks(dialoom, "--model", "offline/clever", "--model", "offline/generic", code=1)
     assert states(checks, "model") == {"offline/clever": "failed", "offline/generic": "ok"}
 
 
@@ -273,7 +273,7 @@ def test_estimate_of_offline_models_is_exact(dialoom: Command, tmp_path: Path) -
 
 
 @pytest.fixture
-def odd(tmp_path: Path) -> None:
+def custom_recipe(tmp_path: Path) -> None:
     """Write a recipe whose roles have no understudies."""
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "asker.md").write_text(
@@ -322,12 +322,12 @@ RECIPE = OddRecipe()
     )
 
 
-@pytest.mark.usefixtures("odd")
+@pytest.mark.usefixtures("custom_recipe")
 def test_recipe_without_understudies_is_estimated_with_the_placeholder(dialoom: Command) -> None:
     assert "offline/placeholder" in dialoom("run", "odd.py:RECIPE", "--dry-run").stdout
 
 
-@pytest.mark.usefixtures("odd")
+@pytest.mark.usefixtures("custom_recipe")
 def test_option_with_the_name_of_a_setting_is_refused(dialoom: Command, tmp_path: Path) -> None:
     clash = (
         "from odd import *\nfrom dialoom.graphs import RecipeOptions\n"
@@ -342,14 +342,14 @@ def test_option_with_the_name_of_a_setting_is_refused(dialoom: Command, tmp_path
 
 USAGE = Usage(calls=9000, input_tokens=1_200_000, output_tokens=34_000, cost=1.5)
 LIMITS = {"openai/gpt-4o-mini": LimitState(limit=64, in_flight=16, waiting=0, throttled=3, paused=12.0)}
-STANDING = ProgressSnapshot(120, 7, 4800, 11, 60.0, USAGE, LIMITS)
+SNAPSHOT = ProgressSnapshot(120, 7, 4800, 11, 60.0, USAGE, LIMITS)
 
 
-def _drawn(width: int, *notices: str) -> list[str]:
+def _progress_lines(width: int, *notices: str) -> list[str]:
     """Return the lines of the progress display in a terminal of the given width."""
     console = HarmlessConsole(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    display = ProgressDisplay("playing", STANDING.total, console, lambda: notices)
-    display.show(STANDING.finished, STANDING.figures())
+    display = ProgressDisplay("playing", SNAPSHOT.total, console, lambda: notices)
+    display.show(SNAPSHOT.finished, SNAPSHOT.figures())
     with console.capture() as captured:
         console.print(display.get_renderable())
     return [line.rstrip() for line in captured.get().splitlines()]
@@ -357,7 +357,7 @@ def _drawn(width: int, *notices: str) -> list[str]:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_rate_errors_and_time_left_fit_every_terminal(width: int) -> None:
-    (line,) = _drawn(width)
+    (line,) = _progress_lines(width)
     assert len(line) <= width
     for part in ("120/4800", "2.0/s", "7 failed", "11 unparsed", "0:39:00 left"):
         assert part in line
@@ -366,7 +366,7 @@ def test_rate_errors_and_time_left_fit_every_terminal(width: int) -> None:
 
 
 def test_reasons_for_waiting_are_below_the_progress_line() -> None:
-    lines = _drawn(50, "waiting for openai.com", "a call to openai/gpt-4o-mini has been under way for 4m10s")
+    lines = _progress_lines(50, "waiting for openai.com", "a call to openai/gpt-4o-mini has been under way for 4m10s")
     assert lines[1] == "  waiting for openai.com"
     assert lines[2].startswith("  a call to openai/gpt-4o-mini has")
     assert len(lines) == 3

@@ -22,7 +22,7 @@ BUILD = ["personas", "build", "--model", "offline/attentive"]
 
 
 # The process sends itself the signal when it prints a line; a signal sent by a reader could be late.
-_STOPPED = """
+_STOP_SCRIPT = """
 import os, sys
 line, number, write = sys.argv.pop(1), int(sys.argv.pop(1)), sys.stderr.write
 
@@ -42,7 +42,7 @@ def stopped_at(
     folder: Path, line: str, number: int, *arguments: object, environment: Mapping[str, str] | None = None
 ) -> int:
     """Return the exit code of a command that received a signal when it printed the line."""
-    with Started(folder, line, int(number), *arguments, script=_STOPPED, environment=environment) as process:
+    with Started(folder, line, int(number), *arguments, script=_STOP_SCRIPT, environment=environment) as process:
         process.communicate()
         return process.returncode
 
@@ -108,7 +108,7 @@ def test_edited_finished_pool_is_not_overwritten(dialoom: Command, tmp_path: Pat
     assert "pool.jsonl exists, but its run" in dialoom(*build, code=2).stderr
 
 
-def words(body: dict[str, Any], _number: int) -> Answer:
+def writer_answer(body: dict[str, Any], _number: int) -> Answer:
     """Answer with five texts from the messages' hash; for an embedding, with a vector from each text's hash."""
     if "input" in body:
         vectors = [[byte - 128 for byte in hashlib.sha256(text.encode()).digest()] for text in body["input"]]
@@ -122,7 +122,7 @@ def words(body: dict[str, Any], _number: int) -> Answer:
 def test_provider_embeddings_are_requested_once(dialoom: Command, tmp_path: Path) -> None:
     build = ["personas", "build", "--model", "openai/gpt-4o-mini", "--target", 60]
     build += ["--embedder", "litellm:openai/text-embedding-3-small"]
-    with serving(words) as server:
+    with serving(writer_answer) as server:
         variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none-of-yours"}
         environment = {**os.environ, **variables}
         dialoom(*build, "-o", "whole.jsonl", variables=variables)

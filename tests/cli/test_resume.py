@@ -64,7 +64,7 @@ async def judge(messages):
     return [part for role, name in cast.items() for part in ("--model", f"{role}=python:hashing:{name}")]
 
 
-def answered(path: Path) -> int:
+def answered_calls(path: Path) -> int:
     """Return the number of answered calls of a run."""
     with closing(sqlite3.connect(path, timeout=30)) as connection:
         return int(connection.execute("SELECT count(reply) FROM calls").fetchone()[0])
@@ -82,8 +82,8 @@ def test_run_killed_ten_times_gives_the_same_bytes(dialoom: Command, tmp_path: P
         with Started(tmp_path, *command, "--concurrency", 3) as process:
             if command[0] == "run":
                 process.stdout.readline()  # planning prints a line once the file exists
-            enough = answered(tmp_path / "run.db") + moments.randrange(20)
-            while answered(tmp_path / "run.db") < enough and process.poll() is None:
+            enough = answered_calls(tmp_path / "run.db") + moments.randrange(20)
+            while answered_calls(tmp_path / "run.db") < enough and process.poll() is None:
                 time.sleep(0.005)
             time.sleep(moments.uniform(0.0, 0.02))
             process.kill()

@@ -64,7 +64,7 @@ def requests(run: Path) -> str:
     return "\n".join(str(opened.request(call).messages) for call in calls)
 
 
-def seeded(dialoom: Command, folder: Path) -> None:
+def seed_study(dialoom: Command, folder: Path) -> None:
     """Make a study of the conversations, and play it."""
     (folder / "talks.jsonl").write_text("".join(TALKS))
     dialoom(*NEW, "--model", "offline/attentive")
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_users_open_like_the_real_ones_and_are_compared_with_them(dialoom: Command, made_once: MadeOnce) -> None:
-    folder = made_once(seeded)
+    folder = made_once(seed_study)
     run = api.open_run(folder / "shop.db")
     assert [episode.outcome.messages[0].content for episode in run.episodes()] == OPENINGS
     assert all(len(episode.outcome.messages) > 2 for episode in run.episodes())
@@ -91,7 +91,7 @@ def test_users_open_like_the_real_ones_and_are_compared_with_them(dialoom: Comma
 
 
 def test_statements_traits_and_evidence_are_written(dialoom: Command, made_once: MadeOnce) -> None:
-    folder = made_once(seeded)
+    folder = made_once(seed_study)
     people, tasks, evidence = (lines_of(folder / "shop" / f"{name}.jsonl") for name in ("people", "tasks", "evidence"))
     assert [len(rows) for rows in (people, tasks, evidence)] == [4, 4, 4]
     assert people[0]["traits"] == "is polite; objects to what is wrong"
@@ -112,7 +112,7 @@ def test_statements_traits_and_evidence_are_written(dialoom: Command, made_once:
 
 
 def test_personal_data_is_neither_sent_nor_stored(made_once: MadeOnce) -> None:
-    folder = made_once(seeded)
+    folder = made_once(seed_study)
     sent = requests(folder / "shop.run.db")
     assert "Where is my parcel?" in sent
     with closing(sqlite3.connect(folder / "shop.run.db")) as connection:

@@ -533,7 +533,7 @@ def test_a_column_named_like_a_count_or_property_is_not_mistaken_for_it(dialoom:
 
 
 @pytest.fixture
-def coded(dialoom: Command, folder: Path) -> Path:
+def python_study(dialoom: Command, folder: Path) -> Path:
     """Return the folder of a half-played run whose study uses Python functions."""
     named = STUDY.replace("pattern = ", 'python = "checks.py:gave_number" #')
     (folder / "support.toml").write_text(named.replace('{ keyword = "GOODBYE" }', '{ python = "checks.py:done" }'))
@@ -542,21 +542,23 @@ def coded(dialoom: Command, folder: Path) -> Path:
     return folder
 
 
-def test_functions_of_files_end_and_score_conversations(dialoom: Command, coded: Path) -> None:
+def test_functions_of_files_end_and_score_conversations(dialoom: Command, python_study: Path) -> None:
     """They are found from another working folder, too."""
-    (coded / "else").mkdir()
-    (coded / "support.db").rename(coded / "else" / "moved.db")
+    (python_study / "else").mkdir()
+    (python_study / "support.db").rename(python_study / "else" / "moved.db")
     dialoom("resume", "else/moved.db", "--max-calls", "none")
-    episodes = list(api.open_run(coded / "else" / "moved.db").episodes())
+    episodes = list(api.open_run(python_study / "else" / "moved.db").episodes())
     assert {each.outcome.ended_by for each in episodes} == {"enough"}
     assert {len(each.outcome.messages) for each in episodes} == {3}
     scores = {each.metric: each.score for each in episodes[0].outcome.judgements}
     assert scores["gave_number"] is False and set(scores) == {"resolved", "tone", "gave_number"}
 
 
-def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, coded: Path) -> None:
+def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, python_study: Path) -> None:
     """The run's end and its status show the number of conversations and the first error."""
-    (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / ("kettle" not in talk.text("user")) and "AB-" in'))
+    (python_study / "checks.py").write_text(
+        CODE.replace('"AB-" in', '1 / ("kettle" not in talk.text("user")) and "AB-" in')
+    )
     output = dialoom("run", "support.toml", "-o", "raising.db", code=1).stdout
     line = "failed check: gave_number in 2 conversations (ZeroDivisionError: division by zero)\n"
     assert "4 done, 0 failed" in output and line in output
@@ -567,11 +569,11 @@ def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, cod
     assert line in dialoom("resume", "raising.db", code=1).stdout
 
 
-def test_conversations_are_scored_again_with_a_corrected_check(dialoom: Command, coded: Path) -> None:
+def test_conversations_are_scored_again_with_a_corrected_check(dialoom: Command, python_study: Path) -> None:
     """The two commands named by the refusal do so; no conversation is played again."""
-    (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / 0 and "AB-" in'))
+    (python_study / "checks.py").write_text(CODE.replace('"AB-" in', '1 / 0 and "AB-" in'))
     dialoom("run", "support.toml", "-o", "raising.db", code=1)
-    (coded / "checks.py").write_text(CODE)
+    (python_study / "checks.py").write_text(CODE)
     errors = dialoom("resume", "raising.db", code=2).stderr
     export, imported = re.findall("'dialoom ([^']+)'", errors)
     dialoom(*export.split())
@@ -580,16 +582,16 @@ def test_conversations_are_scored_again_with_a_corrected_check(dialoom: Command,
     scored, whole = (
         [
             {each.metric: each.score for each in episode.outcome.judgements}["gave_number"]
-            for episode in api.open_run(coded / name, trust=True).episodes()
+            for episode in api.open_run(python_study / name, trust=True).episodes()
         ]
         for name in ("talks.db", "whole.db")
     )
     assert scored == whole and len(whole) == 4 and None not in whole
 
 
-def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Command, coded: Path) -> None:
+def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Command, python_study: Path) -> None:
     dialoom("run", "support.toml", "-o", "before.db")
-    (coded / "checks.py").write_text(CODE.replace('"AB-" in', 'None if True else "AB-" in'))
+    (python_study / "checks.py").write_text(CODE.replace('"AB-" in', 'None if True else "AB-" in'))
     dialoom("run", "support.toml", "-o", "silent.db")
     output = dialoom("require", "silent.db", "gave_number >= 50%", "--allow", "offline", code=1).stdout
     assert output == "NOT MET: gave_number >= 50.0 %: no score: there are no scores\n"
@@ -597,8 +599,8 @@ def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Com
     assert "they also differ in code of checks.py:done, code of checks.py:gave_number" in output
 
 
-def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, coded: Path) -> None:
-    study = coded / "support.toml"
+def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, python_study: Path) -> None:
+    study = python_study / "support.toml"
     study.write_text(study.read_text() + '\n[[judge]]\nmetric = "brief"\nrubric = "Replies are brief."\n')
     judging = ("judge", "support.db", "--model", "offline/placeholder", "--name", "b")
     for command in (("resume", "support.db", "--max-calls", "none"), judging):
@@ -607,55 +609,57 @@ def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, c
     assert "brief" not in dialoom("report", "support.db", "--table", "scores").stdout
 
 
-def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
+def test_a_changed_function_is_refused(dialoom: Command, python_study: Path) -> None:
     """Resuming and judging are refused; the run can still be read."""
-    (coded / "checks.py").write_text(CODE + "\n# changed\n")
+    (python_study / "checks.py").write_text(CODE + "\n# changed\n")
     for command in (("resume", "support.db"), ("judge", "support.db", "--model", "offline/placeholder")):
         errors = dialoom(*command, code=2).stderr
         assert "checks.py is missing or has changed since support.db was created; restore it; or score the" in errors
-    (coded / "checks.py").unlink()
+    (python_study / "checks.py").unlink()
     assert "checks.py is missing or has changed" in dialoom("resume", "support.db", code=2).stderr
     assert "gave_number" in dialoom("report", "support.db").stdout
 
 
-def test_a_conversation_with_changed_functions_is_viewed_and_not_played(dialoom: Command, coded: Path) -> None:
+def test_a_conversation_with_changed_functions_is_viewed_and_not_played(dialoom: Command, python_study: Path) -> None:
     """Changed functions score nothing, neither in a comparison nor in a saved case; restored, they score the branch."""
     dialoom("resume", "support.db", "--max-calls", "none")
     looking = "goto turn 1\nprompt\ncalls\nback\nforward\nfork other\n"
     whole = "switch other\nsay assistant AB-1\ncontinue\ndiff\n"
-    (coded / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
+    (python_study / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
     seen = dialoom("step", "support.db", 1, input=f"{looking}diff\nswitch main\ndiff\n")
     assert "Recorded steps can be viewed, without the scores of checks" in seen.stderr
     assert "assistant is called by assistant" in seen.stdout and "gave_number" not in seen.stdout
     steps = ("continue", "say assistant AB-1", "resample", "promote main", "switch main\nsave case.json")
     for line in steps:
         errors = dialoom("step", "support.db", 1, "--branch", "other", input=f"{line}\nforks\n", code=2).stderr
-        assert f"{line.splitlines()[-1]}): {coded}/checks.py is missing or has changed since support.db" in errors
-    (coded / "checks.py").unlink()
+        assert (
+            f"{line.splitlines()[-1]}): {python_study}/checks.py is missing or has changed since support.db" in errors
+        )
+    (python_study / "checks.py").unlink()
     assert "assistant is called by assistant" in dialoom("step", "support.db", 1, input="goto turn 1\nprompt\n").stdout
-    assert not (coded / "ran").exists() and not (coded / "case.json").exists()
-    (coded / "checks.py").write_text(CODE)
+    assert not (python_study / "ran").exists() and not (python_study / "case.json").exists()
+    (python_study / "checks.py").write_text(CODE)
     seen = dialoom("step", "support.db", 1, input=whole)
     assert "gave_number" in seen.stdout and "checks.py" not in seen.stderr
 
 
-def test_functions_of_an_untrusted_study_are_not_executed(dialoom: Command, coded: Path) -> None:
+def test_functions_of_an_untrusted_study_are_not_executed(dialoom: Command, python_study: Path) -> None:
     """Nothing named by a run of another machine is imported without trust; a study without Python needs none."""
-    (coded / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
-    with sqlite3.connect(coded / "support.db") as connection:
+    (python_study / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
+    with sqlite3.connect(python_study / "support.db") as connection:
         connection.execute("UPDATE run SET value = 'ffff' WHERE key = 'id'")
     errors = dialoom("resume", "support.db", code=2).stderr
     assert "names the function checks.py:done, which would run" in errors and "--trust" in errors
     dialoom("report", "support.db", code=2)
-    assert not (coded / "ran").exists()
-    (coded / "support.toml").write_text(STUDY)
+    assert not (python_study / "ran").exists()
+    (python_study / "support.toml").write_text(STUDY)
     dialoom("run", "support.toml", "-o", "plain.db")
-    with sqlite3.connect(coded / "plain.db") as connection:
+    with sqlite3.connect(python_study / "plain.db") as connection:
         connection.execute("UPDATE run SET value = 'eeee' WHERE key = 'id'")
     dialoom("report", "plain.db")
 
 
-@pytest.mark.usefixtures("coded")
+@pytest.mark.usefixtures("python_study")
 def test_a_saved_conversation_of_a_study_is_replayed(dialoom: Command) -> None:
     """The case contains the study."""
     dialoom("step", "support.db", 1, input="save case.json\nquit\n")

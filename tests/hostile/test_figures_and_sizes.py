@@ -85,18 +85,18 @@ def test_boolean_score_is_refused(text: str) -> None:
         parse_reply(text, score_type(1, 5))
 
 
-HALF = "\ud83d"
+LONE_SURROGATE = "\ud83d"
 
 
 def test_surrogate_pairs_are_joined_and_others_replaced() -> None:
     assert well_formed("wh\u00f6le \U0001f600") == "wh\u00f6le \U0001f600"
     assert well_formed("\ud83d\ude00") == "\U0001f600"
-    assert well_formed(f"ok {HALF}!") == "ok \ufffd!"
+    assert well_formed(f"ok {LONE_SURROGATE}!") == "ok \ufffd!"
 
 
 def test_error_with_a_lone_surrogate_is_stored(tmp_path: Path) -> None:
     async def fails(_messages: list[Any]) -> str:
-        raise ValueError(f"no {HALF}")
+        raise ValueError(f"no {LONE_SURROGATE}")
 
     run = play(tmp_path, assistant=fails)
     assert (run.status().done, run.status().failed) == (0, 3)
@@ -150,7 +150,7 @@ def test_outcome_that_cannot_be_stored_fails_one_scenario(tmp_path: Path, where:
                 return outcome
             if failed and where == "fail":
                 raise _Unstored
-            return outcome.model_copy(update={"details": {"odd": HALF if where == "fail" else object()}})
+            return outcome.model_copy(update={"details": {"odd": LONE_SURROGATE if where == "fail" else object()}})
 
     people = [{"profile": f"She keeps {number} hens.", "personality": "Calm."} for number in range(3)]
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))

@@ -33,9 +33,9 @@ from tests.virtual_time import SkippedPauses
 EXAMPLES = 80
 
 BRACKETS = ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "\n", "\x00", "```json", "<think>", "</think>"]
-VALUED = ["score", "verdict", "explanation", "true", "3", "1e999", "NaN", "\\ud83d", "\ud83d"]
+KEYWORDS = ["score", "verdict", "explanation", "true", "3", "1e999", "NaN", "\\ud83d", "\ud83d"]
 LONG = ["{" * 500, '{"a":' * 300, "9" * 5000]
-PIECES = st.sampled_from([*BRACKETS, *VALUED, *LONG])
+PIECES = st.sampled_from([*BRACKETS, *KEYWORDS, *LONG])
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)  # with lone surrogates
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
@@ -92,7 +92,7 @@ HOSTILE_HENS = 1
 STATUSES = st.sampled_from([200, 400, 401, 403, 404, 408, 413, 422, 429, 500, 502, 503, 504, 529]) | st.integers(
     400, 599
 )
-SAID = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n"), max_size=20)
+HEADER_TEXTS = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n"), max_size=20)
 NUMBERS = st.floats().map(str) | st.integers().map(str) | st.sampled_from(["9" * 5000, "1e400", "-1", "0x10", "\xb2"])
 DATES = st.builds(http_date, st.integers(-(10**9), 10**10)) | st.sampled_from(
     [
@@ -106,27 +106,31 @@ TYPES = st.sampled_from(
     ["application/json", "text/html", "text/event-stream", "image/png", "multipart/form-data", "", ";", "/"]
 )
 CHARSETS = st.sampled_from(["utf-8", "utf-16", "hex", "rot13", "zlib", "idna", "undefined", "punycode", "x", "\x00"])
-CONTENTS = st.builds("{}; charset={}".format, TYPES, CHARSETS | SAID) | TYPES | SAID
-ENCODINGS = st.sampled_from(["identity", "gzip", "deflate", "br", "zstd", "none"]) | SAID
+CONTENTS = st.builds("{}; charset={}".format, TYPES, CHARSETS | HEADER_TEXTS) | TYPES | HEADER_TEXTS
+ENCODINGS = st.sampled_from(["identity", "gzip", "deflate", "br", "zstd", "none"]) | HEADER_TEXTS
 LIMITS = [f"x-ratelimit-{kind}-{unit}" for kind in ("limit", "remaining", "reset") for unit in ("requests", "tokens")]
 HEADERS = st.fixed_dictionaries(
     {},
     optional={
         "Content-Type": CONTENTS,
         "Content-Encoding": ENCODINGS,
-        "Retry-After": NUMBERS | DATES | SAID,
-        "retry-after-ms": NUMBERS | SAID,
-        "Date": DATES | SAID,
-        "Location": SAID,
-        **dict.fromkeys(LIMITS, NUMBERS | DATES | SAID),
+        "Retry-After": NUMBERS | DATES | HEADER_TEXTS,
+        "retry-after-ms": NUMBERS | HEADER_TEXTS,
+        "Date": DATES | HEADER_TEXTS,
+        "Location": HEADER_TEXTS,
+        **dict.fromkeys(LIMITS, NUMBERS | DATES | HEADER_TEXTS),
     },
 )
 
 ERRORS = st.fixed_dictionaries({}, optional=dict.fromkeys(("message", "type", "code", "param", "metadata"), VALUES))
 FUNCTIONS = st.fixed_dictionaries({}, optional={"name": VALUES, "arguments": VALUES})
 CALLS = st.fixed_dictionaries({}, optional={"id": VALUES, "type": VALUES, "function": FUNCTIONS | VALUES})
-SPOKEN = {"content": VALUES, "reasoning_content": VALUES, "tool_calls": st.lists(CALLS | VALUES, max_size=2) | VALUES}
-MESSAGES = st.fixed_dictionaries({}, optional=SPOKEN)
+MESSAGE_FIELDS = {
+    "content": VALUES,
+    "reasoning_content": VALUES,
+    "tool_calls": st.lists(CALLS | VALUES, max_size=2) | VALUES,
+}
+MESSAGES = st.fixed_dictionaries({}, optional=MESSAGE_FIELDS)
 CHOICES = st.fixed_dictionaries({}, optional={"index": VALUES, "finish_reason": VALUES, "message": MESSAGES | VALUES})
 ANSWERS = st.fixed_dictionaries(
     {},
@@ -147,12 +151,16 @@ BODIES = (
     | st.lists(PIECES | TEXTS, max_size=6).map(lambda parts: "".join(parts).encode(errors="surrogatepass"))
     | HUGE
 )
-PROPER = st.just(json.dumps(completion("Hello.")[1]).encode())
-HOSTILE = st.builds(Response, status=STATUSES, headers=HEADERS, raw=BODIES | PROPER, cut=st.none() | st.integers(0, 30))
+REGULAR = st.just(json.dumps(completion("Hello.")[1]).encode())
+HOSTILE = st.builds(
+    Response, status=STATUSES, headers=HEADERS, raw=BODIES | REGULAR, cut=st.none() | st.integers(0, 30)
+)
 
 
 TOOL = {"type": "function", "function": {"name": "count", "parameters": {"type": "object", "properties": {}}}}
-CALLED = {"choices": [{"message": {"content": "Hm.", "tool_calls": [{"function": {"name": 3, "arguments": [1e400]}}]}}]}
+MALFORMED_CALL = {
+    "choices": [{"message": {"content": "Hm.", "tool_calls": [{"function": {"name": 3, "arguments": [1e400]}}]}}]
+}
 
 
 @dataclass
@@ -213,7 +221,7 @@ def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile
 
 @given(MODELS, HOSTILE)
 @example("openai/gpt-4o-mini", Response(429, raw=b"{}", headers={"Retry-After": "1e9"}))
-@example("openai/gpt-4o-mini", Response(200, raw=json.dumps(CALLED).encode()))
+@example("openai/gpt-4o-mini", Response(200, raw=json.dumps(MALFORMED_CALL).encode()))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_answer_is_a_reply_or_a_provider_error(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response
@@ -280,7 +288,7 @@ def check_planned(folder: Path, recipe: str, options: dict[str, Any]) -> None:
     assert {path.name for path in folder.iterdir()} - before <= {"run.db", "run.db-wal", "run.db-shm"}
 
 
-def emptied(folder: Path) -> Path:
+def emptied_folder(folder: Path) -> Path:
     """Return an empty folder."""
     shutil.rmtree(folder / "made", ignore_errors=True)
     (folder / "made").mkdir()
@@ -289,7 +297,7 @@ def emptied(folder: Path) -> Path:
 
 def check_release(tmp_path: Path, path: list[int], value: Any) -> None:
     """Check a PersonaLens release of people and tasks in which one value is replaced."""
-    folder = emptied(tmp_path)
+    folder = emptied_folder(tmp_path)
     content: dict[str, Any] = copy.deepcopy({"profile": PROFILE, "tasks": [ALARM, BOTH]})
     replace_at(content, path, value)
     with suppress(AttributeError, TypeError):  # for values that the writer of the release rejects
@@ -300,7 +308,7 @@ def check_release(tmp_path: Path, path: list[int], value: Any) -> None:
 
 def check_lines(tmp_path: Path, entry: Any, tail: bytes) -> None:
     """Check ALOE's personas and pools with an arbitrary entry, followed by arbitrary bytes."""
-    folder = emptied(tmp_path)
+    folder = emptied_folder(tmp_path)
     (folder / "people.jsonl").write_bytes(json.dumps(entry).encode() + b"\n" + tail)
     check_planned(folder, "aloe-eval", {"personas": folder / "people.jsonl"})
     with suppress(FileNotFoundError):

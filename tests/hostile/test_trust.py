@@ -32,7 +32,7 @@ _TRACE = "\nimport pathlib\npathlib.Path(__file__ + '.ran').touch()\n"
 
 
 @pytest.fixture
-def own(dialoom: Command, tmp_path: Path) -> Path:
+def own_run(dialoom: Command, tmp_path: Path) -> Path:
     """Return a finished run of this machine; its recipe and players are files that now leave a trace when imported."""
     (tmp_path / "recipe.py").write_text((EXAMPLE / "recipe.py").read_text())
     (tmp_path / "words.toml").write_text((EXAMPLE / "words.toml").read_text())
@@ -46,17 +46,17 @@ def own(dialoom: Command, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def strange(own: Path) -> Path:
+def foreign_run(own_run: Path) -> Path:
     """Return the run as if it came from another machine: this one has no record of it."""
-    with sqlite3.connect(own) as connection:
+    with sqlite3.connect(own_run) as connection:
         connection.execute("UPDATE run SET value = 'ffff' WHERE key = 'id'")
         connection.execute("UPDATE scenarios SET state = 'pending' WHERE position = 1")
         connection.execute("DELETE FROM outcomes WHERE scenario = 1")
         connection.execute("DELETE FROM judgements WHERE scenario = 1")
-    return own
+    return own_run
 
 
-def imported(folder: Path, act: Callable[[], object]) -> set[str]:
+def imported_files(folder: Path, act: Callable[[], object]) -> set[str]:
     """Return the names of the files that were imported by an action."""
     sys.modules.pop("strange_game", None)
     act()
@@ -78,7 +78,7 @@ REFUSED = [
     ("retry", "r.db", "--scenario", 1),
     ("judge", "r.db", "--model", "judge=offline/attentive"),
 ]
-SHOWN = [
+ALLOWED = [
     ("status", "r.db"),
     ("status", "r.db", "--config"),
     ("show", "r.db"),
@@ -89,7 +89,7 @@ SHOWN = [
 ]
 
 
-@pytest.mark.usefixtures("strange")
+@pytest.mark.usefixtures("foreign_run")
 def test_run_from_elsewhere_executes_no_code(dialoom: Command, tmp_path: Path) -> None:
     def refused() -> None:
         for command in REFUSED:
@@ -98,17 +98,17 @@ def test_run_from_elsewhere_executes_no_code(dialoom: Command, tmp_path: Path) -
             assert "add --trust" in errors, command
 
     def shown() -> None:
-        for command in SHOWN:
+        for command in ALLOWED:
             dialoom(*command)
         assert "Is it a heron?" in dialoom("show", "r.db", 1).stdout
 
-    assert imported(tmp_path, refused) == set()
-    assert imported(tmp_path, shown) == set()
+    assert imported_files(tmp_path, refused) == set()
+    assert imported_files(tmp_path, shown) == set()
     error_output = dialoom("resume", "r.db", code=2).stderr
     assert "the player python:strange_game:keeper, which would run" in error_output
 
 
-@pytest.mark.usefixtures("strange")
+@pytest.mark.usefixtures("foreign_run")
 def test_trusted_run_is_used_with_a_notice(dialoom: Command, tmp_path: Path) -> None:
     lines = dialoom("resume", "r.db", "--trust").stdout
     assert "allowed to use the recipe recipe.py:RECIPE" in lines
@@ -119,18 +119,18 @@ def test_trusted_run_is_used_with_a_notice(dialoom: Command, tmp_path: Path) -> 
     dialoom("report", "r.db", code=2)
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_run")
 def test_own_run_is_trusted_under_any_name(dialoom: Command, tmp_path: Path) -> None:
     shutil.move(tmp_path / "r.db", tmp_path / "moved.db")
     assert "Code had changed" not in dialoom("report", "moved.db").stdout
-    assert imported(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
+    assert imported_files(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
     done = dialoom("report", "moved.db")
     assert "recipe.py has changed since the run was created" in done.stderr
     assert "allowed to use" not in done.stderr
     assert "Code had changed when the run was continued: recipe.py, strange_game.py." in " ".join(done.stdout.split())
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_run")
 def test_another_file_under_the_same_name_is_not_trusted(tmp_path: Path) -> None:
     (tmp_path / "mail").mkdir()
     for name in ("recipe.py", "r.db"):
@@ -141,7 +141,7 @@ def test_another_file_under_the_same_name_is_not_trusted(tmp_path: Path) -> None
             dialoom.open_run("r.db").report()
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_run")
 def test_trust_list_is_private_to_its_user(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
@@ -164,7 +164,7 @@ def plain(tmp_path: Path) -> Path:
     return dialoom.plan("personalens", path=tmp_path / "plain.db", options={"limit": 1}).path
 
 
-def changed(path: Path, **more: Any) -> None:
+def change_assistant(path: Path, **more: Any) -> None:
     """Change the assistant in a run's configuration."""
     with sqlite3.connect(path) as connection:
         config = json.loads(connection.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
@@ -186,7 +186,7 @@ def changed(path: Path, **more: Any) -> None:
     ],
 )
 def test_player_named_by_an_untrusted_file_is_not_called(plain: Path, more: dict[str, str], text: str) -> None:
-    changed(plain, **more)
+    change_assistant(plain, **more)
     run = dialoom.open_run(plain)
     actions: list[Callable[[], object]] = [run.resume, lambda: dialoom.resume(plain), lambda: dialoom.retry(plain)]
     for action in actions:
@@ -236,7 +236,7 @@ def test_source_named_by_an_untrusted_file_is_not_read(plain: Path, tmp_path: Pa
         dialoom.resume(plain)
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_run")
 def test_case_executes_no_code_unless_saved_here(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("save case.json\n")
     dialoom("step", "r.db", 1, "--script", "lines.txt")

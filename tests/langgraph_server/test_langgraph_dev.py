@@ -19,7 +19,7 @@ pytest.importorskip(
 THIRD = {"scenario": 3, "seed": 7}
 
 
-def said(state: dict[str, Any]) -> list[str]:
+def texts_of(state: dict[str, Any]) -> list[str]:
     """Return the texts of the conversation's lines."""
     return [message["content"] for message in state["messages"]]
 
@@ -57,7 +57,7 @@ def test_thread_holds_the_conversation_of_a_run(server: Server, dialoom: Command
     final = server.wait(server.thread(), "personalens", {}, context=THIRD)
     dialoom("run", "personalens", "--seed", 7, "--limit", 3, "-o", "run.db")
     shown = json.loads(dialoom("show", "run.db", 3, "--json").stdout)
-    assert said(final) == said(shown)
+    assert texts_of(final) == texts_of(shown)
 
 
 def test_stopped_thread_continues_with_its_context(server: Server) -> None:
@@ -71,12 +71,12 @@ def test_stopped_thread_continues_with_its_context(server: Server) -> None:
 
 def test_edited_line_is_answered(server: Server) -> None:
     thread = server.thread()
-    before = said(server.wait(thread, "personalens", {}, context=THIRD))
+    before = texts_of(server.wait(thread, "personalens", {}, context=THIRD))
     checkpoint = next(each for each in server.history(thread) if len(each["values"].get("messages", [])) == 2)
     line = {**checkpoint["values"]["messages"][1], "content": "Do you read poems at all?"}
     edit = {"values": {"messages": [line]}, "as_node": "assistant", "checkpoint": checkpoint["checkpoint"]}
     server.call("POST", f"/threads/{thread}/state", edit)
-    after = said(server.wait(thread, "personalens", None))
+    after = texts_of(server.wait(thread, "personalens", None))
     assert after[:2] == [before[0], "Do you read poems at all?"]
     assert after[2] != before[2]
 
@@ -130,4 +130,4 @@ game = serve(
     (tmp_path / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": {"game": "./mine.py:game"}}))
     with serving(tmp_path / "langgraph.json", tmp_path) as server:
         final = server.wait(server.thread(), "game", {}, context={"scenario": 2})
-        assert said(final) == ["Is it a heron?", "Yes, you found it."]
+        assert texts_of(final) == ["Is it a heron?", "Yes, you found it."]

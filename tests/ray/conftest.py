@@ -10,12 +10,12 @@ import pytest
 ray = pytest.importorskip("ray", reason="Ray is not installed; 'make test-ray' installs it")
 
 
-_STARTS = 3
+_ATTEMPTS = 3
 
-_SOON = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "health_check_failure_threshold": 5}
+_FAST_DETECTION = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "health_check_failure_threshold": 5}
 """By default, Ray takes most of a minute to declare a machine lost."""
 
-_HEAD = {"num_cpus": 2, "include_dashboard": False, "_system_config": _SOON}
+_HEAD = {"num_cpus": 2, "include_dashboard": False, "_system_config": _FAST_DETECTION}
 
 _TIMEOUT, _REPEAT = 1200.0, 5.0
 """Seconds after which a test counts as hung, and seconds until the alarm is repeated, in case a callback of an event
@@ -45,14 +45,14 @@ def cluster() -> Iterator[object]:
 
     from dialoom.runs.workers.cluster import ray_settings
 
-    for turn in range(_STARTS):
+    for turn in range(_ATTEMPTS):
         try:
             with ray_settings():
                 found = Cluster(initialize_head=True, head_node_args=_HEAD)
                 ray.init(address=found.address, log_to_driver=False)
             break
         except Exception:  # on a busy machine Ray's own timeouts are too short
-            if turn + 1 == _STARTS:
+            if turn + 1 == _ATTEMPTS:
                 raise
     yield found
     ray.shutdown()

@@ -58,7 +58,7 @@ def exported(run: Run) -> bytes:
     return run.path.with_suffix(".jsonl").read_bytes()
 
 
-def alone(path: Path) -> bytes:
+def export_of_one_process(path: Path) -> bytes:
     """Return the export of the same run played by one process."""
     with serving(lambda body, _number: answer(body)) as quick:
         settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": quick.url}
@@ -96,7 +96,7 @@ def workers_of(pid: int) -> list[int]:
     return [each for each, name in names.items() if name.startswith("ray::Worker") and descends(each)]
 
 
-def once(act: Callable[[], None]) -> Callable[[Event], None]:
+def on_first_done(act: Callable[[], None]) -> Callable[[Event], None]:
     """Return a listener that calls a function when the first scenario is done."""
     left = [act]
 
@@ -110,24 +110,24 @@ def once(act: Callable[[], None]) -> Callable[[Event], None]:
 @pytest.mark.usefixtures("cluster")
 def test_killed_worker_loses_no_answered_call(tmp_path: Path, server: ChatServer) -> None:
     settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
-    kill = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGKILL))
+    kill = on_first_done(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGKILL))
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=kill, **settings)
     assert run.ended is not None
     assert (run.ended.done, run.ended.failed) == (SCENARIOS, 0)
     assert_ledger_is_right(run.path, server)
-    assert exported(run) == alone(tmp_path / "alone.db")
+    assert exported(run) == export_of_one_process(tmp_path / "alone.db")
     assert not folder_of(run.path).exists()
 
 
 def test_lost_machine_is_replaced_by_others(tmp_path: Path, cluster: Any, server: ChatServer) -> None:
     settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     machine = cluster.add_node(num_cpus=2)
-    lose = once(lambda: cluster.remove_node(machine, allow_graceful=False))
+    lose = on_first_done(lambda: cluster.remove_node(machine, allow_graceful=False))
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=4, on_event=lose, **settings)
     assert run.ended is not None
     assert (run.ended.done, run.ended.failed) == (SCENARIOS, 0)
     assert_ledger_is_right(run.path, server)
-    assert exported(run) == alone(tmp_path / "alone.db")
+    assert exported(run) == export_of_one_process(tmp_path / "alone.db")
 
 
 @pytest.mark.usefixtures("cluster")
@@ -176,11 +176,11 @@ def test_worker_without_free_resources_is_not_waited_for(
 def test_unresponsive_worker_is_killed(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "_ANSWERING", 45.0)  # an idle worker reports every 30 s
     settings: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
-    hang = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGSTOP))
+    hang = on_first_done(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGSTOP))
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=hang, **settings)
     assert run.status().done == SCENARIOS
     assert_ledger_is_right(run.path, server)
-    assert exported(run) == alone(tmp_path / "alone.db")
+    assert exported(run) == export_of_one_process(tmp_path / "alone.db")
     assert not folder_of(run.path).exists()
 
 
@@ -220,7 +220,7 @@ def test_command_is_interrupted_killed_and_resumed(tmp_path: Path, server: ChatS
     run = door.resume(tmp_path / "run.db")
     assert run.status().done == SCENARIOS
     assert_ledger_is_right(run.path, server)
-    assert exported(run) == alone(tmp_path / "alone.db")
+    assert exported(run) == export_of_one_process(tmp_path / "alone.db")
     assert not folder_of(run.path).exists()
 
 

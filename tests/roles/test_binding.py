@@ -33,7 +33,7 @@ async def importable(messages: list[ChatMessage]) -> str:
     return str(len(messages))
 
 
-def compiled() -> Any:
+def compiled_graph() -> Any:
     """Return a graph that adds no message."""
     builder = StateGraph(MessagesState)
     builder.add_node("answer", lambda _state: {"messages": []})
@@ -103,7 +103,7 @@ def test_functions_and_graphs_play() -> None:
     async def echo(messages: list[ChatMessage]) -> str:
         return messages[-1]["content"]
 
-    first, graph = echo, compiled()
+    first, graph = echo, compiled_graph()
 
     async def echo(messages: list[ChatMessage]) -> str:  # type: ignore[no-redef]
         return str(len(messages))
@@ -133,7 +133,7 @@ def test_resuming_needs_player_objects_only() -> None:
 PLACE = CallPlace("s", "n", 1, 0, 7)
 
 
-def asked(**fields: Any) -> Request:
+def make_request(**fields: Any) -> Request:
     """Return a request with a known identity."""
     return Request("judge", "p", "h", "openai/x", 0.5, 7, ({"role": "user", "content": "Hello."},), **fields)
 
@@ -212,13 +212,18 @@ def test_stored_parameters_cannot_redirect_calls() -> None:
 
 
 def test_reply_settings_are_part_of_a_calls_identity_and_timeouts_are_not() -> None:
-    assert asked().call_key(PLACE) == "c58c592d222ab439947f421bcf8191811ecac40a674cae2a4a01eeb82b2bf2ad"
-    assert cache_key(asked(), PLACE).hex() == "7a4e1c135cadcd472948dba1926e389b51a98af51c8fd57d690c2a8ab16f6a32"
-    assert asked(timeout=3.0).call_key(PLACE) == asked().call_key(PLACE)
-    others = [asked(), asked(max_reply=9), asked(params={"top_p": 0.5}), asked(params={"top_p": 0.6}, max_reply=9)]
+    assert make_request().call_key(PLACE) == "c58c592d222ab439947f421bcf8191811ecac40a674cae2a4a01eeb82b2bf2ad"
+    assert cache_key(make_request(), PLACE).hex() == "7a4e1c135cadcd472948dba1926e389b51a98af51c8fd57d690c2a8ab16f6a32"
+    assert make_request(timeout=3.0).call_key(PLACE) == make_request().call_key(PLACE)
+    others = [
+        make_request(),
+        make_request(max_reply=9),
+        make_request(params={"top_p": 0.5}),
+        make_request(params={"top_p": 0.6}, max_reply=9),
+    ]
     assert len({each.call_key(PLACE) for each in others}) == len({cache_key(each, PLACE) for each in others}) == 4
     one, other = ({"top_p": 0.5, "seed": 3}, {"seed": 3, "top_p": 0.5})
-    assert asked(params=one).call_key(PLACE) == asked(params=other).call_key(PLACE)
+    assert make_request(params=one).call_key(PLACE) == make_request(params=other).call_key(PLACE)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +256,7 @@ def test_parameter_that_litellm_would_drop_is_refused() -> None:
 KEY = "sk-planted-4f9a8c7b6d5e4f3a2b1c"
 
 
-def run(dialoom: Command, players: list[str], folder: Path, server: ChatServer, code: int = 0) -> dict[str, Any]:
+def play_one(dialoom: Command, players: list[str], folder: Path, server: ChatServer, code: int = 0) -> dict[str, Any]:
     """Play a dialogue whose assistant is the server; return the run's status."""
     if not (folder / "release").exists():
         write_release(folder / "release")
@@ -269,7 +274,7 @@ def test_usage_and_cost_are_recorded_as_litellm_reports_them(
 ) -> None:
     """Three replies of 10 + 5 tokens; the model has a price, so the assistant's cost is known."""
     with serving(lambda _body, number: completion(f"Reply {number}.")) as server:
-        status = run(dialoom, players, tmp_path, server)
+        status = play_one(dialoom, players, tmp_path, server)
         assert len(server.requests) == 3
         assert server.requests[0]["temperature"] == 0
         assert server.requests[0]["messages"][0]["role"] == "system"
@@ -286,7 +291,7 @@ def test_permanent_refusal_fails_at_once_and_hides_the_key(
 ) -> None:
     """A 401 that quotes the key causes one attempt and a failed scenario, and no file contains the key."""
     with serving(lambda _body, _number: error(401, f"Incorrect API key provided: {KEY}")) as server:
-        status = run(dialoom, players, tmp_path, server, code=1)
+        status = play_one(dialoom, players, tmp_path, server, code=1)
         assert len(server.requests) == 1
         assert server.keys == [f"Bearer {KEY}"]
     assert status["scenarios"]["failed"] == 1
@@ -299,7 +304,7 @@ def test_permanent_refusal_fails_at_once_and_hides_the_key(
 
 def test_empty_reply_is_requested_once_more(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     with serving(lambda _body, number: completion("" if number == 1 else "Words.")) as server:
-        status = run(dialoom, players, tmp_path, server)
+        status = play_one(dialoom, players, tmp_path, server)
         assert len(server.requests) == 4
         assert "could not be used" in server.requests[1]["messages"][-1]["content"]
     assert status["scenarios"]["done"] == 1

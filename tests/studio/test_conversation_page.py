@@ -18,7 +18,7 @@ from .conftest import Open, Serve, playwright
 expect = playwright.expect
 SCENARIO = "/runs/run/scenarios/1"
 
-_SIXTY = """
+_LONG_CAST = """
 async def user(messages):
     return f"Line {sum(message['role'] == 'assistant' for message in messages)} of <b>mine</b>, [a link](http://x)."
 
@@ -32,14 +32,14 @@ async def judge(messages):
 """
 
 
-def _sixty(dialoom: Command, folder: Path) -> None:
-    (folder / "sixty.py").write_text(_SIXTY)
+def _long_dialogues(dialoom: Command, folder: Path) -> None:
+    (folder / "sixty.py").write_text(_LONG_CAST)
     cast = [part for role in ("user", "assistant", "judge") for part in ("--model", f"{role}=python:sixty:{role}")]
     dialoom("run", "personalens", "--limit", 2, "--turn-limit", 30, *cast, "-o", "run.db")
 
 
 def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    run = dialoom.open_run(made_once(_sixty) / "run.db")
+    run = dialoom.open_run(made_once(_long_dialogues) / "run.db")
     page = browse(serve(run.path), SCENARIO)
     messages = page.locator(".message")
     texts = [line.content for line in run.conversation(1).episode.outcome.messages]
@@ -100,7 +100,7 @@ def test_person_and_task_are_visible_without_a_click(
 
 
 def test_next_follows_the_order_of_the_list(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    run = dialoom.open_run(made_once(_sixty) / "run.db")
+    run = dialoom.open_run(made_once(_long_dialogues) / "run.db")
     page = browse(serve(run.path), "/runs/run/scenarios?sort=number&order=desc&state=done")
     page.locator("tbody th a").first.click()
     expect(page.get_by_text("1 of 2 selected, number 2")).to_be_visible()

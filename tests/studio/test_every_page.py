@@ -27,7 +27,7 @@ def test_path_from_the_runs_to_the_steps_of_a_conversation(studio: Served, brows
         row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=role, exact=True))
         expect(row).to_contain_text(f"{usage.input_tokens:,}")
     page.get_by_role("link", name="Scenarios").click()
-    position = _choose(page, run)
+    position = _filter_list(page, run)
     page.locator("tbody th a").first.click()
     shown = run.conversation(position + 1)
     expect(page.locator(".message")).to_have_count(len(shown.messages))
@@ -47,7 +47,7 @@ def test_path_from_the_runs_to_the_steps_of_a_conversation(studio: Served, brows
     expect(page.get_by_role("link", name="Forward →")).to_be_visible()
 
 
-def _choose(page: Any, run: dialoom.Run) -> int:
+def _filter_list(page: Any, run: dialoom.Run) -> int:
     """Filter, sort and search the list of a run; return the position of the first row."""
     facet, value = next(
         (key.removeprefix("facet:"), value)

@@ -23,7 +23,7 @@ MARKUP = (
     "[link](javascript:window.hit=4) {{ window.hit = 5 }} ${window.hit = 6} `${window.hit = 7}` </textarea></script>"
     "<style>body { display: none }</style><a href='https://evil.example/'>a</a> javascript:alert(1) &lt;b&gt; \\u003cb>"
 )
-TURNED = "\u202egnp.\u202d \u2066right\u2067 to left\u2069 \u200f\u200b\x00\x1b[2J\x07"
+BIDI = "\u202egnp.\u202d \u2066right\u2067 to left\u2069 \u200f\u200b\x00\x1b[2J\x07"
 LONG = "x" * 1_000_000
 SPACES = " " * 1_000_000
 PATHS = [
@@ -38,7 +38,7 @@ PATHS = [
     "/runs/{run}/scenarios/3",
     "/runs/{run}/scenarios/1/step?at=3&branch=main&break=" + quote(MARKUP),
     "/runs/{run}/scenarios/1?as=" + quote(MARKUP),
-    "/runs/{run}/scenarios?labels=labelled&as=" + quote(MARKUP + TURNED),
+    "/runs/{run}/scenarios?labels=labelled&as=" + quote(MARKUP + BIDI),
 ]
 
 
@@ -51,27 +51,27 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         closing(sqlite3.connect(folder / "r.db")) as connection,
         connection,
     ):  # closed, so that nothing remains in its write-ahead log
-        _spoil(connection)
+        _insert_attacks(connection)
     path = (folder / "r.db").rename(folder / "<b onclick=x>&'\".db")
     with serving([path], folder, "--trust") as served:
         yield served
 
 
-def _spoil(connection: sqlite3.Connection) -> None:
+def _insert_attacks(connection: sqlite3.Connection) -> None:
     spoken = connection.execute(
         "SELECT position, messages FROM scenarios JOIN outcomes ON position = scenario"
     ).fetchall()
-    for text, (_, messages) in zip((MARKUP + TURNED, LONG, SPACES + "end", MARKUP), spoken, strict=True):
+    for text, (_, messages) in zip((MARKUP + BIDI, LONG, SPACES + "end", MARKUP), spoken, strict=True):
         ids = [each[1] for each in json.loads(messages)]
         connection.execute("UPDATE kept_texts SET content = ?, parts = NULL WHERE id = ?", (text, ids[1]))
     connection.execute(
-        "UPDATE scenarios SET content = json_set(content, '$.demographics.age', ?, '$.goal', ?)", (MARKUP, TURNED)
+        "UPDATE scenarios SET content = json_set(content, '$.demographics.age', ?, '$.goal', ?)", (MARKUP, BIDI)
     )
     for position, _ in spoken:
         facets = json.loads(
             connection.execute("SELECT facets FROM scenarios WHERE position = ?", (position,)).fetchone()[0]
         )
-        facets |= {MARKUP: MARKUP + str(position % 2), "turned": TURNED}
+        facets |= {MARKUP: MARKUP + str(position % 2), "turned": BIDI}
         connection.execute("UPDATE scenarios SET facets = ? WHERE position = ?", (json.dumps(facets), position))
     connection.execute("UPDATE scenarios SET id = id || ?", (MARKUP,))
     connection.execute(
@@ -81,7 +81,7 @@ def _spoil(connection: sqlite3.Connection) -> None:
     connection.execute(
         "UPDATE outcomes SET faults = ?", (json.dumps([{"who": MARKUP, "kind": MARKUP, "words": MARKUP}]),)
     )
-    connection.execute("UPDATE judgements SET explanation = ?", (MARKUP + TURNED,))
+    connection.execute("UPDATE judgements SET explanation = ?", (MARKUP + BIDI,))
     connection.execute("UPDATE kinds SET model = ? WHERE role = 'judge'", (MARKUP,))
 
 
@@ -92,7 +92,7 @@ def test_hostile_run_executes_nothing(hostile: Served, browse: Open, path: str, 
     page.wait_for_timeout(300)
     assert page.evaluate("window.hit") is None
     assert page.locator("#content img, #content script, #content svg[onload], #content style").count() == 0
-    assert _elsewhere(page) == []
+    assert _external_links(page) == []
     assert page.locator("body").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -109,7 +109,7 @@ def test_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
     page.get_by_text("Scenario data").click()
     expect(page.locator("aside")).to_contain_text("<script>window.hit = 1</script>")
     assert page.evaluate("window.hit") is None
-    assert _elsewhere(page) == []
+    assert _external_links(page) == []
 
 
 def test_name_of_the_annotator_is_shown_as_text(hostile: Served, browse: Open) -> None:
@@ -125,7 +125,7 @@ def test_name_of_the_annotator_is_shown_as_text(hostile: Served, browse: Open) -
 def test_text_in_the_fields_of_a_step_is_shown_as_text(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     page = browse(serve(dialogue(made_once)), "/runs/run/scenarios/1/step?at=3", 390)
     for field, press in (("A new branch from here", "Fork"), ("Place", "Set"), ("Where", "Break there")):
-        page.get_by_label(field, exact=True).fill(MARKUP + TURNED.replace("\x00", ""))
+        page.get_by_label(field, exact=True).fill(MARKUP + BIDI.replace("\x00", ""))
         page.get_by_role("button", name=press, exact=True).click()
         page.locator(".status .problem").wait_for()
         page.reload()
@@ -139,7 +139,7 @@ def test_text_in_the_fields_of_a_step_is_shown_as_text(made_once: MadeOnce, serv
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def _elsewhere(page: Any) -> list[str]:
+def _external_links(page: Any) -> list[str]:
     """Return the links that lead out of the studio."""
     hrefs = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
     return [href for href in hrefs if not href.startswith(page.url.split("/runs")[0].rstrip("/"))]

@@ -17,7 +17,7 @@ expect = playwright.expect
 LIST = "/runs/run/scenarios"
 
 
-def _three(dialoom: Command, folder: Path) -> None:
+def _three_dialogues(dialoom: Command, folder: Path) -> None:
     write_release(folder / "release", users=3)
     dialoom(
         "run",
@@ -37,7 +37,7 @@ def _three(dialoom: Command, folder: Path) -> None:
 def test_labelling_goes_from_one_conversation_to_the_next(
     made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
 ) -> None:
-    path = made_once(_three) / "run.db"
+    path = made_once(_three_dialogues) / "run.db"
     page = browse(serve(path), f"{LIST}?sort=number&order=desc&metrics=task_completion")
     page.get_by_label("Label as").fill("anna")
     page.get_by_role("button", name="Start labelling").click()
@@ -73,7 +73,7 @@ def test_labelling_goes_from_one_conversation_to_the_next(
 def test_labels_of_another_branch_are_shown_and_not_counted(
     made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
 ) -> None:
-    path = made_once(_three) / "run.db"
+    path = made_once(_three_dialogues) / "run.db"
     page = browse(serve(path), f"{LIST}/1?as=anna&blind=0")
     yes = page.locator(".judgement").first.get_by_role("button", name="yes")
     yes.click()

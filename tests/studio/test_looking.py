@@ -175,7 +175,7 @@ def test_chart_shows_n_and_interval(studio: Served, browse: Open, runs: Path) ->
     page = browse(studio, "/runs/talk/report")
     chart = page.locator("figure").filter(has_text="TCR %").locator(".nicegui-echart")
     expect(chart.locator("canvas")).to_be_visible()
-    tooltip = chart.evaluate(_TOLD, 0)
+    tooltip = chart.evaluate(_TOOLTIP, 0)
     row = dialoom.open_run(runs / "talk.db").report()["scores"].rows[0]
     assert isinstance(row[3], Estimate)
     assert f"n={row[3].n}" in tooltip
@@ -265,7 +265,7 @@ _CHART = """((node) => {
     const found = window.getElement(parseInt(node.id.replace("c", "")));
     return found.chart ?? found.$data?.chart;
 })"""
-_TOLD = f"(element, place) => {_CHART}(element).getOption().series[0].data[place].tooltip.formatter"
+_TOOLTIP = f"(element, place) => {_CHART}(element).getOption().series[0].data[place].tooltip.formatter"
 _AXIS = f"(element) => {_CHART}(element).getOption().xAxis[0]"
 _PLACE = f"""(element, place) => {{
     const chart = {_CHART}(element);

@@ -169,29 +169,29 @@ async def test_error_object_with_status_200_is_an_error() -> None:
         assert len(server.requests) == 1
 
 
-RIGHT = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
+VALID_USAGE = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
 
 
 async def test_truncated_reply_is_stored_with_its_reason() -> None:
-    with serving(lambda _body, _number: ended("half a", "length", RIGHT)) as server:
+    with serving(lambda _body, _number: ended("half a", "length", VALID_USAGE)) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("half a", "length")
 
 
 async def test_refusal_field_is_the_reply() -> None:
-    with serving(lambda _body, _number: ended(None, "stop", RIGHT, refusal="I cannot.")) as server:
+    with serving(lambda _body, _number: ended(None, "stop", VALID_USAGE, refusal="I cannot.")) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("I cannot.", "refusal")
 
 
 async def test_filtered_content_is_stored_with_its_reason() -> None:
-    with serving(lambda _body, _number: ended("Well,", "content_filter", RIGHT)) as server:
+    with serving(lambda _body, _number: ended("Well,", "content_filter", VALID_USAGE)) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("Well,", "content_filter")
 
 
 async def test_partly_wrong_usage_is_partly_known() -> None:
-    usage = {**RIGHT, "completion_tokens": -1}
+    usage = {**VALID_USAGE, "completion_tokens": -1}
     with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
         reply = await ask(request(server.url))
     assert (reply.input_tokens, reply.output_tokens, reply.cost) == (100, None, None)
@@ -200,7 +200,7 @@ async def test_partly_wrong_usage_is_partly_known() -> None:
 async def test_cached_tokens_are_recorded_and_priced_separately() -> None:
     costs: list[float] = []
     for cached in (0, 80):
-        usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": cached}}
+        usage = {**VALID_USAGE, "prompt_tokens_details": {"cached_tokens": cached}}
         with serving(lambda _body, _number, usage=usage: ended("heron", "stop", usage)) as server:  # type: ignore[misc]
             reply = await ask(request(server.url))
         assert (reply.input_tokens, reply.cached_tokens) == (100, cached)
@@ -211,14 +211,14 @@ async def test_cached_tokens_are_recorded_and_priced_separately() -> None:
 
 async def test_price_under_another_name_does_not_apply_to_a_router(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "k")
-    status, body = ended("heron", "stop", RIGHT)
+    status, body = ended("heron", "stop", VALID_USAGE)
     with serving(lambda _body, _number: (status, {**body, "model": "openai/gpt-5-mini"})) as server:
         reply = await ask(request(server.url, "openrouter/openai/gpt-5-mini"))
-    assert (reply.output_tokens, reply.cost) == (RIGHT["completion_tokens"], None)
+    assert (reply.output_tokens, reply.cost) == (VALID_USAGE["completion_tokens"], None)
 
 
 async def test_more_cached_tokens_than_tokens_are_unknown() -> None:
-    usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": 800}}
+    usage = {**VALID_USAGE, "prompt_tokens_details": {"cached_tokens": 800}}
     with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
         reply = await ask(request(server.url))
     assert (reply.input_tokens, reply.cached_tokens, reply.cost) == (100, None, None)
@@ -330,7 +330,7 @@ TABLE: dict[str, Any] = {"limit": 4, "turns": [0, 8]}
 SHORT, LONG = 400, 4000
 
 
-def played(path: Path, window: int) -> Run:
+def play_table(path: Path, window: int) -> Run:
     """Play two items at two lengths each; a small window fits only the shorter ones."""
     return dialoom.play("prefeval", path=path, options=TABLE, context={MODEL: window})
 
@@ -354,7 +354,7 @@ async def test_request_that_cannot_fit_is_not_sent() -> None:
 
 
 def test_items_that_fit_are_played(tmp_path: Path) -> None:
-    run = played(tmp_path / "run.db", SHORT)
+    run = play_table(tmp_path / "run.db", SHORT)
     assert states(run) == [(0, "done", None), (8, "failed", "context")] * 2
     failed = [each for each in run.episodes() if each.state == "failed"]
     assert all(f"and 300 for the reply; its context window is {SHORT}" in str(each.error) for each in failed)
@@ -366,7 +366,7 @@ def test_items_that_fit_are_played(tmp_path: Path) -> None:
 
 
 def test_too_long_items_are_retried_only_with_another_window(dialoom: Command, tmp_path: Path) -> None:
-    played(tmp_path / "run.db", SHORT)
+    play_table(tmp_path / "run.db", SHORT)
     assert "2 stay failed" in dialoom("retry", "run.db", code=1).stdout
     output = dialoom("retry", "run.db", "--context", f"{MODEL}={LONG}").stdout
     assert "2 failed scenarios are retried" in output

@@ -25,8 +25,8 @@ from tests.processes import Started
 from tests.roles.gateway.asking import KEY
 from tests.server import Answer, Response, completion, error, serving
 
-# A key without a known prefix, in a variable whose name does not end in _KEY.
-PLAIN = "plain+4f9a/8c7b=6d5e"
+# A key that does not look like one; one of its variables has a name that does not mark it as a key.
+UNMARKED_KEY = "plain+4f9a/8c7b=6d5e"
 WITH_FILE = """
 import sys
 from pathlib import Path
@@ -118,7 +118,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def leaking(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
+def leaking_provider(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
     """Return a provider that quotes the key in each of its errors: first a transient one, then a permanent one.
 
     Before the last error it records the run's files, including the write-ahead log.
@@ -134,7 +134,7 @@ def leaking(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("key", [KEY, PLAIN])
+@pytest.mark.parametrize("key", [KEY, UNMARKED_KEY])
 @pytest.mark.parametrize("source", ["environment", "file"])
 def test_planted_key_reaches_the_provider_and_nothing_else(
     dialoom: Command, players: list[str], tmp_path: Path, source: str, key: str
@@ -142,7 +142,7 @@ def test_planted_key_reaches_the_provider_and_nothing_else(
     write_release(tmp_path / "release")
     bare = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     meanwhile: dict[str, bytes] = {}
-    with serving(leaking(key, tmp_path, meanwhile)) as server:
+    with serving(leaking_provider(key, tmp_path, meanwhile)) as server:
         cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
         plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
         environment = {**bare, "OPENAI_API_BASE": server.url}

@@ -73,7 +73,7 @@ def openai_answer(body: dict[str, Any], is_last: bool) -> Answer:
     return 200, {**whole, "output": [reply] if is_last else [ITEM, call], "usage": usage, "tools": []}
 
 
-def chatting(**reasoning: Any) -> Any:
+def chat_server(**reasoning: Any) -> Any:
     """Return a chat-completions server that requires the reasoning that it sent with a tool call."""
 
     def answer(body: dict[str, Any], is_last: bool) -> Answer:
@@ -88,7 +88,7 @@ def chatting(**reasoning: Any) -> Any:
     return answer
 
 
-def strict(body: dict[str, Any], is_last: bool) -> Answer:
+def strict_answer(body: dict[str, Any], is_last: bool) -> Answer:
     """Answer as a server that refuses the reasoning that it has sent."""
     if any("reasoning_content" in message for message in body["messages"]):
         return error(400, "property 'reasoning_content' is unsupported")
@@ -102,15 +102,15 @@ FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "anthropic/claude-opus-4-8": (anthropic_answer, BUDGET),
     "gemini/gemini-3-flash-preview": (google_answer, {}),
     "openai/responses/o4-mini": (openai_answer, {}),
-    "deepseek/deepseek-reasoner": (chatting(reasoning_content="Count first."), {}),
-    "deepseek/deepseek-v4-pro": (chatting(reasoning_content=""), {}),
-    "moonshot/kimi-k2-thinking": (chatting(reasoning_content="Count first."), {}),
-    "hosted_vllm/house": (chatting(reasoning_content="Count first."), {}),
-    "openrouter/anthropic/claude-sonnet-4.5": (chatting(reasoning_details=[DETAIL]), BUDGET),
-    "openrouter/google/gemini-3-flash-preview": (chatting(reasoning_details=[DETAIL]), {}),
-    "litellm_proxy/house": (chatting(thinking_blocks=[SIGNED]), {}),
-    "groq/deepseek-r1-distill-llama-70b": (strict, {}),
-    "openai/house": (strict, {}),
+    "deepseek/deepseek-reasoner": (chat_server(reasoning_content="Count first."), {}),
+    "deepseek/deepseek-v4-pro": (chat_server(reasoning_content=""), {}),
+    "moonshot/kimi-k2-thinking": (chat_server(reasoning_content="Count first."), {}),
+    "hosted_vllm/house": (chat_server(reasoning_content="Count first."), {}),
+    "openrouter/anthropic/claude-sonnet-4.5": (chat_server(reasoning_details=[DETAIL]), BUDGET),
+    "openrouter/google/gemini-3-flash-preview": (chat_server(reasoning_details=[DETAIL]), {}),
+    "litellm_proxy/house": (chat_server(thinking_blocks=[SIGNED]), {}),
+    "groq/deepseek-r1-distill-llama-70b": (strict_answer, {}),
+    "openai/house": (strict_answer, {}),
 }
 
 
@@ -187,7 +187,7 @@ def test_openais_own_server_is_called_through_the_responses_api(
 
 
 def test_any_other_server_is_sent_chat_completions(tmp_path: Path) -> None:
-    with serving(lambda body, _: chatting()(body, has_results(body))) as server:
+    with serving(lambda body, _: chat_server()(body, has_results(body))) as server:
         model = dialoom.Model("openai/gpt-5-mini", api_base=server.url)
         dialoom.play(LARDER, path=tmp_path / "run.db", options={"larders": 1}, model=model)
     assert set(server.paths) == {"/v1/chat/completions"} and "seed" in server.requests[0]
@@ -204,7 +204,7 @@ def test_reasoning_is_not_sent_to_another_provider() -> None:
             (wire,) = wire_messages([turn], taker)
             extra = wire.keys() - as_sent(turn).keys()
             assert len(extra) <= 1 or giver == taker
-            if giver == taker and FAMILIES.get(giver, (strict,))[0] is not strict:
+            if giver == taker and FAMILIES.get(giver, (strict_answer,))[0] is not strict_answer:
                 assert extra or giver.startswith("gemini/"), "a model is sent its own reasoning"
             if taker in ("openai/gpt-4o-mini", "openai/house"):
                 assert not extra or giver == taker

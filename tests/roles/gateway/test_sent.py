@@ -38,7 +38,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "openrouter/acme/house": {"verbosity": "low"} | THINKING,
     "ollama_chat/house": {"presence_penalty": 0.5},
 }
-ANTHROPICS, DEEPSEEKS = {"returns": "thinking_blocks"}, {"returns": "reasoning_content"}
+ANTHROPIC, DEEPSEEK = {"returns": "thinking_blocks"}, {"returns": "reasoning_content"}
 FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the table on the page does not show
     ("OpenAI's chat models", "gpt-5-chat-latest gpt-5-chat", {}),
     ("OpenAI's models with optional reasoning", "gpt-5.1 azure/gpt-5.4-mini gpt-5.2-2025-12-11", {"responses": True}),
@@ -55,27 +55,27 @@ FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the table on the page d
     (
         "Claude models that always think",
         "claude-mythos-5 claude-fable-5 claude-opus-5-5",
-        ANTHROPICS | {"by_default": True},
+        ANTHROPIC | {"by_default": True},
     ),
     (
         "Claude models without budgets",
         "claude-opus-4-7 openrouter/anthropic/claude-opus-4.8 claude-sonnet-5",
-        ANTHROPICS,
+        ANTHROPIC,
     ),
-    ("Claude 4.6 models", "claude-opus-4-6 bedrock/us.anthropic.claude-sonnet-4-6", ANTHROPICS),
-    ("Claude models", "claude-sonnet-4-5-20250929 openrouter/anthropic/claude-3.7-sonnet claude-opus-4-1", ANTHROPICS),
+    ("Claude 4.6 models", "claude-opus-4-6 bedrock/us.anthropic.claude-sonnet-4-6", ANTHROPIC),
+    ("Claude models", "claude-sonnet-4-5-20250929 openrouter/anthropic/claude-3.7-sonnet claude-opus-4-1", ANTHROPIC),
     ("Gemini models", "gemini-2.5-pro vertex_ai/gemini-3-flash-preview", {"returns": "signatures", "by_default": True}),
     (
         "DeepSeek's reasoning models",
         "deepseek-reasoner bedrock/us.deepseek.r1-v1:0 openrouter/deepseek/deepseek-r1",
-        DEEPSEEKS | {"by_default": True},
+        DEEPSEEK | {"by_default": True},
     ),
-    ("DeepSeek's hybrid models", "deepseek-v4-pro deepseek-v4-flash", DEEPSEEKS | {"by_default": True}),
-    ("DeepSeek's chat models", "deepseek-chat openrouter/deepseek/deepseek-v3.2", DEEPSEEKS),
+    ("DeepSeek's hybrid models", "deepseek-v4-pro deepseek-v4-flash", DEEPSEEK | {"by_default": True}),
+    ("DeepSeek's chat models", "deepseek-chat openrouter/deepseek/deepseek-v3.2", DEEPSEEK),
     (
         "Kimi models that think",
         "kimi-k2-thinking kimi-k2.5 kimi-k2-thinking-turbo",
-        DEEPSEEKS | {"by_default": True},
+        DEEPSEEK | {"by_default": True},
     ),
     (
         "Grok models without efforts",
@@ -144,7 +144,7 @@ def sent_of(body: dict[str, Any]) -> dict[str, Any]:
     return {**flat, **({LIMIT: limits[0]} if limits else {})}
 
 
-async def asked(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, str]]:
+async def sent_and_changed(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the parameters in the server's log and the changes in the call's record, by parameter."""
     ledger = MemoryLedger()
     with serving(answer) as server:
@@ -160,7 +160,7 @@ async def asked(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict
 @pytest.mark.parametrize("model", MODELS)
 async def test_parameters_are_sent_as_configured_or_recorded_as_changed(model: str) -> None:
     params = MODELS[model]
-    sent, changes = await asked(model, params, max_reply=300)
+    sent, changes = await sent_and_changed(model, params, max_reply=300)
     configured = {"temperature": 0.7, LIMIT: 300, "seed": 5, **params}
     assert changes.keys() <= configured.keys()
     for name, value in configured.items():
@@ -181,7 +181,9 @@ async def test_model_gets_equal_parameters_under_all_names_with_an_address() -> 
         ("anthropic/claude-sonnet-4-5", "openrouter/anthropic/claude-sonnet-4.5"),
         ("gemini/gemini-2.5-flash", "openrouter/google/gemini-2.5-flash"),
     ):
-        found = [await asked(model, THINKING if "claude" in model else {}, max_reply=300) for model in models]
+        found = [
+            await sent_and_changed(model, THINKING if "claude" in model else {}, max_reply=300) for model in models
+        ]
         assert len({str([sent.get(name) for name in names]) + str(changes) for sent, changes in found}) == 1
 
 
@@ -233,7 +235,7 @@ def test_deployment_is_refused_where_models_are_called_by_their_names() -> None:
 
 async def test_model_without_schemas_gets_json_mode_under_every_name() -> None:
     for model in ("deepseek/deepseek-reasoner", "openrouter/deepseek/deepseek-r1"):
-        sent, _ = await asked(model, {}, reply_type=score_type(1, 5))
+        sent, _ = await sent_and_changed(model, {}, reply_type=score_type(1, 5))
         assert sent["response_format"] == {"type": "json_object"}
 
 
@@ -319,7 +321,7 @@ async def test_reasoning_parameter_that_litellm_translates_is_recorded(
     text = changed_parameters({"user": binding}, with_seed=False).get("user", "")
     change = f"{name} {value!r:.60} sent as {sent!r} (LiteLLM translates it for {model})"
     assert (change in text) == (sent is not None) and (f"{name} " in text) == (sent is not None)
-    arrived, changes = await asked(model, params, max_reply=2000)
+    arrived, changes = await sent_and_changed(model, params, max_reply=2000)
     assert changes.get(name) == (change if sent is not None else None)
     if isinstance(sent, dict) and name not in arrived:
         assert sent.items() <= arrived.items()
@@ -334,7 +336,7 @@ async def test_temperature_that_litellm_adds_is_recorded() -> None:
     assert changed_parameters({"user": binding.model_copy(update={"temperature": 1.0})}) == {}
 
 
-SAMPLINGS: list[dict[str, Any]] = [
+PARAMETERS: list[dict[str, Any]] = [
     {"top_p": 0.9, "stop": ["END"]},
     {"top_k": 7, "min_p": 0.05, "repetition_penalty": 1.25, "num_ctx": 4096, "extra_body": {"wild": "card"}},
     {"verbosity": "low", "frequency_penalty": 0.5, "logit_bias": {"50256": -100}},
@@ -366,7 +368,7 @@ async def test_every_value_arrives_or_is_recorded_and_refused_if_strict(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", *(f"{each}_API_KEY" for each in OTHERS)):
         monkeypatch.setenv(name, KEY)
     monkeypatch.setenv("AWS_REGION_NAME", "eu-central-1")
-    for params in SAMPLINGS:
+    for params in PARAMETERS:
         with serving(lambda _body, _number: error(400, "no")) as server:
             ledger = MemoryLedger()
             given = replace(request(server.url, model, max_reply=300), temperature=0.7, seed=918273, params=params)
@@ -500,8 +502,8 @@ async def test_encrypted_reasoning_is_sent_back_with_tool_calls() -> None:
         )
         await Gateway(MemoryLedger(), QUICK).complete(replace(given, messages=given.messages + turns), a_place(step=2))
     assert first.reasoning_tokens == 7 and "seed not sent" in str(first.changes)
-    asked, again = server.requests
-    assert asked["store"] is False and asked["include"] == ["reasoning.encrypted_content"]
-    assert asked["max_output_tokens"] == 300 and asked["instructions"] == "You are brief."
+    sent_and_changed, again = server.requests
+    assert sent_and_changed["store"] is False and sent_and_changed["include"] == ["reasoning.encrypted_content"]
+    assert sent_and_changed["max_output_tokens"] == 300 and sent_and_changed["instructions"] == "You are brief."
     kinds = [(item.get("type"), item.get("encrypted_content")) for item in again["input"]]
     assert kinds[1:] == [("reasoning", "sealed"), ("function_call", None), ("function_call_output", None)]

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("keyed")
 PROMPT = "---\nid: t/x\nversion: 1\nrole: judge\ninputs: []\nreply: text\n---\n=== user ===\nAnswer in JSON.\n"
 
 
-class Once:
+class Site:
     """A site that gives every call the same place."""
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
@@ -49,15 +49,15 @@ class Once:
         """Do nothing."""
 
 
-async def played(server: ChatServer, type_: type[BaseModel] | None, ledger: MemoryLedger | None = None) -> Any:
+async def play_role(server: ChatServer, type_: type[BaseModel] | None, ledger: MemoryLedger | None = None) -> Any:
     """Return what a role parses from the server's replies."""
     binding = ModelBinding(model="openai/gpt-4o-mini", temperature=0.0, api_base=server.url)
-    return await Role(Prompt.parse(PROMPT, "t"), binding, type_, Gateway(ledger or MemoryLedger(), QUICK))({}, Once())
+    return await Role(Prompt.parse(PROMPT, "t"), binding, type_, Gateway(ledger or MemoryLedger(), QUICK))({}, Site())
 
 
 async def test_model_that_knows_schemas_gets_strict_types() -> None:
     with serving(lambda _body, _number: completion('{"score": 4, "explanation": "so"}')) as server:
-        assert await played(server, score_type(1, 5)) == score_type(1, 5)(score=4, explanation="so")
+        assert await play_role(server, score_type(1, 5)) == score_type(1, 5)(score=4, explanation="so")
     (body,) = server.requests
     assert body["response_format"]["type"] == "json_schema"
     given = body["response_format"]["json_schema"]
@@ -85,7 +85,7 @@ async def test_keys_of_the_schema_have_the_order_of_the_prompt(asked: str, keys:
 
 async def test_plain_text_role_gets_no_response_format() -> None:
     with serving(lambda _body, _number: completion("Words.")) as server:
-        assert await played(server, None) == "Words."
+        assert await play_role(server, None) == "Words."
     assert "response_format" not in server.requests[0]
 
 
@@ -185,14 +185,14 @@ async def test_offline_model_gets_no_response_format_and_needs_no_address() -> N
 
 async def test_broken_json_is_repaired_without_a_second_request() -> None:
     with serving(lambda _body, _number: completion("Sure: {'score': 4, 'explanation': 'it\n's fine',}")) as server:
-        assert (await played(server, score_type(1, 5))).score == 4
+        assert (await play_role(server, score_type(1, 5))).score == 4
         assert len(server.requests) == 1
 
 
 async def test_invalid_reply_is_requested_once_more_and_then_unparsed() -> None:
     with serving(lambda _body, _number: ended('{"score": 4', "length")) as server:
         with pytest.raises(UnparsedReplyError, match="cut off because it was too long"):
-            await played(server, score_type(1, 5))
+            await play_role(server, score_type(1, 5))
         assert len(server.requests) == 2
     assert "cut off because it was too long" in server.requests[1]["messages"][-1]["content"]
 
@@ -200,7 +200,7 @@ async def test_invalid_reply_is_requested_once_more_and_then_unparsed() -> None:
 async def test_reasoning_is_not_shown_to_the_model_again() -> None:
     answer = completion("<think>five?</think>Five.")
     with serving(lambda _body, _number: answer) as server, pytest.raises(UnparsedReplyError):
-        await played(server, score_type(1, 5))
+        await play_role(server, score_type(1, 5))
     assert [message["content"] for message in server.requests[1]["messages"]][1] == "Five."
 
 
@@ -222,7 +222,7 @@ TALK: tuple[ChatMessage, ...] = (
 )
 
 
-def called(*calls: tuple[str, Any], text: str | None = None) -> Answer:
+def tool_call_answer(*calls: tuple[str, Any], text: str | None = None) -> Answer:
     """Return an answer with tool calls."""
     made = [
         {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
@@ -232,7 +232,7 @@ def called(*calls: tuple[str, Any], text: str | None = None) -> Answer:
 
 
 async def test_tools_calls_and_outputs_are_sent_in_the_providers_form() -> None:
-    with serving(lambda _body, _number: called(("get_weather", '{"city": "Vellin"}'))) as server:
+    with serving(lambda _body, _number: tool_call_answer(("get_weather", '{"city": "Vellin"}'))) as server:
         await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
     (body,) = server.requests
     always = {"model", "messages", "temperature", "seed"}
@@ -249,20 +249,20 @@ def test_empty_turn_is_not_sent_and_cache_marks_are_on_text() -> None:
     messages = (*TALK[:2], silence, *TALK[4:], *TALK[2:4])
     assert [each["role"] for each in wire_messages(messages)] == ["system", "user", "assistant", "tool"]
     assert wire_messages(messages)[1]["content"] == "Rain?\n\nGo on."
-    system, user, called, output = marked(messages, is_growing=True)
+    system, user, tool_call_answer, output = marked(messages, is_growing=True)
     ends = [part["text"] for each in (system, user) for part in each["content"] if "cache_control" in part]
     assert ends == ["You are brief.", "\n\nGo on."]
-    assert (called["tool_calls"][0]["id"], output["tool_call_id"]) == (CALL["id"], CALL["id"])
+    assert (tool_call_answer["tool_calls"][0]["id"], output["tool_call_id"]) == (CALL["id"], CALL["id"])
 
 
 @pytest.mark.parametrize(
     ("answer", "text", "calls"),
     [
-        (called(("get_weather", '{"city": "Vellin"}')), "", [("get_weather", '{"city": "Vellin"}')]),
-        (called(("get_weather", '{"city": Vel')), "", [("get_weather", '{"city": Vel')]),
-        (called(("get_wether", "{}")), "", [("get_wether", "{}")]),
-        (called(("a", "{}"), ("b", "[1]")), "", [("a", "{}"), ("b", "[1]")]),
-        (called(("a", "{}"), text="One moment."), "One moment.", [("a", "{}")]),
+        (tool_call_answer(("get_weather", '{"city": "Vellin"}')), "", [("get_weather", '{"city": "Vellin"}')]),
+        (tool_call_answer(("get_weather", '{"city": Vel')), "", [("get_weather", '{"city": Vel')]),
+        (tool_call_answer(("get_wether", "{}")), "", [("get_wether", "{}")]),
+        (tool_call_answer(("a", "{}"), ("b", "[1]")), "", [("a", "{}"), ("b", "[1]")]),
+        (tool_call_answer(("a", "{}"), text="One moment."), "One moment.", [("a", "{}")]),
         (ended(None, "stop"), "", []),
         (ended("", "tool_calls", tool_calls=[]), "", []),
     ],
@@ -302,7 +302,7 @@ async def test_malformed_calls_leave_the_text_and_can_be_stored(tool_calls: Any)
 
 async def test_ids_of_calls_are_reproducible() -> None:
     asked = request(None, messages=TALK, tools=(WEATHER,))
-    with serving(lambda _body, number: called((f"tool_{number}", "{}"))) as server:
+    with serving(lambda _body, number: tool_call_answer((f"tool_{number}", "{}"))) as server:
         asked = replace(asked, api_base=server.url)
         first, again = [(await ask(asked)).tool_calls[0] for _ in range(2)]
     assert first["id"] == again["id"] and first["name"] != again["name"]

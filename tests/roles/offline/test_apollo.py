@@ -23,7 +23,7 @@ from .asking import answer
 
 PROMPTS = RECIPE.library()
 HARD = ("facts", "tone")
-READ = 24
+SESSIONS_READ = 24
 
 
 @lru_cache(maxsize=1)
@@ -35,7 +35,7 @@ def source() -> ApolloSource:
     return ApolloSource.of(people, part.sessions, part.pairs, ApolloMeta(seed=0, world=world.hash))
 
 
-def act(
+def play_agent(
     model: str, pair: ApolloPair, sessions: Sequence[ApolloSession], tools: Sequence[str], **helped: Any
 ) -> list[Any]:
     """Return the calls that an understudy makes until it has finished; each is answered by the tool."""
@@ -84,14 +84,14 @@ def test_understanding_depends_on_form_and_place() -> None:
     for number, pair in enumerate(list(source().pairs.values())[::2]):
         length = (2000, 12000)[number % 2]
         made = history(source(), pair, length=length)
-        within = made.place <= READ
+        within = made.place <= SESSIONS_READ
         seen.add((pair.form in HARD, within))
         for helped, understood in (
             ({}, pair.form not in HARD),
             ({"reminder": True}, True),
             ({"failed": ["assistant: search_music()"]}, True),
         ):
-            calls = act("attentive", pair, made.sessions, made.tools, **helped)
+            calls = play_agent("attentive", pair, made.sessions, made.tools, **helped)
             assert is_right(calls, pair) is (understood and within), (pair.id, helped)
     assert seen == {(True, True), (True, False), (False, True), (False, False)}
 
@@ -101,8 +101,8 @@ def test_three_sessions_are_understood_in_any_form() -> None:
         made = history(source(), pair, length=2000)
         telling = made.sessions[made.place - 1]
         others = [session for session in made.sessions if session is not telling]
-        assert is_right(act("attentive", pair, [*others[:2], telling], made.tools), pair)
-        assert not is_right(act("attentive", pair, others[:3], made.tools), pair)
+        assert is_right(play_agent("attentive", pair, [*others[:2], telling], made.tools), pair)
+        assert not is_right(play_agent("attentive", pair, others[:3], made.tools), pair)
 
 
 def test_notes_hold_every_form_and_nothing_unrelated() -> None:
@@ -115,7 +115,7 @@ def test_notes_hold_every_form_and_nothing_unrelated() -> None:
         ]
         assert {note["session"] for note in notes} == {*made.earlier, made.place}
         others = [session for session in made.sessions if session.kind == "unrelated"]
-        assert is_right(act("attentive", pair, others, made.tools, notes=notes), pair)
+        assert is_right(play_agent("attentive", pair, others, made.tools, notes=notes), pair)
 
 
 def notes_on(model: str, session: ApolloSession) -> list[str]:
@@ -129,8 +129,8 @@ def test_generic_agent_is_never_right_and_makes_the_same_calls() -> None:
     scores = []
     for pair in source().pairs.values():
         made = history(source(), pair, length=2000)
-        calls = act("generic", pair, made.sessions, made.tools)
-        assert calls == act("generic", pair, made.sessions[:1], made.tools, reminder=True)
+        calls = play_agent("generic", pair, made.sessions, made.tools)
+        assert calls == play_agent("generic", pair, made.sessions[:1], made.tools, reminder=True)
         scores.append(compare(calls, pair.calls()))
         telling = source().sessions[pair.session]
         assert bool(notes_on("generic", telling)) is (pair.form not in HARD)
@@ -144,8 +144,8 @@ def test_other_sessions_and_queries_are_left_alone() -> None:
     telling = source().sessions[pair.session]
     data = telling.model_dump()
     half = ApolloSession.model_validate({**data, "turns": data["turns"][:5]})
-    assert act("attentive", pair.model_copy(update={"query": "Do something."}), made.sessions, made.tools) == []
-    assert [call["name"] for call in act("attentive", pair, [half], made.tools)] == ["search_flight"]
+    assert play_agent("attentive", pair.model_copy(update={"query": "Do something."}), made.sessions, made.tools) == []
+    assert [call["name"] for call in play_agent("attentive", pair, [half], made.tools)] == ["search_flight"]
     assert answer("attentive", [{"role": "user", "content": "Hello."}], "apollo/agent", "assistant")
 
 

@@ -154,7 +154,7 @@ def test_documented_example_plays_its_game(tmp_path: Path) -> None:
 PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
-def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> list[str]:
+def write_texts(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> list[str]:
     """Return the texts that the writer returns for the shipped prompt."""
     prompt = PromptLibrary.load(PROMPTS.values())[PROMPTS[kind]]
     shown = [seed.text for seed in shipped_seeds(kind)[:examples]]
@@ -167,7 +167,7 @@ def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> lis
 
 @pytest.mark.parametrize(("kind", "count"), [("profile", 300), ("personality", 300)])
 def test_writer_writes_enough_dissimilar_texts_for_a_pool(kind: PoolKind, count: int) -> None:
-    texts = written(kind, count) + [seed.text for seed in shipped_seeds(kind)]
+    texts = write_texts(kind, count) + [seed.text for seed in shipped_seeds(kind)]
     assert len(set(texts)) == count + 20
     nearest = nearest_neighbours(LexicalEmbedder().embed(texts))
     assert max(near[1] for near in nearest if near) <= THRESHOLD
@@ -175,14 +175,14 @@ def test_writer_writes_enough_dissimilar_texts_for_a_pool(kind: PoolKind, count:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_depend_on_request_and_seed(kind: PoolKind) -> None:
-    assert written(kind, 5) == written(kind, 5)
-    assert not set(written(kind, 5)) & set(written(kind, 5, seed=1))
-    assert not set(written(kind, 5)) & set(written(kind, 5, examples=4))
+    assert write_texts(kind, 5) == write_texts(kind, 5)
+    assert not set(write_texts(kind, 5)) & set(write_texts(kind, 5, seed=1))
+    assert not set(write_texts(kind, 5)) & set(write_texts(kind, 5, examples=4))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_have_eight_to_ten_whole_sentences_about_one_person(kind: PoolKind) -> None:
-    for text in written(kind, 300):
+    for text in write_texts(kind, 300):
         sentences = re.findall(r"[^.!?]+[.!?]", text)
         assert 8 <= len(sentences) <= 10, text
         assert not re.search(r"[{}\[\]|<>]|\s{2}", text), text
@@ -193,7 +193,7 @@ def test_texts_have_eight_to_ten_whole_sentences_about_one_person(kind: PoolKind
 
 
 def test_profiles_contradict_nothing() -> None:
-    for text in written("profile", 500):
+    for text in write_texts("profile", 500):
         age = int(re.findall(r"(?:is|are) (\d+)", text)[0])
         if "vegetarian" in text:
             assert not re.search(r"mackerel|chicken|goulash|kebab|halal|taxidermist", text), text
@@ -211,7 +211,7 @@ def test_profiles_contradict_nothing() -> None:
 
 def test_personalities_contradict_nothing() -> None:
     opposites = [("in a crowd", "hours of solitude"), ("till tears", "solemn"), ("list", "heaps"), ("swallow", "a nod")]
-    for text in written("personality", 300):
+    for text in write_texts("personality", 300):
         assert not any(one in text and other in text for one, other in opposites), text
         assert not re.search(r"\b(?:[Hh]er|[Hh]is|[Hh]im|[Ss]?[Hh]e)\b", text), "a personality fits any gender"
 

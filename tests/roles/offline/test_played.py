@@ -16,7 +16,7 @@ from dialoom.roles import offline
 
 from .asking import answer
 
-SEAMS = re.compile(
+MALFORMED = re.compile(
     r"  |[{}<>\[\]|]|\.\.|,,|[.,]\?|\?\.|\bN/A\b|"
     r"\b[Aa] [aeiou]\w|\b[Aa]n [^aeiou\W]|\b([a-z]+) \1\b|^\s*$|^[a-z]|[.!?] [a-z]"
 )
@@ -69,7 +69,7 @@ def test_lines_are_well_formed_and_invent_no_fact(personalens: dict[tuple[str, s
         shown = run.scenario(number).model_dump_json()
         for line in episode.outcome.messages:
             own = re.sub("“[^”]*”", "“”", line.content)
-            seam = SEAMS.search(own)
+            seam = MALFORMED.search(own)
             assert not seam or seam.group() in shown, line.content
             for fact in re.findall(r"\d[\d:.,]*\d|(?<=[a-z,] )[A-Z]\w+", own):
                 assert fact in shown or fact in ("I", "AM", "PM", "Saturday", "Thursday", "Next"), line.content
@@ -123,7 +123,7 @@ def test_preferred_replies_win_once_something_is_known(tmp_path: Path) -> None:
 _TAGS = st.sampled_from(
     ["demographics", "affinities", "summary", "situation", "task", "conversation", "instruction", "goal", "profile"]
 )
-_BITS = st.one_of(
+_PARTS = st.one_of(
     st.text(max_size=30),
     st.builds(lambda tag, body: f"<{tag}>{body}</{tag}>", _TAGS, st.text(max_size=30)),
     st.builds(lambda tag: f"<{tag} domain='Books'", _TAGS),
@@ -134,7 +134,7 @@ _MESSAGES = st.lists(
     st.fixed_dictionaries(
         {
             "role": st.sampled_from(["system", "user", "assistant", "tool"]),
-            "content": st.lists(_BITS, max_size=5).map("\n".join),
+            "content": st.lists(_PARTS, max_size=5).map("\n".join),
         }
     ),
     max_size=6,

@@ -23,7 +23,7 @@ UNRELATED = [line for chat in read_chats(DEFAULT_POOL) for line in chat]
 REACH = {"zero-shot": (70, 14), "reminder": (100, 5), "cot": (85, 10), "self-critic": (80, 12), "rag": (70, 14)}
 
 
-def right(folder: Path, model: str = "offline/attentive", **options: Any) -> dict[tuple[str, int], set[str]]:
+def correct_pairs(folder: Path, model: str = "offline/attentive", **options: Any) -> dict[tuple[str, int], set[str]]:
     """Return the pairs that are answered correctly, by method and number of turns."""
     options = {"topics": TOPIC, **options}
     run = dialoom.play(RECIPE, path=folder / "run.db", models={"assistant": model}, options=options)
@@ -37,7 +37,7 @@ def right(folder: Path, model: str = "offline/attentive", **options: Any) -> dic
 
 
 def test_accuracy_of_a_run_follows_the_stated_rule_exactly(tmp_path: Path) -> None:
-    found = right(tmp_path, method=("zero-shot", "reminder", "self-critic"), turns=(2,))
+    found = correct_pairs(tmp_path, method=("zero-shot", "reminder", "self-critic"), turns=(2,))
     numbers = {pair.id: number_of(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
     for method in ("zero-shot", "reminder", "self-critic"):
         start, loss = REACH[method]
@@ -85,13 +85,16 @@ def test_statements_are_found_in_every_form() -> None:
 
 
 def test_generic_never_follows_a_preference(tmp_path: Path) -> None:
-    assert right(tmp_path, "offline/generic", method=("reminder",), turns=(0,)) == {("reminder", 0): set()}
+    assert correct_pairs(tmp_path, "offline/generic", method=("reminder",), turns=(0,)) == {("reminder", 0): set()}
 
 
 def test_choice_follows_the_known_preference(tmp_path: Path) -> None:
     (tmp_path / "generic").mkdir()
     options: dict[str, Any] = {"task": ("classification",), "turns": (1,), "method": ("reminder",)}
-    found, generic = right(tmp_path, **options), right(tmp_path / "generic", "offline/generic", **options)
+    found, generic = (
+        correct_pairs(tmp_path, **options),
+        correct_pairs(tmp_path / "generic", "offline/generic", **options),
+    )
     numbers = {pair.id: number_of(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
     assert found["reminder", 1] >= {id_ for id_, number in numbers.items() if number < 95}
     assert len(generic["reminder", 1]) < len(found["reminder", 1])
