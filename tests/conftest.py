@@ -239,7 +239,7 @@ async def judge(messages):
     return [part for role in ("user", "assistant", "judge") for part in ("--model", f"{role}=python:players:{role}")]
 
 
-def recast(arguments: Sequence[object], model: str) -> list[object]:
+def replace_model(arguments: Sequence[object], model: str) -> list[object]:
     """Return a command's arguments in which `ROLE=MODEL` replaces the model of its role."""
     role = f"{model.partition('=')[0]}="
     return [model if str(each).startswith(role) else each for each in arguments]

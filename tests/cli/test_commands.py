@@ -13,7 +13,7 @@ import pytest
 
 import dialoom
 from dialoom import DialoomError, __version__, open_run
-from tests.conftest import Command, MadeOnce, lines_of, quick_players, recast
+from tests.conftest import Command, MadeOnce, lines_of, quick_players, replace_model
 from tests.invented import write_release
 from tests.processes import Started
 
@@ -212,7 +212,7 @@ def test_bad_options_get_one_line_and_write_nothing(
 ) -> None:
     """The exit code is 2, the message names the value and the remedy, and no file is written."""
     write_release(tmp_path / "release")
-    cast = recast(players, arguments[-1])
+    cast = replace_model(players, arguments[-1])
     done = dialoom("run", "personalens", "--profiles", "release", *cast, *arguments, "-o", "r.db", code=2)
     assert expected in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

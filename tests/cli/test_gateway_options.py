@@ -17,7 +17,7 @@ import yaml
 
 from dialoom.cli.setting_flags import settings_of
 from dialoom.settings import PlayerSettings
-from tests.conftest import ROOT, Command, recast
+from tests.conftest import ROOT, Command, replace_model
 from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving
 
@@ -355,7 +355,7 @@ def test_progress_names_the_longest_running_call(
     (tmp_path / "slow.py").write_text(
         "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
     )
-    slow = recast(reply_plan, "assistant=python:slow:assistant")
+    slow = replace_model(reply_plan, "assistant=python:slow:assistant")
     assert re.search(r"1 call in flight for \d+m\d\ds \(assistant\)", dialoom(*slow, "-o", "a.db").stderr)
     lines = [json.loads(line) for line in dialoom(*slow, "--log-format", "json", "-o", "b.db").stderr.splitlines()]
     longest = [line["longest_call"] for line in lines if "longest_call" in line]

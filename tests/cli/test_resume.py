@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -280,15 +279,6 @@ def test_planning_can_be_interrupted_and_recipes_may_exit(dialoom: Command, tmp_
         assert "interrupted: stopping before the work begins" in errors
         assert errors.endswith("dialoom: stopped during planning; nothing was written\n")
     assert not list(tmp_path.glob("run.db*"))
-
-
-def is_read(pipe: Path) -> bool:
-    """Return whether a process has opened a named pipe for reading."""
-    try:
-        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        return False
-    return True
 
 
 _HOLDING = """

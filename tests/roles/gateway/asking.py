@@ -8,7 +8,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import Completion, Gateway
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.gateway import GatewaySettings
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 
 KEY = "sk-planted-4f9a8c7b6d5e4f3a2b1c"
 QUICK = GatewaySettings(longest_wait=0.01)
@@ -26,4 +26,4 @@ def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "
 
 async def ask(asked: Request, ledger: MemoryLedger | None = None, settings: GatewaySettings = QUICK) -> Completion:
     """Make one call through a gateway with short waits."""
-    return await Gateway(ledger or MemoryLedger(), settings).complete(asked, a_place())
+    return await Gateway(ledger or MemoryLedger(), settings).complete(asked, make_place())

@@ -22,7 +22,7 @@ from dialoom.roles import (
 from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, GatewaySettings
 from dialoom.roles.gateway.model_facts import Prices
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, request
 from tests.server import Answer, Response, broken_off, busy, completion, error, serving
 
@@ -80,11 +80,11 @@ async def test_budget_of_a_failed_call_is_free_for_the_next_one(refusal: Answer 
     with serving(lambda body, _number: refusal if "fails" in str(body) else completion("heron")) as server:
         gateway = Gateway(MemoryLedger(), GatewaySettings(budget=Budget(max_calls=1), longest_wait=0.001))
         with pytest.raises(ProviderError):
-            await gateway.complete(request(server.url, content="This fails."), a_place(1))
+            await gateway.complete(request(server.url, content="This fails."), make_place(1))
         async with asyncio.timeout(10):
-            assert (await gateway.complete(request(server.url), a_place(2))).text == "heron"
+            assert (await gateway.complete(request(server.url), make_place(2))).text == "heron"
         with pytest.raises(BudgetError, match="max_calls 1 is used up: 1 spent, 0 reserved for calls in flight"):
-            await gateway.complete(request(server.url, content="Say otter."), a_place(3))
+            await gateway.complete(request(server.url, content="Say otter."), make_place(3))
 
 
 def test_spending_before_a_resume_counts() -> None:
@@ -163,7 +163,7 @@ def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
 
     async def play(url: str) -> list[Completion | BaseException]:
         gateway = Gateway(ledger, GatewaySettings(concurrency=2, longest_wait=0.001))
-        asked = [(request(url, content=str(call)), a_place(step=call)) for call in range(len(faults))]
+        asked = [(request(url, content=str(call)), make_place(step=call)) for call in range(len(faults))]
         return await asyncio.gather(*(gateway.complete(*each) for each in asked), return_exceptions=True)
 
     with serving(answer) as server, pytest.MonkeyPatch.context() as environment:

@@ -26,7 +26,7 @@ from dialoom.roles import (
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.gateway import GatewaySettings
-from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.ledgers import MemoryLedger, make_place, make_request
 from tests.processes import Started
 from tests.server import ChatServer, completion, serving
 
@@ -50,10 +50,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
 
 
 async def test_reply_is_found_by_any_run(cache: ResponseCache, tmp_path: Path) -> None:
-    await cache.keep(a_request(), a_place(), REPLY)
-    assert await cache.find(a_request(role="judge"), a_place()) == REPLY
+    await cache.keep(make_request(), make_place(), REPLY)
+    assert await cache.find(make_request(role="judge"), make_place()) == REPLY
     with ResponseCache(tmp_path / "replies.db") as other:
-        assert await other.find(a_request(), a_place()) == REPLY
+        assert await other.find(make_request(), make_place()) == REPLY
 
 
 CHANGES: dict[str, Callable[[Request, CallPlace], tuple[Request, CallPlace]]] = {
@@ -74,22 +74,22 @@ CHANGES: dict[str, Callable[[Request, CallPlace], tuple[Request, CallPlace]]] = 
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_everything_that_shapes_a_reply_is_in_its_key(cache: ResponseCache, change: str) -> None:
-    request, place = a_request(), a_place()
+    request, place = make_request(), make_place()
     await cache.keep(request, place, REPLY)
     assert await cache.find(*CHANGES[change](request, place)) is None
     assert await cache.find(replace(request, reply_type=score_type(1, 5)), place) is None
 
 
 async def test_first_reply_is_not_replaced(cache: ResponseCache) -> None:
-    await cache.keep(a_request(), a_place(), REPLY)
-    await cache.keep(a_request(), a_place(), replace(REPLY, text="Good evening."))
-    assert await cache.find(a_request(), a_place()) == REPLY
+    await cache.keep(make_request(), make_place(), REPLY)
+    await cache.keep(make_request(), make_place(), replace(REPLY, text="Good evening."))
+    assert await cache.find(make_request(), make_place()) == REPLY
 
 
 @pytest.mark.parametrize("model", ["python:players:user", "graph:players.py:user"])
 async def test_replies_of_user_code_are_not_cached(cache: ResponseCache, model: str) -> None:
-    await cache.keep(a_request(model), a_place(), REPLY)
-    assert await cache.find(a_request(model), a_place()) is None
+    await cache.keep(make_request(model), make_place(), REPLY)
+    assert await cache.find(make_request(model), make_place()) is None
 
 
 def test_several_processes_use_one_file(tmp_path: Path) -> None:
@@ -98,11 +98,11 @@ import asyncio, pathlib, sys
 from dialoom.roles.gateway import Completion
 from dialoom.roles.gateway.cache import ResponseCache
 from tests.processes import Started
-from tests.ledgers import a_place, a_request
+from tests.ledgers import make_place, make_request
 
 async def work(cache, name):
     for number in range(60):
-        request, place = a_request(seed=number), a_place(seed=number)
+        request, place = make_request(seed=number), make_place(seed=number)
         if await cache.find(request, place) is None:
             await cache.keep(request, place, Completion(f"{name} {number}"))
         assert (await cache.find(request, place)).text.endswith(f" {number}")
@@ -168,7 +168,7 @@ async def test_failing_cache_is_an_error_and_the_reply_is_in_the_ledger(cache: R
             "CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
         )
     with pytest.raises(CacheError, match=r"replies\.db cannot be used: the disk is full"):
-        await Gateway(ledger, cache=cache).complete(a_request(), a_place())
+        await Gateway(ledger, cache=cache).complete(make_request(), make_place())
     kept = ledger.records[0].completion
     assert kept is not None
     assert kept.text == "Reply 1."
@@ -176,9 +176,9 @@ async def test_failing_cache_is_an_error_and_the_reply_is_in_the_ledger(cache: R
 
 async def test_second_run_sends_nothing_and_records_free_calls(cache: ResponseCache, server: ChatServer) -> None:
     first, second = MemoryLedger(), MemoryLedger()
-    first_reply = await Gateway(first, cache=cache).complete(a_request(), a_place())
+    first_reply = await Gateway(first, cache=cache).complete(make_request(), make_place())
     no_money = GatewaySettings(budget=Budget(max_calls=0), replay_only=True)
-    again = await Gateway(second, no_money, cache=cache).complete(a_request(), a_place())
+    again = await Gateway(second, no_money, cache=cache).complete(make_request(), make_place())
     assert (len(server.requests), first_reply.text, again.text) == (1, "Reply 1.", "Reply 1.")
     assert first.records[0].attempts == 1
     record = second.records[0]
@@ -186,7 +186,7 @@ async def test_second_run_sends_nothing_and_records_free_calls(cache: ResponseCa
     assert record.completion == again
     assert (again.input_tokens, again.output_tokens, again.cached_tokens, again.cost) == (0, 0, 0, 0.0)
     with pytest.raises(NotRecordedError):
-        await Gateway(second, no_money, cache=cache).complete(a_request(text="Something new."), a_place())
+        await Gateway(second, no_money, cache=cache).complete(make_request(text="Something new."), make_place())
 
 
 async def test_equal_requests_at_different_places_are_different_samples(
@@ -194,7 +194,7 @@ async def test_equal_requests_at_different_places_are_different_samples(
 ) -> None:
     async def draw() -> list[str]:
         gateway = Gateway(MemoryLedger(), cache=cache)
-        places = [(a_request(seed=seed), a_place(seed=seed, step=seed)) for seed in range(5)]
+        places = [(make_request(seed=seed), make_place(seed=seed, step=seed)) for seed in range(5)]
         return [reply.text for reply in await asyncio.gather(*(gateway.complete(*each) for each in places))]
 
     first = await draw()
@@ -206,9 +206,9 @@ async def test_equal_requests_at_different_places_are_different_samples(
 @pytest.mark.usefixtures("server")
 async def test_own_ledger_wins_over_the_cache(cache: ResponseCache) -> None:
     ledger = MemoryLedger()
-    await Gateway(ledger).complete(a_request(), a_place())
-    await cache.keep(a_request(), a_place(), REPLY)
-    assert (await Gateway(ledger, cache=cache).complete(a_request(), a_place())).text == "Reply 1."
+    await Gateway(ledger).complete(make_request(), make_place())
+    await cache.keep(make_request(), make_place(), REPLY)
+    assert (await Gateway(ledger, cache=cache).complete(make_request(), make_place())).text == "Reply 1."
     assert ledger.replays == 1
 
 
@@ -244,12 +244,12 @@ class HeldModel:
 
 def start_calls(gateway: Gateway, *scenarios: str, text: str = "Hello.") -> list[asyncio.Task[Completion]]:
     """Start the same common call for several scenarios."""
-    request = a_request(MODEL, text)
+    request = make_request(MODEL, text)
     return [asyncio.create_task(_call(gateway, request, scenario)) for scenario in scenarios]
 
 
 async def _call(gateway: Gateway, request: Request, scenario: str) -> Completion:
-    return await gateway.complete(request, replace(a_place(scenario=scenario), is_common=True))
+    return await gateway.complete(request, replace(make_place(scenario=scenario), is_common=True))
 
 
 async def until_waiting(model: HeldModel, count: int = 1) -> None:

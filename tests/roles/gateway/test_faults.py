@@ -16,7 +16,7 @@ from dialoom.roles.gateway.cache import marked, wants_markers
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from dialoom.roles.gateway.wire import wire_messages
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, ask, request
 from tests.server import (
     Answer,
@@ -216,7 +216,7 @@ def test_reply_corrects_the_estimated_tokens() -> None:
         gateway = Gateway(MemoryLedger(), GatewaySettings(tpm={"": 6_000}))
         async with asyncio.timeout(TIMEOUT):
             for step in range(200):
-                await gateway.complete(request(url), a_place(step=step))
+                await gateway.complete(request(url), make_place(step=step))
 
     with serving(lambda _body, _number: completion("heron", 1, 1)) as server:
         asyncio.run(play(server.url))
@@ -228,7 +228,7 @@ def test_retried_attempt_is_corrected_too() -> None:
         gateway = Gateway(MemoryLedger(), GatewaySettings(rpm={"": 60_000}, tpm={"": 60_000}, longest_wait=0.01))
         async with asyncio.timeout(TIMEOUT):
             for step in range(30):
-                await gateway.complete(request(url), a_place(step=step))
+                await gateway.complete(request(url), make_place(step=step))
 
     with serving(lambda _body, number: busy() if number % 2 else completion("heron", 1, 1)) as server:
         asyncio.run(play(server.url))
@@ -241,7 +241,7 @@ def test_replies_from_the_ledger_use_no_rate() -> None:
     async def play(url: str, settings: GatewaySettings) -> None:
         gateway = Gateway(ledger, settings)
         async with asyncio.timeout(TIMEOUT):
-            await asyncio.gather(*(gateway.complete(request(url), a_place(step=step)) for step in range(30)))
+            await asyncio.gather(*(gateway.complete(request(url), make_place(step=step)) for step in range(30)))
 
     with serving(lambda _body, _number: completion("heron")) as server:
         asyncio.run(play(server.url, GatewaySettings()))

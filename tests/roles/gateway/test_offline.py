@@ -17,7 +17,7 @@ from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.completions import without_thinking
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.offline import Draws, MarkedRequest, understudy
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import ask, request
 from tests.server import ended, serving
 
@@ -34,7 +34,7 @@ class Site:
     """A site that gives every call the same place."""
 
     def place(self, _messages: object) -> object:
-        return a_place()
+        return make_place()
 
     def heard(self, _completion: object) -> None:
         """Do nothing."""
@@ -53,7 +53,7 @@ async def test_equal_messages_of_other_prompts_or_roles_share_no_reply(tmp_path:
     asked = Request("miller", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with ResponseCache(tmp_path / "replies.db") as cache:
         replies = [
-            await Gateway(MemoryLedger(), cache=cache).complete(each, a_place())
+            await Gateway(MemoryLedger(), cache=cache).complete(each, make_place())
             for each in (asked, replace(asked, prompt_id="mill/b"), asked)
         ]
     assert [json.loads(each.text)[0] for each in replies] == ["mill/a", "mill/b", "mill/a"]
@@ -71,7 +71,7 @@ async def test_call_not_made_by_dialoom_is_refused_by_the_offline_model() -> Non
 async def test_role_without_an_understudy_is_a_permanent_error() -> None:
     asked = Request("baker", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with pytest.raises(PermanentProviderError, match=r"no understudy plays the role 'baker' of 'mill'.*play miller"):
-        await Gateway(MemoryLedger()).complete(asked, a_place())
+        await Gateway(MemoryLedger()).complete(asked, make_place())
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.gateway import GatewaySettings
-from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.ledgers import MemoryLedger, make_place, make_request
 from tests.virtual_time import now, passing
 
 MODEL, OTHER = "openai/m", "groq/m"
@@ -84,8 +84,8 @@ class Scene:
 
     async def ask(self, texts: list[str], model: str = MODEL) -> list[Completion | BaseException]:
         """Make calls with these texts concurrently; return their replies or errors."""
-        requests = [a_request(model, text) for text in texts]
-        calls = [self.gateway.complete(request, a_place(seed)) for seed, request in enumerate(requests)]
+        requests = [make_request(model, text) for text in texts]
+        calls = [self.gateway.complete(request, make_place(seed)) for seed, request in enumerate(requests)]
         return await asyncio.gather(*calls, return_exceptions=True)
 
 
@@ -227,7 +227,9 @@ def test_waiting_call_can_be_drained_or_cancelled(monkeypatch: pytest.MonkeyPatc
 
     async def work() -> None:
         scene = Scene.of(connection, monkeypatch)
-        calls = [asyncio.create_task(scene.gateway.complete(a_request(MODEL), a_place(seed))) for seed in range(6)]
+        calls = [
+            asyncio.create_task(scene.gateway.complete(make_request(MODEL), make_place(seed))) for seed in range(6)
+        ]
         await asyncio.sleep(10)
         if kind == "drained":
             scene.gateway.drain()
@@ -250,11 +252,11 @@ def test_recorded_replies_need_no_provider(monkeypatch: pytest.MonkeyPatch) -> N
 
     async def work() -> None:
         scene = Scene.of(connection, monkeypatch)
-        known = a_request(MODEL, "Known")
-        await scene.gateway.complete(known, a_place())
+        known = make_request(MODEL, "Known")
+        await scene.gateway.complete(known, make_place())
         waiting = asyncio.create_task(scene.ask(texts(4)))
         await asyncio.sleep(5)
-        assert (await scene.gateway.complete(known, a_place())).text == "heron"
+        assert (await scene.gateway.complete(known, make_place())).text == "heron"
         assert now() < 6
         scene.gateway.drain()
         await waiting

@@ -17,7 +17,7 @@ from dialoom.roles.gateway.gateway import changed_parameters, check_parameters, 
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.model_facts import knows_tools
 from dialoom.roles.replies import score_type
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, QUICK, request
 from tests.server import Answer, completion, error, serving
 
@@ -149,7 +149,7 @@ async def sent_and_changed(model: str, params: dict[str, Any], **fields: Any) ->
     ledger = MemoryLedger()
     with serving(answer) as server:
         given = replace(request(server.url, model, "Answer in JSON.", **fields), temperature=0.7, params=params)
-        await Gateway(ledger, QUICK).complete(given, a_place())
+        await Gateway(ledger, QUICK).complete(given, make_place())
         assert len(server.requests) == 1  # none was rejected
     (record,) = ledger.records.values()
     assert record.completion is not None
@@ -217,7 +217,7 @@ async def test_deployment_gets_the_parameters_of_its_model(model: str, monkeypat
         with serving(lambda _body, _number: completion("4", 1000, 1000)) as server:
             ledger = MemoryLedger()
             given = replace(request(server.url, model, max_reply=300), temperature=0.7, params=params | named)
-            done = await Gateway(ledger, QUICK).complete(given, a_place())
+            done = await Gateway(ledger, QUICK).complete(given, make_place())
             bodies.append({**server.requests[0], "at": server.paths[0]})
         changes.append(done.changes)
         costs.append(done.cost)
@@ -241,7 +241,7 @@ async def test_model_without_schemas_gets_json_mode_under_every_name() -> None:
 
 async def test_system_prompt_is_sent_once() -> None:
     with serving(answer) as server:
-        await Gateway(MemoryLedger(), QUICK).complete(request(server.url, "openai/o4-mini"), a_place())
+        await Gateway(MemoryLedger(), QUICK).complete(request(server.url, "openai/o4-mini"), make_place())
         roles = [message["role"] for message in server.requests[0]["messages"]]
     assert roles in (["developer", "user"], ["system", "user"])
 
@@ -373,7 +373,7 @@ async def test_every_value_arrives_or_is_recorded_and_refused_if_strict(
             ledger = MemoryLedger()
             given = replace(request(server.url, model, max_reply=300), temperature=0.7, seed=918273, params=params)
             with pytest.raises(PermanentProviderError):
-                await Gateway(ledger, QUICK).complete(given, a_place())
+                await Gateway(ledger, QUICK).complete(given, make_place())
             (body,), (record,) = server.requests, ledger.records.values()
             changed = {each.partition(" ")[0] for each in (record.changes or "").split("; ")}
             found = leaves({name: part for name, part in body.items() if name not in ("messages", "contents", "input")})
@@ -383,7 +383,9 @@ async def test_every_value_arrives_or_is_recorded_and_refused_if_strict(
                 arrived = all(each in found for each in leaves(wanted))
                 assert not arrived if name in changed else arrived or is_level, (name, body)
             with pytest.raises(PermanentProviderError) as refused:
-                await Gateway(ledger, QUICK.model_copy(update={"strict_params": True})).complete(given, a_place(step=2))
+                await Gateway(ledger, QUICK.model_copy(update={"strict_params": True})).complete(
+                    given, make_place(step=2)
+                )
             assert (
                 ("strict_params" in str(refused.value)) == (len(server.requests) == 1) == bool(changed - {"seed", ""})
             )
@@ -495,12 +497,14 @@ async def test_encrypted_reasoning_is_sent_back_with_tool_calls() -> None:
     tool: Any = {"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}
     with serving(responses) as server:
         given = request(server.url, "openai/responses/gpt-5-mini", tools=(tool,), max_reply=300)
-        first = await Gateway(MemoryLedger(), QUICK).complete(given, a_place())
+        first = await Gateway(MemoryLedger(), QUICK).complete(given, make_place())
         turns: Any = (
             {"role": "assistant", "content": "", "tool_calls": list(first.tool_calls), "carried": first.carried},
             {"role": "tool", "content": "seen", "tool_call_id": first.tool_calls[0]["id"]},
         )
-        await Gateway(MemoryLedger(), QUICK).complete(replace(given, messages=given.messages + turns), a_place(step=2))
+        await Gateway(MemoryLedger(), QUICK).complete(
+            replace(given, messages=given.messages + turns), make_place(step=2)
+        )
     assert first.reasoning_tokens == 7 and "seed not sent" in str(first.changes)
     sent_and_changed, again = server.requests
     assert sent_and_changed["store"] is False and sent_and_changed["include"] == ["reasoning.encrypted_content"]

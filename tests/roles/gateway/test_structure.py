@@ -29,7 +29,7 @@ from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.gateway.model_facts import knows_tools
 from dialoom.roles.gateway.wire import Shapes, wire_messages
-from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.ledgers import MemoryLedger, make_place, make_request
 from tests.roles.gateway.asking import QUICK, ask, request
 from tests.server import Answer, ChatServer, Response, completion, ended, error, serving
 
@@ -43,7 +43,7 @@ class Site:
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place."""
-        return a_place()
+        return make_place()
 
     def heard(self, completion: Any) -> None:
         """Do nothing."""
@@ -110,7 +110,7 @@ async def test_another_form_than_the_chosen_one_is_recorded() -> None:
         assert change in ((await ask(asked)).changes or "")
         strict = Gateway(MemoryLedger(), QUICK.model_copy(update={"strict_params": True}))
         with pytest.raises(PermanentProviderError, match=f"strict_params: {change}"):
-            await strict.complete(asked, a_place())
+            await strict.complete(asked, make_place())
     assert [body["response_format"]["type"] for body in server.requests] == [
         "json_schema",
         "json_object",
@@ -128,7 +128,7 @@ async def test_provider_that_refuses_response_formats_is_not_sent_one_again() ->
     gateway = Gateway(ledger, QUICK)
     with serving(answer) as server:
         for step in (1, 2):
-            reply = await gateway.complete(request(server.url, reply_type=score_type(1, 5)), a_place(step=step))
+            reply = await gateway.complete(request(server.url, reply_type=score_type(1, 5)), make_place(step=step))
             assert reply.text == '{"score": 4}'
         assert ["response_format" in body for body in server.requests] == [True, False, False]
     assert len(ledger.attempts) == 1
@@ -150,8 +150,8 @@ async def test_forms_are_tried_in_turn_on_an_unknown_server() -> None:
         for refused in range(4):
             shapes, ledger = Shapes(), MemoryLedger()
             asked = request(server.url, "hosted_vllm/x", "Answer in JSON.", reply_type=score_type(1, 5))
-            await Gateway(ledger, QUICK, shapes=shapes).complete(asked, a_place())
-            await Gateway(ledger, QUICK, shapes=Shapes(shapes.found)).complete(asked, a_place(step=2))
+            await Gateway(ledger, QUICK, shapes=shapes).complete(asked, make_place())
+            await Gateway(ledger, QUICK, shapes=Shapes(shapes.found)).complete(asked, make_place(step=2))
             assert [record.attempts for record in ledger.records.values()] == [refused + 1, 1]
 
 
@@ -165,9 +165,9 @@ async def test_chosen_form_is_not_replaced() -> None:
 
 def test_only_a_chosen_form_is_part_of_a_calls_identity() -> None:
     plain = request("http://127.0.0.1:1", reply_type=score_type(1, 5))
-    assert replace(plain, reply_type=None).call_key(a_place()) == plain.call_key(a_place())
-    keys = {replace(plain, structured=each).call_key(a_place()) for each in ("auto", "schema", "json", "prompt")}
-    assert len(keys) == 4 and plain.call_key(a_place()) in keys
+    assert replace(plain, reply_type=None).call_key(make_place()) == plain.call_key(make_place())
+    keys = {replace(plain, structured=each).call_key(make_place()) for each in ("auto", "schema", "json", "prompt")}
+    assert len(keys) == 4 and plain.call_key(make_place()) in keys
 
 
 async def test_other_bad_requests_are_not_retried() -> None:
@@ -307,28 +307,28 @@ async def test_ids_of_calls_are_reproducible() -> None:
         first, again = [(await ask(asked)).tool_calls[0] for _ in range(2)]
     assert first["id"] == again["id"] and first["name"] != again["name"]
     reply = Completion("", tool_calls=(CALL, CALL))
-    one, other = (reply.with_ids(asked.call_key(a_place(step=step))) for step in (1, 2))
+    one, other = (reply.with_ids(asked.call_key(make_place(step=step))) for step in (1, 2))
     assert len({call["id"] for call in (*one.tool_calls, *other.tool_calls)}) == 4
 
 
 def test_identities_of_requests_without_tools_are_unchanged() -> None:
-    plain = a_request()
-    assert plain.call_key(a_place()) == "734794cc481d509b7e91ac5ed605787d3054b950014cb45070a611620cfc35d1"
-    assert cache_key(plain, a_place()).hex() == "b9b2ad8f0625c9c8cc3d0c06e70731fcf37fbb69e3231ce33421e0e380fe453d"
+    plain = make_request()
+    assert plain.call_key(make_place()) == "734794cc481d509b7e91ac5ed605787d3054b950014cb45070a611620cfc35d1"
+    assert cache_key(plain, make_place()).hex() == "b9b2ad8f0625c9c8cc3d0c06e70731fcf37fbb69e3231ce33421e0e380fe453d"
     offered = replace(plain, tools=(WEATHER,))
     answered = [replace(plain, messages=TALK[:4]), replace(plain, messages=TALK[:3])]
     renamed = replace(plain, messages=(*TALK[:2], {**TALK[2], "tool_calls": [{**CALL, "id": "other1234"}]}))
     requests = [plain, offered, *answered, renamed]
-    for identity in (lambda each: each.call_key(a_place()), lambda each: cache_key(each, a_place())):
+    for identity in (lambda each: each.call_key(make_place()), lambda each: cache_key(each, make_place())):
         assert len({identity(each) for each in requests}) == len(requests)
 
 
 async def test_shared_cache_stores_tool_calls(tmp_path: Path) -> None:
-    offered = replace(a_request(), tools=(WEATHER,))
+    offered = replace(make_request(), tools=(WEATHER,))
     with ResponseCache(tmp_path / "cache.db") as cache:
         replies = (Completion("Hm.", tool_calls=(CALL,)), Completion('{"content":"a","tool_calls":[]}'))
         for sample, reply in enumerate(replies):
-            place = replace(a_place(), sample=sample)
+            place = replace(make_place(), sample=sample)
             await cache.keep(offered, place, reply)
             assert await cache.find(offered, place) == reply
 

@@ -12,7 +12,7 @@ import pytest
 from dialoom.roles import BindingError, Gateway, PermanentProviderError
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.tracing import Tracing, open_tracing
-from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.ledgers import MemoryLedger, make_place, make_request
 from tests.server import Answer, completion, error, serving
 
 pytest.importorskip("opentelemetry.sdk")
@@ -43,7 +43,7 @@ async def spans_of(
         gateway = Gateway(MemoryLedger(), GatewaySettings(longest_wait=0.01), tracing=tracing)
         for _ in range(calls):
             try:
-                await gateway.complete(a_request(text="A secret of hers."), a_place())
+                await gateway.complete(make_request(text="A secret of hers."), make_place())
             except PermanentProviderError:
                 assert answers[-1][0] != 200
     return list(exporter.get_finished_spans())
@@ -126,7 +126,7 @@ def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_address[1]}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
         with open_tracing() as tracing:
-            tracing.called(a_request("offline/attentive"), a_place(), None, 1, 0.5)
+            tracing.called(make_request("offline/attentive"), make_place(), None, 1, 0.5)
         collector.shutdown()
         thread.join()
     ((path, body),) = received
