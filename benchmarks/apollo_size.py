@@ -3,8 +3,8 @@
     dialoom run apollo-build -o build.db --folder source     # 20 users, 2,160 pairs
     python benchmarks/apollo_size.py source [--length 2k --length 4k ...]
 
-The text is that of the source's files, in which every session, query and person stands once. Histories of four lengths
-share it: their first messages in full would be some thirty times as much.
+The text is that of the source's files, which contain every session, query and person once. Histories of four lengths
+share it; with their messages written out, it would be some thirty times as much.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ def tables_of(path: Path) -> list[tuple[str, int]]:
 
 
 def main() -> None:
-    """Measure, and print the results."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("source", type=Path, help="a folder that apollo-build made")
-    parser.add_argument("--length", action="append", help="of the histories, in tokens; repeatable; by default four")
+    parser.add_argument("source", type=Path, help="a folder created by apollo-build")
+    parser.add_argument(
+        "--length", action="append", help="length of the histories in tokens; repeatable; by default four"
+    )
     arguments = parser.parse_args()
     source: Path = arguments.source
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

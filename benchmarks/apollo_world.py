@@ -1,9 +1,9 @@
-"""Tool calls that one core answers in a second: new ones, and repeated ones.
+"""Tool calls per second on one core, for new and for repeated calls.
 
     python benchmarks/apollo_world.py [--rounds 15]
 
-Lookups, searches and orders of all cities and days, each tool as often as the others. Seconds are of computing; on a
-machine that others use too, the quickest round says most.
+Lookups, searches and orders for all cities and days, with equally many calls of each tool. Times are processor times;
+on a machine under load, the fastest round is the most reliable.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ def calls(world: World) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print calls per second, and the microseconds of each tool."""
+    """Print calls per second and the microseconds of each tool."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15, help="how many fresh worlds")
+    parser.add_argument("--rounds", type=int, default=15, help="number of new worlds")
     rounds = []
     for _ in range(parser.parse_args().rounds):
         world = World()
         asked = calls(world)
-        rounds.append([spent(world, asked) for _ in range(2)])
-    for when, found in zip(("at first sight", "again"), zip(*rounds, strict=True), strict=True):
+        rounds.append([seconds_by_tool(world, asked) for _ in range(2)])
+    for when, found in zip(("new calls", "repeated calls"), zip(*rounds, strict=True), strict=True):
         rates = [len(asked) / sum(each.values()) for each in found]
         print(f"{when}: {min(rates):,.0f} to {max(rates):,.0f} calls a second, median {median(rates):,.0f}")
         quickest = {name: 1e6 * min(each[name] for each in found) * len(found[0]) / len(asked) for name in found[0]}
-        print("  microseconds, quickest: " + ", ".join(f"{name} {value:.1f}" for name, value in quickest.items()))
+        print("  microseconds, fastest round: " + ", ".join(f"{name} {value:.1f}" for name, value in quickest.items()))
 
 
-def spent(world: World, asked: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the seconds of computing for each tool's calls."""
+def seconds_by_tool(world: World, asked: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the processor time of each tool's calls in seconds."""
     seconds: dict[str, float] = {}
     for name in dict.fromkeys(call["name"] for call in asked):
         some = [call for call in asked if call["name"] == name]

@@ -1,12 +1,12 @@
-"""Checkpointing every node transition: no saver, LangGraph's InMemorySaver and AsyncSqliteSaver, and ours.
+"""Checkpointing of every node transition: no saver, LangGraph's InMemorySaver and AsyncSqliteSaver, and dialoom's.
 
     python benchmarks/checkpointing.py [--dialogues 100] [--rounds 10] [--concurrency 50] [--repeat 9] [--many 2000]
                                        [--durability sync|async] [--profile-bytes 8000] [--message-bytes 700]
 
-One process, one event loop, one graph: two nodes that take turns, one message each (every one different), and a profile
-in the state (each dialogue its own). The nodes do nothing else, so what is measured is LangGraph and the saver.
-The savers take turns, in this order and then in the other; rates are medians over the repetitions, ratios are medians
-of the ratios within a repetition.
+One process, one event loop, one graph: two nodes that alternate, with one message each (all different), and a profile
+in the state (a different one in each dialogue). The nodes do nothing else, so LangGraph and the saver are measured. The
+savers alternate, in this order and then in reverse; rates are medians over the repetitions, ratios are medians of the
+ratios within a repetition.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dialoom.runs.store.checkpoints import RunSaver
 Saver = BaseCheckpointSaver[Any]
 Opener = Callable[[Path], AbstractAsyncContextManager["Saver | None"]]
 WORDS = "she asked once for a table near the window and later for a quiet seat with an early train to the coast".split()
-"""Words for text that resembles prose and never repeats."""
+"""Words for texts that resemble prose and never repeat."""
 
 
 class State(TypedDict):
@@ -62,7 +62,7 @@ def profile_of(number: int, size: int) -> dict[str, str]:
 
 
 def build(rounds: int, message_bytes: int) -> StateGraph[State]:
-    """Build a graph in which user and assistant take turns, for a number of rounds."""
+    """Build a graph in which user and assistant alternate for a number of rounds."""
 
     async def user(state: State) -> dict[str, Any]:
         place = f"{state['profile']['section 0'][:24]} u{len(state['messages'])}"
@@ -85,7 +85,7 @@ def build(rounds: int, message_bytes: int) -> StateGraph[State]:
 
 
 async def play(saver: Saver | None, dialogues: range, rounds: int, options: argparse.Namespace) -> float:
-    """Play the dialogues of a range, concurrently; return the seconds it took."""
+    """Play a range of dialogues concurrently; return the seconds that it took."""
     graph = build(rounds, options.message_bytes).compile(checkpointer=saver)
     numbers = iter(dialogues)
 
@@ -96,7 +96,7 @@ async def play(saver: Saver | None, dialogues: range, rounds: int, options: argp
             durability: Any = {} if saver is None else {"durability": options.durability}
             await graph.ainvoke(begin, config, **durability)
 
-    os.sync()  # so that no saver pays for the writes of the one before
+    os.sync()  # so that no saver has to wait for the writes of the previous one
     start = time.perf_counter()
     await asyncio.gather(*(worker() for _ in range(options.concurrency)))
     return time.perf_counter() - start
@@ -110,20 +110,20 @@ async def no_saver(_path: Path) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def in_memory(_path: Path) -> AsyncIterator[Saver]:
-    """Yield LangGraph's saver that keeps checkpoints in memory."""
+    """Yield LangGraph's in-memory saver."""
     yield InMemorySaver()
 
 
 @asynccontextmanager
 async def async_sqlite(path: Path) -> AsyncIterator[Saver]:
-    """Yield LangGraph's SQLite saver as it is meant to be used."""
+    """Yield LangGraph's SQLite saver."""
     async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
         yield saver
 
 
 @asynccontextmanager
 async def ours(path: Path) -> AsyncIterator[Saver]:
-    """Yield the run's saver."""
+    """Yield dialoom's saver."""
     async with RunSaver.open(path) as saver:
         yield saver
 
@@ -139,7 +139,7 @@ SAVERS: dict[str, Opener] = {
 async def measure(
     name: str, folder: Path, dialogues: int, rounds: int, options: argparse.Namespace
 ) -> tuple[float, int]:
-    """Return transitions per second, and the file's bytes after it was closed."""
+    """Return transitions per second and the bytes of the closed file."""
     gc.collect()
     path = folder / "run.db"
     async with SAVERS[name](path) as saver:
@@ -151,7 +151,7 @@ async def measure(
 
 
 async def compare(folder: Path, options: argparse.Namespace) -> None:
-    """Measure all savers in turn, repeatedly."""
+    """Measure all savers alternately, repeatedly."""
     rates: dict[str, list[float]] = {name: [] for name in SAVERS}
     sizes: dict[str, int] = {}
     await measure("ours", folder, 4, options.rounds, options)  # imports and caches
@@ -175,18 +175,18 @@ async def compare(folder: Path, options: argparse.Namespace) -> None:
 
 
 async def growth(folder: Path, options: argparse.Namespace) -> None:
-    """Measure a dialogue of four times the rounds."""
+    """Measure the size of a dialogue with four times the rounds."""
     dialogues = max(options.dialogues // 5, 1)
     _, short = await measure("ours", folder, dialogues, options.rounds, options)
     _, long = await measure("ours", folder, dialogues, 4 * options.rounds, options)
     verdict(f"bytes of {4 * options.rounds} rounds / {options.rounds} rounds", long / short, -4.4)
 
 
-async def holding(folder: Path, options: argparse.Namespace) -> None:
+async def compare_growing_file(folder: Path, options: argparse.Namespace) -> None:
     """Measure whether the rate holds while a file grows to many dialogues, alternating with few in a new file.
 
-    Both see the same load of the machine, and the garbage collector runs as often for the one as for the other. (With a
-    full collection before each run of few, the next one would come after most of them are over.)
+    Both see the same load of the machine and equally many garbage collections. (A full collection before each run of
+    few would delay the next one until most of them are finished.)
     """
 
     async def in_new_file() -> float:
@@ -221,7 +221,7 @@ async def holding(folder: Path, options: argparse.Namespace) -> None:
 
 
 def memory(options: argparse.Namespace) -> None:
-    """Measure the peak memory of many dialogues, and of three times as many, each in a process of its own."""
+    """Measure the peak memory of many dialogues and of three times as many, each in its own process."""
     peaks: list[float] = []
     for dialogues in (options.many, 3 * options.many):
         command = [sys.executable, __file__, "--alone", "--dialogues", dialogues, "--rounds", options.rounds]
@@ -234,13 +234,13 @@ def memory(options: argparse.Namespace) -> None:
 
 
 async def alone(folder: Path, options: argparse.Namespace) -> None:
-    """Play ours only, for `memory`, and print the peak in MiB."""
+    """Play with dialoom's saver only, for `memory`, and print the peak in MiB."""
     await measure("ours", folder, options.dialogues, options.rounds, options)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def verdict(what: str, value: float, target: float | None) -> None:
-    """Print a ratio, and its target: a lower bound, or an upper bound if negative."""
+    """Print a ratio and its target: a lower bound, or an upper bound if negative."""
     if target is None:
         print(f"{what:48}{value:6.2f}")
         return
@@ -263,7 +263,7 @@ def main() -> None:
         default="sync",
         help="LangGraph's: whether a step waits for its checkpoint",
     )
-    parser.add_argument("--many", type=int, help="also compare with so many dialogues (takes minutes)")
+    parser.add_argument("--many", type=int, help="also compare with this number of dialogues (takes minutes)")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -273,7 +273,7 @@ def main() -> None:
         asyncio.run(compare(Path(folder), options))
         asyncio.run(growth(Path(folder), options))
         if options.many:
-            asyncio.run(holding(Path(folder), options))
+            asyncio.run(compare_growing_file(Path(folder), options))
             memory(options)
 
 

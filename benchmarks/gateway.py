@@ -1,14 +1,14 @@
-"""The gateway's overhead: the slots that it keeps busy, and its CPU per call beside bare `litellm.acompletion`.
+"""The gateway's overhead: its slot utilization, and its CPU time per call relative to bare `litellm.acompletion`.
 
     python -m benchmarks.gateway [--calls 3000] [--concurrency 128] [--wait 0.3] [--repeat 3] [--client]
 
-A server in a process of its own answers every request after a fixed wait. The gateway, with the ledger of a real run's
-file, sends calls to it, so many at once; then a bare asyncio loop sends the same messages through LiteLLM. Both run in
-this process, in turn. A slot is busy while the server waits: calls x wait / (seconds x concurrency). CPU is that of
-this process, all its threads included; the ratio is the median of those within a turn.
+A server in a separate process answers every request after a fixed wait. The gateway, with the ledger of a real run
+file, sends calls to it concurrently; then a bare asyncio loop sends the same messages through LiteLLM. Both run in this
+process, alternately. A slot is busy while the server waits: calls x wait / (seconds x concurrency). CPU time is that of
+all threads of this process; the ratio is the median of the ratios within a turn.
 
-Both send with LiteLLM's own HTTP handler, which dialoom chooses for its calls. `--client` lets the bare loop use
-OpenAI's client, as LiteLLM does by default.
+Both use LiteLLM's own HTTP handler, which dialoom chooses for its calls. With `--client`, the bare loop uses OpenAI's
+client, which is LiteLLM's default.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ MODEL = "openai/gpt-4o-mini"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one job.
+    """The measurements of one job.
 
     Attributes:
-        seconds: By the wall.
-        cpu: Seconds of this process.
+        seconds: Elapsed time.
+        cpu: Seconds of processor time of this process.
     """
 
     calls: int
@@ -55,7 +55,7 @@ class Figures:
 
     @property
     def cpu_per_call(self) -> float:
-        """Milliseconds of processor time per call."""
+        """Return the milliseconds of processor time per call."""
         return 1000 * self.cpu / self.calls
 
 
@@ -70,8 +70,8 @@ def messages(number: int) -> tuple[ChatMessage, ...]:
     )
 
 
-async def at_once(calls: int, concurrency: int, call: Callable[[int], Awaitable[None]]) -> Figures:
-    """Make calls concurrently, up to a limit."""
+async def concurrently(calls: int, concurrency: int, call: Callable[[int], Awaitable[None]]) -> Figures:
+    """Make calls with limited concurrency."""
     numbers = iter(range(calls))
 
     async def work() -> None:
@@ -99,11 +99,11 @@ async def through_litellm(calls: int, concurrency: int, *, with_client: bool) ->
             num_retries=0,
         )
 
-    return await at_once(calls, concurrency, call)
+    return await concurrently(calls, concurrency, call)
 
 
 async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int) -> Figures:
-    """Call through the gateway, with the ledger of a newly planned run; calls belong to its first scenarios."""
+    """Make calls through the gateway, with the ledger of a newly planned run; they belong to its first scenarios."""
     os.environ.pop(HANDLER, None)  # the gateway chooses the handler itself
     path = folder / f"{turn}.db"
     await dialoom.aplan("personalens", path=path, model=MODEL, options={"limit": 50}, seed=7)
@@ -118,11 +118,11 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
             request = Request("user", "benchmark/user", MODEL, 0.7, number, messages(number))
             await gateway.complete(request, place)
 
-        return await at_once(calls, concurrency, call)
+        return await concurrently(calls, concurrency, call)
 
 
 async def measure(arguments: argparse.Namespace, folder: Path) -> list[tuple[Figures, Figures]]:
-    """Return pairs of (gateway, bare), one per turn, after a short one that warms both up."""
+    """Return pairs of (gateway, bare), one per turn, after short warm-up runs."""
     concurrency = arguments.concurrency
     await through_litellm(concurrency, concurrency, with_client=arguments.client)
     await through_gateway(concurrency, concurrency, folder, turn=0)
@@ -139,7 +139,7 @@ async def measure(arguments: argparse.Namespace, folder: Path) -> list[tuple[Fig
 
 
 def main() -> None:
-    """Measure, and print the figures."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=3000)
     parser.add_argument("--concurrency", type=int, default=128)

@@ -1,11 +1,11 @@
-"""The cost of long requests: preferences and questions, asked by several methods after hundreds of fixed turns.
+"""The cost of long requests: preferences and questions, asked with several methods after hundreds of fixed turns.
 
     python benchmarks/long_requests.py [--pairs 50] [--methods 5] [--turns 298] [--in-state]
 
-Each scenario is one call whose request is a preference, the reply to it, the fixed turns and a question. The fixed
-turns are the same for all; a preference is a pair's own, and replied to once; the methods of a pair differ in their
-last message. With `--in-state` the whole conversation also stands in the state and in the outcome, as of a recipe that
-plays it turn by turn. What counts is the bytes of the file as a multiple of the distinct text in it, and what another
+Each scenario is one call whose request consists of a preference, the reply to it, the fixed turns and a question. The
+fixed turns are the same in all scenarios; each pair has its own preference, with one reply; the methods of a pair
+differ in the last message. With `--in-state` the whole conversation is also in the state and in the outcome, as in a
+recipe that plays it turn by turn. Measured are the bytes of the file relative to its distinct text, and what another
 pair adds to both.
 """
 
@@ -34,7 +34,7 @@ WORDS = "she asked once for a table near the window and later for a quiet seat w
 
 
 def text(seed: str, size: int) -> str:
-    """Return a text of a size in characters, unique to the seed, or one less, as a reply ends in no space."""
+    """Return a text of a size in characters, unique to the seed; one less where a trailing space is removed."""
     draw = random.Random(seed)
     return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size].rstrip()
 
@@ -54,7 +54,7 @@ def fixed(turns: int) -> tuple[Line, ...]:
 
 
 async def assistant(messages: list[ChatMessage]) -> str:
-    """Return a distinct reply to every preference, and an answer to every question."""
+    """Return a distinct reply to each preference and a distinct answer to each question."""
     if len(messages) == 1:
         return text(f"reply to {messages[0]['content'][:30]}", 300)
     return text(f"{messages[-1]['content'][:30]} {messages[1]['content'][:30]}", 1000)
@@ -84,7 +84,7 @@ class Item(Scenario):
 
     @property
     def label(self) -> str:
-        """The pair and the method."""
+        """Return the pair and the method."""
         return f"pair {self.pair} method {self.method}"
 
     def facets(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ async def answer(state: State, scene: Scene) -> dict[str, Any]:
 
 
 class Recalling(Recipe, WithPrompts):
-    """A recipe that asks after many turns."""
+    """A recipe that asks a question after many turns."""
 
     name = "recalling"
     summary = "A question after many turns."
@@ -127,7 +127,7 @@ class Recalling(Recipe, WithPrompts):
     scenario_type = Item
 
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Item]:
-        """Yield every pair by every method."""
+        """Yield every pair with every method."""
         middle = Shared(fixed(options.turns))
         for pair in range(options.pairs):
             for method in range(options.methods):
@@ -146,11 +146,11 @@ class Recalling(Recipe, WithPrompts):
         return builder
 
     def initial(self, scenario: Any) -> dict[str, Any]:
-        """Return all messages, or nothing."""
+        """Return the initial state, with all messages if they belong to it."""
         return {"reply": "", "messages": scenario.before() if scenario.in_state else []}
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the outcome held in the state."""
+        """Return the outcome from the state."""
         return Outcome(messages=lines(state["messages"]), ended_by="error" if failed else "answered")
 
 
@@ -162,7 +162,7 @@ def measured(path: Path) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Play it at two sizes, and print both and their difference."""
+    """Play two sizes; print both and their difference."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--pairs", type=int, default=50)
     parser.add_argument("--methods", type=int, default=5)

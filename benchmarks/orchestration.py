@@ -1,12 +1,12 @@
-"""The overhead of orchestration: the whole PersonaLens job beside a bare asyncio loop with the same LiteLLM calls.
+"""The overhead of orchestration: a PersonaLens job relative to a bare asyncio loop with the same LiteLLM calls.
 
     python -m benchmarks.orchestration [--scenarios 120] [--concurrency 16] [--wait 0.02] [--repeat 7]
 
-The job is played once on the offline model, which gives the replies. A server in a process of its own then answers
-every request after a fixed wait. In turn, the job is played with the server as its model (planning, graph, checkpoints,
-ledger, judgements, outcomes), and a loop that does nothing else makes the same requests through LiteLLM with the same
-HTTP handler: a scenario's calls one after the other, as many scenarios at once. The medians of the ratios and
-differences within a turn are what counts.
+The job is first played on the offline model, which gives the replies. A server in a separate process then answers every
+request after a fixed wait. The job is played with the server as its model (planning, graph, checkpoints, ledger,
+judgements, outcomes), alternating with a loop that only makes the same requests through LiteLLM with the same HTTP
+handler: the calls of a scenario in sequence, and equally many scenarios concurrently. The results are the medians of
+the ratios and differences within a turn.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MODEL = "openai/recorded"
 
 
 class Used(NamedTuple):
-    """The time that a job took.
+    """The time of a job.
 
     Attributes:
-        seconds: By the clock.
+        seconds: Elapsed time.
         processor: Seconds of processor time of this process.
     """
 
@@ -71,14 +71,14 @@ def requests_of(path: Path) -> tuple[list[list[dict[str, Any]]], dict[str, dict[
 
 
 def send_bare(requests: list[list[dict[str, Any]]], concurrency: int) -> None:
-    """Make the same calls and nothing else."""
+    """Make the same calls without anything else."""
     litellm = load_litellm()
 
     async def run() -> None:
-        places = asyncio.Semaphore(concurrency)
+        slots = asyncio.Semaphore(concurrency)
 
         async def scenario(calls: list[dict[str, Any]]) -> None:
-            async with places:
+            async with slots:
                 for call in calls:
                     await litellm.acompletion(**call, drop_params=True, max_retries=0, num_retries=0)
 
@@ -88,7 +88,7 @@ def send_bare(requests: list[list[dict[str, Any]]], concurrency: int) -> None:
 
 
 def compare(play: Callable[[Path, str | None], None], folder: Path, arguments: argparse.Namespace) -> None:
-    """Measure a job and the bare loop in turn, and print the ratios.
+    """Measure a job and the bare loop alternately; print the ratios.
 
     Args:
         play: Plays the job into a new run, with the offline model or with the named one.

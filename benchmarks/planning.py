@@ -1,10 +1,10 @@
-"""Planning and reading back a plan of the full PersonaLens size: time, peak memory, bytes.
+"""Planning of the full PersonaLens size and reading of the plan: time, peak memory, bytes.
 
     python benchmarks/planning.py [--scenarios 122133] [--small 2000]
 
 A synthetic release (invented people, 20 domains with summaries of a kilobyte each, 81 tasks) is written to a temporary
-folder, planned and read back as the engine would. The small plan runs first in a process of its own: if memory
-depended on the size of the plan, the large one's peak would show it.
+folder, planned, and read as the engine does. The small plan is measured first, in its own process: if memory depended
+on the size of the plan, the peak of the large one would be higher.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FACTS = [
 
 
 def write_people(root: Path, people: int) -> None:
-    """Write invented people in the release's layout; every task of theirs qualifies."""
+    """Write invented people in the release's layout; all their tasks qualify."""
     situation = {"Location": "Here", "Device": "Laptop", "Environment": "Quiet"}
     for number in range(people):
         draw = random.Random(number)
@@ -90,7 +90,7 @@ def _task(id_: str, domains: list[str], situation: dict[str, str], draw: random.
 
 
 def measure(root: Path, scenarios: int) -> dict[str, float]:
-    """Plan and read back in this process."""
+    """Plan and read the plan in this process; return the measurements."""
     options = RECIPE.options_type.model_validate({"profiles": str(root), "limit": scenarios})
     models = {role: ModelBinding(model="offline/attentive", temperature=0.0) for role in RECIPE.roles}
     config = RunConfig(recipe="personalens", options=options.model_dump(mode="json"), models=models, seed=0)
@@ -118,7 +118,7 @@ def measure(root: Path, scenarios: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure both sizes, each in a process of its own, and print the results."""
+    """Measure both sizes, each in its own process, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--scenarios", type=int, default=122_133)
     parser.add_argument("--small", type=int, default=2_000)

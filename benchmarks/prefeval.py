@@ -1,15 +1,15 @@
-"""The cost of PrefEval's long items: the whole job beside a bare asyncio loop with the same LiteLLM calls.
+"""The cost of PrefEval's long items: the whole job relative to a bare asyncio loop with the same LiteLLM calls.
 
     python -m benchmarks.prefeval [--items 60] [--turns 298] [--concurrency 16] [--wait 0.02] [--repeat 3]
     python -m benchmarks.prefeval --size [--pairs 1000] [--turns 298]
 
-Items of all five methods are answered and judged after so many unrelated turns, from a pool that is made for it. As in
-`benchmarks.orchestration`, the job and the bare loop send the same requests to a server with a fixed wait. Then the
-peak memory of so many items, and of three times as many, each in a process of its own.
+Items of all five methods are answered and judged after `--turns` unrelated turns, from a synthetic pool. As in
+`benchmarks.orchestration`, the job and the bare loop send the same requests to a server with a fixed wait. Afterwards,
+the peak memory of `--items` items and of three times as many is measured, each in its own process.
 
-With `--size`, instead: what the file of `--pairs` pairs by five methods comes to, table by table, as a multiple of the
-distinct text in it: every text that was said or sent, once (a text is a whole message or reply; two judges' prompts
-are two texts, though they have most lines in common).
+With `--size`, the file of `--pairs` pairs with five methods is measured instead, table by table, relative to its
+distinct text: every text that was said or sent, counted once (a text is a whole message or reply; the prompts of two
+judges are two texts, although they share most lines).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ METHODS = ("zero-shot", "reminder", "cot", "rag", "self-critic")
 
 
 def write_pool(path: Path, turns: int) -> None:
-    """Write a pool of a number of turns, in the layout of the release's."""
+    """Write a pool with a number of turns, in the layout of the release's pool."""
     lines = [
         {"role": role, "content": text(f"{role} {turn}", size)}
         for turn in range(turns)
@@ -56,7 +56,7 @@ def play_job(
 
 
 def memory(arguments: argparse.Namespace) -> None:
-    """Measure the peak memory of a number of items, and of three times as many."""
+    """Measure the peak memory of a number of items and of three times as many."""
     for items in (arguments.items, 3 * arguments.items):
         command = [sys.executable, "-m", "benchmarks.prefeval", "--alone", "--items", items, "--turns", arguments.turns]
         root = Path(__file__).parent.parent
@@ -65,7 +65,7 @@ def memory(arguments: argparse.Namespace) -> None:
 
 
 def size(folder: Path, arguments: argparse.Namespace) -> None:
-    """Play a hundredth, a tenth and all of the pairs by five methods, and print the size of each file."""
+    """Play a hundredth, a tenth and all of the pairs with five methods; print the size of each file."""
     write_pairs(folder / "pairs.json", arguments.pairs)
     path = folder / "run.db"
     for pairs in sorted({-(-arguments.pairs // 100), -(-arguments.pairs // 10), arguments.pairs}):
@@ -76,7 +76,7 @@ def size(folder: Path, arguments: argparse.Namespace) -> None:
         whole = path.stat().st_size
         print(f"{pairs} pairs x {len(METHODS)}: {whole:,} bytes, {said:,} of distinct text: {whole / said:.2f}")
         rate = arguments.items / used.processor
-        print(f"  {kept:,} of it stand there, no line twice; {rate:.1f} items/s of processor time")
+        print(f"  {kept:,} of it is stored, without duplicate lines; {rate:.1f} items/s of processor time")
     for name, bytes_ in tables.most_common():
         print(f"{name:32}{bytes_ / arguments.items:8,.0f} bytes an item")
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB at the peak")
@@ -96,7 +96,7 @@ def write_pairs(path: Path, count: int) -> None:
 
 
 def tables_of(path: Path) -> tuple[Counter[str], int, int]:
-    """Return the bytes of a run's tables and indexes, those of the distinct texts, and those of texts in the file."""
+    """Return the bytes of a run's tables and indexes, of its distinct texts, and of the texts as stored."""
     texts = "SELECT sum(length(CAST({} AS BLOB))) FROM {}"
     with closing(sqlite3.connect(path)) as connection:
         pages = connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name").fetchall()
@@ -106,15 +106,15 @@ def tables_of(path: Path) -> tuple[Counter[str], int, int]:
 
 
 def main() -> None:
-    """Measure rate and memory, or with `--size` the file's size."""
+    """Measure rate and memory, or with `--size` the size of the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--items", type=int, default=60)
     parser.add_argument("--turns", type=int, default=298)
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--wait", type=float, default=0.02, metavar="SECONDS")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--size", action="store_true", help="measure the file instead")
-    parser.add_argument("--pairs", type=int, default=1000, help="of which the file is made with --size")
+    parser.add_argument("--size", action="store_true", help="measure the size of the file instead")
+    parser.add_argument("--pairs", type=int, default=1000, help="number of pairs with --size")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     dialoom.tune_process()

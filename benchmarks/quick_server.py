@@ -1,9 +1,9 @@
-"""An OpenAI-compatible server that answers after a delay, at little processor time.
+"""An OpenAI-compatible server that answers after a delay and needs little processor time.
 
     python benchmarks/quick_server.py SECONDS [REPLIES]
 
-It prints its port. REPLIES is a JSON file with the replies by `request_key`, each a message; without one, every request
-gets the same reply. A GET returns the moments (of the clock `time.monotonic`) at which it has answered since the last
+It prints its port. REPLIES is a JSON file with the replies by `request_key`, each a message; without it, every request
+gets the same reply. A GET request returns the times (of the clock `time.monotonic`) of the answers since the previous
 one.
 """
 
@@ -25,11 +25,11 @@ _END, _LENGTH = b"\r\n\r\n", b"content-length:"
 
 @contextmanager
 def serving(latency: float, replies: Path | None = None) -> Iterator[tuple[str, int]]:
-    """Start the server in a process of its own; yield its address and the process's number.
+    """Start the server in a separate process; yield its address and the process id.
 
     Args:
         latency: Seconds until an answer.
-        replies: The file of replies; without one, every request gets the same.
+        replies: The file of replies; without it, every request gets the same one.
     """
     command = [sys.executable, __file__, str(latency), *([str(replies)] if replies else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -66,12 +66,12 @@ def _answer(message: Mapping[str, Any]) -> bytes:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, which stays open.
+    """A persistent connection.
 
     Args:
         latency: Seconds until an answer.
-        times: When all connections have answered.
-        replies: The response to each request, by `request_key`; `None` if all get the same.
+        times: The times of the answers on all connections.
+        replies: The response to each request, by `request_key`; `None` if all get the same one.
     """
 
     def __init__(self, latency: float, times: list[float], replies: Mapping[str, bytes] | None) -> None:

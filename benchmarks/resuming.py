@@ -1,11 +1,11 @@
-"""An agent with a memory, killed and resumed: calls paid twice and memories lost, by dialoom and by inspect_ai.
+"""An agent with a memory, killed and resumed: repeated calls and lost memories, with dialoom and with inspect_ai.
 
     python benchmarks/resuming.py [--inspect PATH/TO/bin/python] [--kills 9 15 21]
 
-Four people have three conversations of two turns with a LangGraph agent, two people at a time. In the first one they
-say what they eat, in the third one they ask for a restaurant. The process is killed in a given call of the agent, and
-resumed. inspect_ai needs an environment of its own, with langgraph; a sample is a person. With checkpoints, each turn
-is one.
+Four people have three conversations of two turns with a LangGraph agent, two people at a time. In the first
+conversation they say what they eat, in the third one they ask for a restaurant. The process is killed in a given call
+of the agent, and resumed. inspect_ai needs its own environment, with langgraph; a sample is a person. With checkpoints,
+there is one after each turn.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ PEOPLE = 4
 CALLS = PEOPLE * 3 * 2
 
 
-def carried_out(folder: Path, *command: str, die_at: int = 0) -> str:
-    """Carry out a command in a folder; return what it prints."""
+def output_of(folder: Path, *command: str, die_at: int = 0) -> str:
+    """Run a command in a folder; return its output."""
     variables = os.environ | {"DIE_AT": str(die_at), "INSPECT_DISPLAY": "none"}
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     if done.returncode != (-9 if die_at else 0):
@@ -118,53 +118,53 @@ def carried_out(folder: Path, *command: str, die_at: int = 0) -> str:
 
 
 def with_dialoom(folder: Path, die_at: int) -> int:
-    """Play the conversations with dialoom; return how many people are remembered."""
+    """Play the conversations with dialoom; return the number of people who are remembered."""
     (folder / "study.toml").write_text(STUDY)
     dialoom = str(Path(sys.executable).with_name("dialoom"))
     models = ("--model", "assistant=graph:agent.py:graph", "--model", "user=graph:agent.py:customer")
     flags = (*models, "--stateful", "assistant", "--no-judge", "--concurrency", "2", "-o", "run.db")
-    carried_out(folder, dialoom, "run", "study.toml", *flags, die_at=die_at)
-    carried_out(folder, dialoom, "resume", "run.db", "--trust", "--concurrency", "2")
-    carried_out(folder, dialoom, "export", "run.db", "-o", "out.jsonl")
+    output_of(folder, dialoom, "run", "study.toml", *flags, die_at=die_at)
+    output_of(folder, dialoom, "resume", "run.db", "--trust", "--concurrency", "2")
+    output_of(folder, dialoom, "export", "run.db", "-o", "out.jsonl")
     return (folder / "out.jsonl").read_text().count("The Green Table is vegan")
 
 
 def with_inspect(python: str, *, checkpoints: bool) -> Callable[[Path, int], int]:
-    """Return a function that plays the conversations with inspect_ai and returns how many people are remembered."""
+    """Return a function that plays the conversations with inspect_ai and returns the number of people remembered."""
 
     def play(folder: Path, die_at: int) -> int:
         (folder / "task.py").write_text(TASK)
         inspect = str(Path(python).with_name("inspect"))
         given = ("-T", f"checkpoints={str(checkpoints).lower()}", "--model", "mockllm/model", "--max-samples", "2")
-        carried_out(folder, inspect, "eval", "task.py", *given, die_at=die_at)
+        output_of(folder, inspect, "eval", "task.py", *given, die_at=die_at)
         (log,) = (folder / "logs").glob("*.eval")
-        carried_out(folder, inspect, "eval-retry", str(log))
+        output_of(folder, inspect, "eval-retry", str(log))
         latest = max((folder / "logs").glob("*.eval"), key=lambda path: path.stat().st_mtime)
-        samples = json.loads(carried_out(folder, inspect, "log", "dump", str(latest)))["samples"]
+        samples = json.loads(output_of(folder, inspect, "log", "dump", str(latest)))["samples"]
         return sum(int(sample["scores"]["remembered"]["value"]) for sample in samples)
 
     return play
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inspect", help="the Python of an environment with inspect_ai and langgraph")
     parser.add_argument("--kills", type=int, nargs="+", default=[9, 15, 21])
     options = parser.parse_args()
-    ways: dict[str, Callable[[Path, int], int]] = {"dialoom resume": with_dialoom}
+    tools: dict[str, Callable[[Path, int], int]] = {"dialoom resume": with_dialoom}
     if options.inspect:
-        ways["inspect eval-retry"] = with_inspect(options.inspect, checkpoints=False)
-        ways["inspect eval-retry, a checkpoint each turn"] = with_inspect(options.inspect, checkpoints=True)
+        tools["inspect eval-retry"] = with_inspect(options.inspect, checkpoints=False)
+        tools["inspect eval-retry, a checkpoint each turn"] = with_inspect(options.inspect, checkpoints=True)
     print("| resumed with | killed in call | calls paid twice | people forgotten |\n| --- | --- | --- | --- |")
-    for way, play in ways.items():
+    for tool, play in tools.items():
         for die_at in options.kills:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 (folder / "agent.py").write_text(AGENT)
                 remembered = play(folder, die_at)
                 paid = len((folder / "calls.txt").read_text().splitlines())
-            print(f"| {way} | {die_at} | {paid - CALLS} | {PEOPLE - remembered} of {PEOPLE} |", flush=True)
+            print(f"| {tool} | {die_at} | {paid - CALLS} | {PEOPLE - remembered} of {PEOPLE} |", flush=True)
 
 
 if __name__ == "__main__":

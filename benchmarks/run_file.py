@@ -1,13 +1,14 @@
-"""What each scheme of the run file saves on four workloads.
+"""The savings of each storage scheme of the run file, on four workloads.
 
     python -m benchmarks.run_file [--workload prefeval ...] [--scheme passages ...] [--size 20]
     python -m benchmarks.run_file run.db ...
 
-Offline models play and judge: PersonaLens dialogues, PrefEval's pairs by five methods after 298 turns, ALOE's trees,
-and APOLLO's samples; `--size` is the number of PrefEval's pairs, and the others are in proportion. Or the files of
-finished runs are measured. For each scheme, a copy of the file is rewritten into what it would be without the scheme.
-A scheme's figure is the share by which that copy is larger, in parts of the copy; both are compacted (`VACUUM`). The
-last column is the copy's size relative to the distinct texts, that is, all texts that were said or sent, each once.
+Offline models play and judge: PersonaLens dialogues, PrefEval's pairs with five methods after 298 turns, ALOE's trees,
+and APOLLO's samples; `--size` is the number of PrefEval's pairs, to which the other sizes are proportional.
+Alternatively, the files of finished runs are measured. For each scheme, a copy of the file is rewritten as it would be
+without the scheme. The saving is the share by which that copy is larger, relative to the copy; both are compacted
+(`VACUUM`). The last column is the copy's size relative to the distinct texts: all texts that were said or sent, each
+counted once.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _without_list_additions(connection: sqlite3.Connection) -> None:
 
 
 def _without_references(connection: sqlite3.Connection) -> None:
-    change = _followed(references.reading(texts.reading(connection)))
+    change = _on_objects(references.reading(texts.reading(connection)))
     for table, column in (
         ("checkpoint_values", "content"),
         ("checkpoint_lists", "elements"),
@@ -82,13 +83,13 @@ def _without_documents(connection: sqlite3.Connection) -> None:
         (content,) = connection.execute(query, (bytes.fromhex(hash_),)).fetchone()
         return change(json.loads(content))
 
-    change = _followed(follow)
+    change = _on_objects(follow)
     _rewrite(connection, "scenarios", "content", change)
     connection.execute("DELETE FROM documents")
 
 
-def _followed(follow: Callable[[dict[str, Any]], Any]) -> Change:
-    """Return a function that changes the objects in a JSON value, from the inside out."""
+def _on_objects(follow: Callable[[dict[str, Any]], Any]) -> Change:
+    """Return a function that applies `follow` to the objects in a JSON value, innermost first."""
 
     def change(value: Any) -> Any:
         if isinstance(value, list):
@@ -163,11 +164,11 @@ SCHEMES: dict[str, Callable[[sqlite3.Connection], None]] = {
     "kinds of calls": _without_kinds,
     "fields of the input": _without_fields,
 }
-"""What rewrites a file into one without each scheme."""
+"""For each scheme a function that rewrites a file without it."""
 
 
 def play(name: str, folder: Path, size: int) -> Path:
-    """Play a workload, and return the run's file."""
+    """Play a workload and return the run's file."""
     options: dict[str, Any]
     match name:
         case "personalens":
@@ -191,7 +192,7 @@ def play(name: str, folder: Path, size: int) -> Path:
 
 
 def size_without(path: Path, change: Callable[[sqlite3.Connection], None] | None) -> tuple[int, int]:
-    """Return the bytes of a compacted copy of a run's file after a change, and those of the distinct texts."""
+    """Return the bytes of a run file's compacted copy after a change, and of its distinct texts."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copy(path, folder))
         with closing(sqlite3.connect(copy)) as connection:
@@ -204,7 +205,7 @@ def size_without(path: Path, change: Callable[[sqlite3.Connection], None] | None
 
 
 def measure(path: Path, schemes: list[str]) -> None:
-    """Print a table of what each scheme saves in a run's file."""
+    """Print a table of the savings of each scheme in a run file."""
     whole, said = size_without(path, None)
     print(f"{path.stem:14}{'(as it is)':22}{whole:12,}{'':8}{whole / said:8.2f}", flush=True)
     for scheme in schemes:
@@ -213,10 +214,10 @@ def measure(path: Path, schemes: list[str]) -> None:
 
 
 def main() -> None:
-    """Measure, and print tables."""
+    """Measure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = ("personalens", "prefeval", "aloe", "apollo")
-    parser.add_argument("files", nargs="*", type=Path, help="files of runs that are finished; by default, new runs")
+    parser.add_argument("files", nargs="*", type=Path, help="files of finished runs; by default, new runs")
     parser.add_argument("--workload", action="append", choices=names)
     parser.add_argument("--scheme", action="append", choices=list(SCHEMES))
     parser.add_argument("--size", type=int, default=20)

@@ -1,15 +1,15 @@
-"""Several processes: the gain of a second worker, the cost of the first one, and the limit of adding more.
+"""Several processes: the gain from a second worker, the cost of the first one, and the limit of adding more.
 
     .venv-ray/bin/python -m benchmarks.scale [--served 288] [--turns 5] [--repeat 3] [--latency 0.3]
         [--scenarios 40] [--skip-served]
 
-Three parts. *Served*: one run by the command alone, with one worker and with two, in turns, against a model on a server
-process of its own that answers after 0.3 s; calls per second are the server's own count over the middle of each run, so
-that starting Ray, which takes seconds once, is not in them. What each process took of the processors in that time says
-what there was to be had (as /proc tells it: on Linux only). *Costs*: what the run's own process spends on a scenario
-(transferring it, merging its result), and the process that leases the budget on a call, in seconds of processor time,
-measured on the same machine. *Simulated*: with these costs, the full plan of 122,133 scenarios in virtual time on 1 to
-1,000 workers.
+There are three parts. *Served*: one run by the command alone, with one worker and with two, alternately, against a
+model on a server process that answers after 0.3 s. Calls per second are counted by the server over the middle of each
+run, so that the start of Ray, which takes seconds once, is not included. The processor time of each process in that
+period shows how much was available (read from /proc, so on Linux only). *Costs*: the processor time that the run's own
+process spends on a scenario (transferring it, merging its result), and that the process that leases the budget spends
+on a call, measured on the same machine. *Simulated*: with these costs, the full plan of 122,133 scenarios in virtual
+time on 1 to 1,000 workers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from dialoom.settings import Budget
 
 PLAN = 122_133
 TICKS = os.sysconf("SC_CLK_TCK")
-OFTEN, GATHERED = 1.0, 0.5
+SAMPLE_INTERVAL, TRANSFER_INTERVAL = 1.0, 0.5
 
 Used = dict[str, float]
 """Seconds of processor time by process."""
@@ -61,9 +61,9 @@ class Watch(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Sample until the end."""
+        """Sample until `end` is called."""
         by_process: dict[int, tuple[str, float]] = {}
-        while not self._over.wait(OFTEN):
+        while not self._over.wait(SAMPLE_INTERVAL):
             by_process |= dict(processes(self._command, self._server))
             used: Used = {}
             for kind, seconds in by_process.values():
@@ -71,7 +71,7 @@ class Watch(threading.Thread):
             self._seen.append((time.monotonic(), used))
 
     def end(self, since: float, until: float) -> Used:
-        """Stop; return the processor time used between two moments, as fractions of one processor."""
+        """Stop; return the processor time between two moments, in processors used."""
         self._over.set()
         self.join()
         within = [(at, used) for at, used in self._seen if since <= at <= until]
@@ -102,8 +102,8 @@ def processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float
             yield pid, (kind, seconds)
 
 
-def commanded(path: Path, url: str, server: int, workers: int, chosen: argparse.Namespace) -> tuple[float, Used]:
-    """Play one run by a command: return answers per second over the middle eight tenths, and who used the CPU."""
+def rate_of_command(path: Path, url: str, server: int, workers: int, chosen: argparse.Namespace) -> tuple[float, Used]:
+    """Play one run by a command; return answers per second over the middle eight tenths, and the CPU used by kind."""
     arguments = ["run", "personalens", "--limit", chosen.served, "--turn-limit", chosen.turns, "-o", path]
     arguments += ["--model", "openai/m", "--api-base", url, "--concurrency", chosen.concurrency]
     command = subprocess.Popen(
@@ -122,13 +122,15 @@ def commanded(path: Path, url: str, server: int, workers: int, chosen: argparse.
 
 
 def served(chosen: argparse.Namespace) -> None:
-    """Measure the rates of one process alone, one worker and two, in turns."""
+    """Measure the rates of one process alone, one worker and two, alternately."""
     rates: dict[int, list[float]] = {0: [], 1: [], 2: []}
     used: dict[int, Used] = {}
     with serving(chosen.latency) as (url, server), tempfile.TemporaryDirectory() as folder:
         for turn in range(chosen.repeat):
             for workers, found in rates.items():
-                rate, used[workers] = commanded(Path(folder) / f"{turn}-{workers}.db", url, server, workers, chosen)
+                rate, used[workers] = rate_of_command(
+                    Path(folder) / f"{turn}-{workers}.db", url, server, workers, chosen
+                )
                 found.append(rate)
             alone, one, two = (found[-1] for found in rates.values())
             print(f"  turn {turn + 1}: alone {alone:.0f}, 1 worker {one:.0f} ({one / alone:.2f} of alone), "
@@ -185,7 +187,7 @@ async def costs(scenarios: int) -> Costs:
 
 
 async def lease(path: Path, calls: int = 20_000) -> float:
-    """Return the seconds of one budget lease at the lender, without Ray's cost of the message."""
+    """Return the processor time of one budget lease at the lender, without the cost of Ray's message."""
     shared = SharedState(path, Budget(max_calls=10**9), Spend(), 64, None)
     standing = LeaseState()
     started = time.process_time()
@@ -194,8 +196,8 @@ async def lease(path: Path, calls: int = 20_000) -> float:
     return (time.process_time() - started) / calls
 
 
-def carried(messages: int = 300) -> float:
-    """Return the seconds of this process for a message to an actor and its answer."""
+def message_cost(messages: int = 300) -> float:
+    """Return this process's seconds for a message to an actor and its answer."""
     import ray
 
     class Echo:
@@ -217,26 +219,26 @@ def carried(messages: int = 300) -> float:
         ray.shutdown()
 
 
-def together(at_once: int, rate: float) -> float:
-    """Return the scenarios that a worker with a given rate returns in one transfer; see `Worker.report`."""
+def scenarios_per_transfer(at_once: int, rate: float) -> float:
+    """Return the number of scenarios that a worker with a given rate returns in one transfer; see `Worker.report`."""
     ahead = at_once // 4 + 1
-    return max(1.0, min(ahead - ahead // 2, rate * GATHERED))
+    return max(1.0, min(ahead - ahead // 2, rate * TRANSFER_INTERVAL))
 
 
 def simulated(workers: int, seconds: float, at_once: int, service: float) -> tuple[float, float, float]:
-    """Simulate the whole plan in virtual time: return hours, the owner's load, and the workers' load.
+    """Simulate the whole plan in virtual time; return hours, the owner's load, and the workers' load.
 
     Args:
-        workers: How many.
-        seconds: Of a conversation, at a worker that has as many under way as it can.
-        at_once: Conversations under way at a worker.
-        service: Seconds that the owner spends on a scenario: transfer, merge, and its part of the messages.
+        workers: The number of workers.
+        seconds: The duration of a conversation at a worker with its maximum concurrency.
+        at_once: The concurrent conversations of a worker.
+        service: Seconds that the owner spends on a scenario: transfer, merge, and its share of the messages.
     """
     left, owner_free, owner_busy, busy = PLAN, 0.0, 0.0, 0.0
     under_way: list[float] = []
     places = workers * at_once
     for number in range(min(places, left)):
-        # As conversations differ, they do not end together.
+        # Conversations differ, so they do not end together.
         heapq.heappush(under_way, seconds * (0.5 + number % 97 / 97))
     left -= len(under_way)
     now = 0.0
@@ -267,27 +269,27 @@ def main() -> None:
         print("served (answers per second, by the server's count):")
         served(chosen)
     found = asyncio.run(costs(chosen.scenarios))
-    message = carried()
+    message = message_cost()
     print("costs (milliseconds of processor time, of a judged PersonaLens dialogue):")
     print(f"  played in {found.play * 1e3:.0f}, {found.calls:.0f} calls; leased in {found.leasing * 1e3:.2f} "
           f"({found.sent / 1e3:.1f} kB), folded in {found.fold * 1e3:.2f} ({found.back / 1e3:.1f} kB)")  # fmt: skip
     print(f"  a message to an actor and back {message * 1e3:.2f}; a part of the budget {found.lease * 1e6:.0f} µs")
-    # A call takes the latency, or where a worker's processor is the bottleneck, its part of that.
+    # A call takes the latency, or its share of the worker's processor if that is the bottleneck.
     at_once = 16
     seconds = max(found.calls * chosen.latency, at_once * found.play)
     rate_each = at_once / seconds
     each = (
-        found.leasing + found.fold + 2 * message / together(at_once, rate_each)
+        found.leasing + found.fold + 2 * message / scenarios_per_transfer(at_once, rate_each)
     )  # a report, and the transfer in return
     print(f"simulated ({PLAN:,} scenarios, {at_once} at once a worker, {seconds:.1f} s each there):")
     for workers in (1, 4, 16, 64, 256, 1000):
         hours, owner, places = simulated(workers, seconds, at_once, each)
         print(f"  {workers:5,} workers: {hours:7.2f} h, the owner at work {owner:.0%}, workers' places {places:.0%}")
     lending = (found.lease + message) * rate_each * found.calls
-    print(f"walls: the owner at {1 / (each * rate_each):,.0f} workers (dealing alone "
-          f"{1 / (found.leasing * rate_each):,.0f}, folding alone {1 / (found.fold * rate_each):,.0f}); "
-          f"who lends the budget, asked for each call as near its end, at {1 / lending:,.0f}, for 64 calls at once at "
-          f"{64 / lending:,.0f}")  # fmt: skip
+    print(f"limits: the owner at {1 / (each * rate_each):,.0f} workers (leasing alone "
+          f"{1 / (found.leasing * rate_each):,.0f}, merging alone {1 / (found.fold * rate_each):,.0f}); "
+          f"the budget's lender, asked for each call near its end, at {1 / lending:,.0f}, for 64 calls at once "
+          f"at {64 / lending:,.0f}")  # fmt: skip
 
 
 if __name__ == "__main__":

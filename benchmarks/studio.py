@@ -1,12 +1,11 @@
-"""The loading times of the studio's pages beside an empty page of the same library, in a browser.
+"""The loading times of the studio's pages relative to an empty page of the same library, in a browser.
 
     .venv-studio/bin/python benchmarks/studio.py [--scenarios 122133] [--rounds 5]
 
-A run of one dialogue is made on the offline model, and its rows are copied as often as wanted: scenarios, outcomes,
-judgements, so that pages, filters and orders have as much to look at as after a run of the full PersonaLens size (its
-calls are not copied). Another has one dialogue of 60 messages. Each page is opened in Chromium, from the address to
-when what it shows is there; the least of the rounds counts, as everything else a machine does only adds to it. An empty
-page is served beside them.
+A run of one dialogue is played on the offline model, and its rows (scenarios, outcomes, judgements) are copied, so that
+pages, filters and orders have as much data as after a run of the full PersonaLens size (its calls are not copied).
+Another run has one dialogue of 60 messages. Each page is opened in Chromium and timed until its content is shown; the
+minimum of the rounds counts, because other load can only add to it. An empty page is served for comparison.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ PAGES = {
     "one of those sorted by a score": ("/runs/many/scenarios/900?sort=score:personalization", "a[rel=next]"),
     "conversation of 60 messages": ("/runs/long/scenarios/1", "#m60"),
 }
-"""Addresses, and the selector of what is there when they are loaded; there are more than `late` pages."""
+"""Addresses, and a selector for the loaded content; there are more than `late` pages."""
 ONCE = {
-    "by an expression, asked of each": ("/runs/many/scenarios?where=turns > 0 and personalization > 1", _ROWS),
+    "by an expression, evaluated for each": ("/runs/many/scenarios?where=turns > 0 and personalization > 1", _ROWS),
     "the next page of that": ("/runs/many/scenarios?where=turns > 0 and personalization > 1&page=2", _ROWS),
-    "by words, the index not there yet": ("/runs/many/scenarios?said=alarm", _ROWS),
+    "by words, without the index": ("/runs/many/scenarios?said=alarm", _ROWS),
     "by other words, with the index": ("/runs/many/scenarios?said=phone reset", _ROWS),
     "report, computed": ("/runs/many/report", _ROWS),
     "report, cached": ("/runs/many/report", _ROWS),
 }
-"""Pages that are slow for the first time, and fast from then on."""
+"""Pages that are slow the first time and fast afterwards."""
 
 
 def make_runs(folder: Path, scenarios: int) -> None:
@@ -111,8 +110,8 @@ def started(command: list[str], folder: Path, pattern: str) -> Iterator[tuple[st
         process.wait()
 
 
-def shown(page: Page, url: str, selector: str, rounds: int) -> float:
-    """Return the milliseconds until a page is there, the least of some rounds."""
+def load_time(page: Page, url: str, selector: str, rounds: int) -> float:
+    """Return the milliseconds until a page is loaded, the minimum of some rounds."""
     times = []
     for _ in range(rounds):
         start = time.perf_counter()
@@ -131,7 +130,7 @@ def resident(pid: int) -> float:
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenarios", type=int, default=122_133)
     parser.add_argument("--rounds", type=int, default=5)
@@ -146,17 +145,17 @@ def main() -> None:
         page = browser.new_page()
         page.set_default_timeout(1000 * _TIMEOUT)
         command = [sys.executable, "-m", "dialoom", "studio", "many.db", "long.db", "--no-browser", "--trust"]
-        empty_one = [sys.executable, "empty.py"]
-        with started(empty_one, folder, "NiceGUI ready"), started(command, folder, r"http://\S+") as (address, pid):
-            empty = shown(page, "http://127.0.0.1:8791/", ".body-like", chosen.rounds)
+        empty_page = [sys.executable, "empty.py"]
+        with started(empty_page, folder, "NiceGUI ready"), started(command, folder, r"http://\S+") as (address, pid):
+            empty = load_time(page, "http://127.0.0.1:8791/", ".body-like", chosen.rounds)
             page.goto(address)
             before = resident(pid)
             print(f"{'empty page':40} {empty:8.0f} ms    1.0")
             told: dict[str, float] = {}
             for what, (path, selector) in {**PAGES, **ONCE}.items():
                 rounds = 1 if what in ONCE else chosen.rounds
-                path = path.format(late=max(1, chosen.scenarios // 61))  # 2,002 of the plan of the full size
-                told[what] = shown(page, address.partition("/?")[0] + path, selector, rounds)
+                path = path.format(late=max(1, chosen.scenarios // 61))  # 2,002 for the full plan
+                told[what] = load_time(page, address.partition("/?")[0] + path, selector, rounds)
                 print(f"{what:40} {told[what]:8.0f} ms {told[what] / empty:6.1f}")
             print(f"server: {before:.0f} MB before, {resident(pid):.0f} MB after all of them")
             print(json.dumps({"scenarios": chosen.scenarios, "empty": empty, **told}))

@@ -1,7 +1,7 @@
-"""The reference shows `play = blocking("play", aplay)` as the function that it is.
+"""Show `play = blocking("play", aplay)` in the reference as the function that it is.
 
-An extension of griffe, which reads the sources for the reference (mkdocs.yml names it). To griffe, a name that is
-assigned is an attribute without a docstring, which the reference would leave out.
+An extension of griffe, which reads the sources for the reference; it is registered in mkdocs.yml. For griffe, an
+assigned name is an attribute without a docstring, which the reference would leave out.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import griffe
 
 
 class BlockingForms(griffe.Extension):
-    """Gives each blocking form the parameters and the docstring of the operation that it carries out."""
+    """An extension that gives each blocking form the parameters and the docstring of its operation."""
 
     def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
-        """Look through a module whose names have been read."""
+        """Replace the blocking forms of a module that has been read."""
         for name, member in list(mod.members.items()):
             if isinstance(member, griffe.Attribute) and (operation := _operation(member, mod)) is not None:
                 mod.set_member(name, _blocking(name, operation))
 
 
 def _operation(member: griffe.Attribute, module: griffe.Module) -> griffe.Function | None:
-    """What a blocking form carries out; `None` if it is no such form."""
+    """Return the operation of a blocking form; `None` if it is not one."""
     call = member.value
     if not isinstance(call, griffe.ExprCall) or str(call.function) != "blocking":
         return None

@@ -1,11 +1,11 @@
-"""What docs/commands.md says of each command, taken from the command line itself.
+"""The reference of commands in docs/commands.md, generated from the command line itself.
 
-    make commands     # writes the page anew, by cog
-    make check        # fails if the page is not what this would write
+        make commands     # regenerates the page with cog
+        make check        # fails if the page is not current
 
-The commands are walked as the parser holds them, so a new command, flag or recipe is in the page without any change
-here. A recipe's options are only known when the command line is told its name, so `run` is asked once for each recipe
-that comes with dialoom; what else is installed on this machine is not a part of the page.
+The commands are read from the parser, so a new command, option or recipe appears without any change here. A recipe's
+options are known only if the command line has its name, so `run` is parsed once for each recipe that comes with
+dialoom; other installed recipes are not included.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from dialoom.runs.configuration.recipes import GROUP, load_recipe
 
 PROGRAM = "dialoom"
 MANY = 4
-"""An option that this many commands have, in the same words, is described once for all of them."""
+"""An option that at least this many commands have, with the same description, is described once for all of them."""
 
 Row = tuple[str, ...]
-"""What stands in a table; of a parameter: how it is written, and what it does."""
+"""A row of a table; for a parameter its syntax and its description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A command, or a group of some, as the page describes it.
+    """A command or group of commands on the page.
 
     Attributes:
-        path: What is typed after `dialoom`.
-        command: As the parser holds it.
-        rows: Its parameters in the command line's own words, arguments first.
+        path: The words after `dialoom`.
+        command: The parser's command.
+        rows: Its parameters as in the help, arguments first.
     """
 
     path: tuple[str, ...]
@@ -48,23 +48,23 @@ class Section:
 
 
 def reference() -> str:
-    """The page below its introduction, with the empty lines that set it apart from the comments around it."""
+    """Return the page below its introduction, between empty lines that separate it from cog's comments."""
     sections = [section for name in sorted(_parsed([]).commands) for section in _sections((name,))]
     counts = Counter(row for section in sections for row in section.rows if row[0].startswith("-"))
     shared = [row for row, count in counts.items() if count >= MANY]
     lines = [line for section in sections for line in _written(section, shared)]
-    lines += ["## Shared options", "", "These mean the same wherever they stand:", "", *_table(PARAMETERS, shared)]
+    lines += ["## Shared options", "", "These mean the same in every command:", "", *_table(PARAMETERS, shared)]
     return "\n".join(["", *lines])
 
 
 def _parsed(arguments: list[str]) -> Any:
-    """The command line as it is for these arguments."""
+    """Return the parser for the given arguments."""
     return typer.main.get_command(build_app(arguments))
 
 
 def _sections(path: tuple[str, ...]) -> Iterator[Section]:
     command = _parsed([*path])
-    for name in path:  # a command has all its options only if it is the one that is called
+    for name in path:  # only the command that is called has all its options
         command = command.commands[name]
     if path == ("run",):
         yield from _run(command)
@@ -75,7 +75,7 @@ def _sections(path: tuple[str, ...]) -> Iterator[Section]:
 
 
 def _run(group: Any) -> Iterator[Section]:
-    """`run` with what every recipe takes, and each recipe with what it takes besides."""
+    """Yield `run` with the options that all recipes have, and each recipe with its own."""
     commands = {name: _parsed(["run", name]).commands["run"].commands[name] for name in _recipes()}
     rows = {name: _rows(command, ("run", name)) for name, command in commands.items()}
     common = [row for row in next(iter(rows.values())) if all(row in others for others in rows.values())]
@@ -85,7 +85,7 @@ def _run(group: Any) -> Iterator[Section]:
 
 
 def _recipes() -> list[str]:
-    """The recipes that come with dialoom."""
+    """Return the recipes that come with dialoom."""
     return sorted({point.name for point in entry_points(group=GROUP) if point.dist and point.dist.name == PROGRAM})
 
 
@@ -106,7 +106,7 @@ _OWNERS = {SHAREGPT: "every recipe", SFT: "dialogues and studies"}
 
 
 def _written(section: Section, shared: Sequence[Row]) -> Iterator[str]:
-    """Name, usage, what it does, exit codes where it has some of its own, parameters."""
+    """Yield the name, usage, description, specific exit codes and parameters of a command."""
     path, command = section.path, section.command
     yield from (f"{'#' * (len(path) + 1)} {' '.join(path)}", "")
     pieces = command.collect_usage_pieces(_context(command, path))
@@ -125,14 +125,14 @@ def _written(section: Section, shared: Sequence[Row]) -> Iterator[str]:
 
 
 def _formats() -> list[Row]:
-    """What the formats hold, and the flags that they have: first those that many recipes have."""
+    """Return the formats with their options, first those that many recipes have."""
     rows: dict[Row, None] = {}
     for name in _recipes():
         recipe = load_recipe(name)
         own = WithExports.of(recipe).formats
         for format_, exporter in exporters(recipe).items():
             if format_ == SHAREGPT and SFT in own:
-                continue  # its sft in another form
+                continue  # the same rows as its sft
             owner = f"`{name}`" if format_ in own else _OWNERS[format_]
             flags = "; ".join(_flags(exporter.options))
             rows[owner, f"`{format_}`", _safe(exporter.description), flags] = None
@@ -145,7 +145,7 @@ def _flags(options: Any) -> Iterator[str]:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    """Nothing if there are no rows. A parameter is code, and what it does is text."""
+    """Yield a table, or nothing if there are no rows; parameters are formatted as code."""
     written = [(_code(row[0]), *map(_safe, row[1:])) if heads == PARAMETERS else row for row in rows]
     if written:
         yield from (f"| {' | '.join(heads)} |", "|---" * len(heads) + "|")
@@ -154,7 +154,7 @@ def _table(heads: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _code(text: str) -> str:
-    """Code in a cell; where it has a bar, which ends a cell even in backquotes, by its HTML."""
+    """Return a cell with code; as HTML if it contains a bar, which ends a cell even in backquotes."""
     if "|" not in text:
         return f"`{text}`"
     for sign, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;")):
@@ -163,7 +163,7 @@ def _code(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Paragraphs as Markdown, in lines of a length that can be read."""
+    """Return paragraphs as Markdown, in lines of at most 120 characters."""
     blocks = (" ".join(block.split()) for block in text.split("\n\n"))
     return "\n\n".join(textwrap.fill(_safe(block), 120, break_on_hyphens=False) for block in blocks)
 
@@ -173,7 +173,7 @@ def _cell(text: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text whose signs mean nothing to Markdown."""
+    """Return text with Markdown's special characters escaped."""
     for sign in ("\\", "`", "*", "_", "[", "]", "<"):
         text = text.replace(sign, f"\\{sign}")
     return text

@@ -1,4 +1,4 @@
-"""The table of modules in docs/design/layout.md, from the first lines of their docstrings; cog writes it."""
+"""The table of modules in docs/design/layout.md, from the first lines of their docstrings; written by cog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/sessions.md: what is restored of each kind of stateful players, and what is refused; by cog."""
+"""The tables of docs/sessions.md: what is restored for each kind of stateful player, and what is refused; by cog."""
 
 from __future__ import annotations
 

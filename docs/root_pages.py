@@ -1,7 +1,7 @@
-"""What the site has besides the pages of docs/: those at the repository's root, where people look for them.
+"""Pages of the site from outside docs/: files at the repository's root, and patterns in the navigation.
 
-A hook of mkdocs (mkdocs.yml names it). The files become pages, with their links as these need them. And a pattern in
-the navigation stands for all pages that it fits, so that a new design note is in the site without being listed.
+A hook of mkdocs, registered in mkdocs.yml. The root's files become pages with adjusted links. A pattern in the
+navigation stands for all pages that it matches, so that a new design note need not be listed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ PAGES = {
     "SECURITY.md": "reporting.md",
     "CHANGELOG.md": "changelog.md",
 }
-"""The files, and what their pages are called."""
+"""The files and the names of their pages."""
 
 FOLDERS = {"docs/design/": "design/packages-and-names.md"}
-"""Links to a folder, which is not a page: the first page of it."""
+"""Links to a folder, which is not a page, and the pages that they lead to."""
 
 _LINK = re.compile(r"(?<=\]\()([\w./-]+)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put pages in place of patterns in the navigation."""
+    """Replace the patterns in the navigation by pages."""
     for part in config.nav or ():
         for title, pages in part.items():
             if isinstance(pages, list):
@@ -43,7 +43,7 @@ def _expanded(page: Any, folder: Path) -> list[Any]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages to those of docs/."""
+    """Add the root's pages to those of docs/."""
     root = Path(config.config_file_path).parent
     for name, page in PAGES.items():
         text = _LINK.sub(lambda link: _target(link[1]), (root / name).read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _target(link: str) -> str:
-    """Where a link leads in the site that leads to a file in the repository."""
+    """Return the target in the site of a link to a file of the repository."""
     if link == "LICENSE":
         return "LICENSE.txt"
     return PAGES.get(link) or FOLDERS.get(link) or link.removeprefix("docs/")

@@ -1,1 +1,1 @@
-"""The tests mirror the packages."""
+"""The tests, in folders that mirror the packages."""

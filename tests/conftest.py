@@ -1,4 +1,4 @@
-"""What tests share: the command as a user runs it, quick players, and where the real data is, if it is there."""
+"""Shared fixtures and helpers: the command as a user runs it, fast players, and the path of the real data."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ ROOT = Path(__file__).parent.parent
 REAL = Path(os.environ.get("DIALOOM_PERSONALENS", ROOT.parent / "shared" / "data" / "personalens"))
 
 needs_real_data = pytest.mark.skipif(
-    not REAL.is_dir(), reason="the PersonaLens release is not here; DIALOOM_PERSONALENS says where it is"
+    not REAL.is_dir(), reason="the PersonaLens release is missing; set DIALOOM_PERSONALENS to its folder"
 )
 
-with contextlib.suppress(ImportError):  # the environments that are made for one large thing have no hypothesis
+with contextlib.suppress(ImportError):  # the environments of single large dependencies have no hypothesis
     from hypothesis import HealthCheck, settings
 
     settings.register_profile(
-        "unhurried", max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+        "no-deadline", max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
     )
-    # How long an example takes says how busy the machine is, and nothing else. The examples are the same in every run:
-    # what passes here passes everywhere. `derandomize=False` here looks for others.
-    settings.load_profile("unhurried")
+    # No deadline: the time of an example depends on the machine's load. The examples are the same in every run;
+    # set `derandomize=False` to search for others.
+    settings.load_profile("no-deadline")
 
 _STATE = pytest.StashKey[str]()
 _LITELLM_STAYS = threading.Event()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the state of the tests' runs apart from the user's; react to SIGINT where it was ignored (`nohup`, `&`).
+    """Keep the state of test runs apart from the user's; restore SIGINT where it was ignored (`nohup`, `&`).
 
-    The garbage collector looks through everything less often: it took a seventh of the suite's time.
+    Raise the thresholds of the garbage collector, which took a seventh of the suite's time.
     """
     gc.set_threshold(20_000, 20, 50)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -56,24 +56,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported by then stays: the garbage collector need not look through it again and again."""
-    _left_to_stay()
+    """Exempt all objects imported so far from garbage collection."""
+    _freeze_objects()
 
 
 def pytest_runtest_logfinish() -> None:
-    """So does LiteLLM, which the first test imports that needs it, and which is as much again."""
+    """Exempt LiteLLM's objects, too, once the first test has imported it: they are as many again."""
     if "litellm" in sys.modules and not _LITELLM_STAYS.is_set():
         _LITELLM_STAYS.set()
-        _left_to_stay()
+        _freeze_objects()
 
 
-def _left_to_stay() -> None:
+def _freeze_objects() -> None:
     gc.collect()
     gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """And removed."""
+    """Remove the state folder."""
     shutil.rmtree(config.stash[_STATE], ignore_errors=True)
 
 
@@ -83,7 +83,7 @@ MadeOnce = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def _no_imports_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Forget after each test what was imported from temporary folders and examples: modules share names (`shop`)."""
+    """Forget after each test the modules imported from temporary folders and examples: they share names (`shop`)."""
     yield
     _forget_imports(tmp_path_factory.getbasetemp())
     _forget_imports(ROOT / "docs" / "examples")
@@ -91,40 +91,44 @@ def _no_imports_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 @pytest.fixture
 def dialoom(tmp_path: Path) -> Command:
-    """The command in an empty folder; see `command_in`."""
+    """Return the command in an empty folder; see `command_in`."""
     return command_in(tmp_path)
 
 
 @pytest.fixture(scope="session")
-def _made() -> dict[Hashable, Path]:
-    """What `made_once` has made."""
+def _made_folders() -> dict[Hashable, Path]:
+    """Return the folders that `made_once` has filled, by function and arguments."""
     return {}
 
 
 @pytest.fixture
-def made_once(_made: dict[Hashable, Path], tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> MadeOnce:
-    """Puts into the test's folder what a function makes with the command; it is called once, then its work is copied.
+def made_once(
+    _made_folders: dict[Hashable, Path], tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> MadeOnce:
+    """Return a function that copies into the test's folder what another function makes with the command.
 
-    For the runs that many tests start from. The function is given the command in a folder, that folder, and what else
-    is said. Returns the test's folder; what lies in it can be imported, as after a run in it.
+    The other function is called once per session for each set of arguments, with the command, its folder and the
+    arguments. For runs that many tests start from. The test's folder is returned; modules in it can be imported.
     """
 
     def put(make: Callable[..., object], *given: Hashable) -> Path:
-        if (make, given) not in _made:
+        if (make, given) not in _made_folders:
             folder = tmp_path_factory.mktemp("made")
             make(command_in(folder), folder, *given)
             _forget_imports(folder)
-            _made[make, given] = folder
-        shutil.copytree(_made[make, given], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-        _given_there_too(_made[make, given], tmp_path)
+            _made_folders[make, given] = folder
+        shutil.copytree(
+            _made_folders[make, given], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        _copy_run_records(_made_folders[make, given], tmp_path)
         sys.path.insert(0, str(tmp_path))
         return tmp_path
 
     return put
 
 
-def _given_there_too(made: Path, copy: Path) -> None:
-    """What dialoom has in mind of runs in one folder, it has in mind of their copies in another."""
+def _copy_run_records(made: Path, copy: Path) -> None:
+    """Copy what dialoom's state folder records about runs in one folder for their copies in another."""
     given = Path(os.environ["XDG_STATE_HOME"]) / "dialoom" / "given.jsonl"
     if given.exists():
         lines = [line for line in given.read_text().splitlines(keepends=True) if str(made) in line]
@@ -133,10 +137,10 @@ def _given_there_too(made: Path, copy: Path) -> None:
 
 
 def command_in(folder: Path) -> Command:
-    """The command in a folder; checks the exit code that is expected, if one is.
+    """Return a function that runs the command in a folder and checks the exit code, unless `code` is None.
 
-    It runs in this process, by its own `main`, with the given `variables` in the environment. With a whole environment
-    (`env`) or input of its own, or where an event loop runs, it gets a process of its own.
+    It runs in this process, through `main`, with the given `variables` in the environment. It runs in a separate
+    process if a whole environment (`env`) or input is given, or if an event loop is running.
     """
 
     def run(
@@ -150,8 +154,12 @@ def command_in(folder: Path) -> Command:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in (variables or {}).items():
                 patch.setenv(name, value)
-            is_apart = env is not None or input is not None or _in_a_loop()
-            done = _apart(command, folder, env, input or "") if is_apart else _here(command, folder)
+            needs_process = env is not None or input is not None or _in_a_loop()
+            done = (
+                _in_new_process(command, folder, env, input or "")
+                if needs_process
+                else _in_this_process(command, folder)
+            )
         assert code is None or done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
@@ -160,9 +168,9 @@ def command_in(folder: Path) -> Command:
 
 
 def _forget_imports(folder: Path) -> None:
-    """Remove a folder's modules and paths. Texts are compared: a `Path` for each module would take 0.1 s a test.
+    """Remove a folder's modules and paths. Strings are compared: a `Path` for each module would take 0.1 s a test.
 
-    Modules are not asked for attributes that they do not have, because some then import others.
+    Modules are not asked for missing attributes, because some then import others.
     """
     inside = f"{folder}{os.sep}"
     sys.path[:] = [path for path in sys.path if path != str(folder) and not path.startswith(inside)]
@@ -171,7 +179,7 @@ def _forget_imports(folder: Path) -> None:
             del sys.modules[name]
 
 
-def _apart(
+def _in_new_process(
     command: list[str], folder: Path, environment: Mapping[str, str] | None, text: str
 ) -> subprocess.CompletedProcess[str]:
     with Started(folder, *command, environment=environment) as process:
@@ -179,7 +187,7 @@ def _apart(
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def _here(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def _in_this_process(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     out, err = io.StringIO(), io.StringIO()
     code, arguments = 0, sys.argv
     sys.argv = ["dialoom", *command]
@@ -207,12 +215,12 @@ def _in_a_loop() -> bool:
 
 @pytest.fixture
 def players(tmp_path: Path) -> list[str]:
-    """Options for a cast of three quick Python callables, for tests that are not about what is said."""
+    """Return options for a cast of three fast Python callables, for tests whose subject is not the content."""
     return quick_players(tmp_path)
 
 
 def quick_players(folder: Path) -> list[str]:
-    """Write these into a folder; the options that name them."""
+    """Write fast players into a folder and return the options that name them."""
     (folder / "players.py").write_text(
         """
 async def user(messages):
@@ -231,12 +239,12 @@ async def judge(messages):
     return [part for role in ("user", "assistant", "judge") for part in ("--model", f"{role}=python:players:{role}")]
 
 
-def recast(arguments: Sequence[object], model: str) -> list[object]:
+def replace_model(arguments: Sequence[object], model: str) -> list[object]:
     """Return a command's arguments in which `ROLE=MODEL` replaces the model of its role."""
     role = f"{model.partition('=')[0]}="
     return [model if str(each).startswith(role) else each for each in arguments]
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """A JSONL file's objects."""
+    """Return the objects of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

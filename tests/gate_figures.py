@@ -24,7 +24,7 @@ from tests.graphs.gate.cases import ALLOWED, cases
 
 LABELLED = Path(__file__).parent / "labelled"
 MAIN = ("echo", "repetition", "swapped_role", "prompt_leak", "task_not_stated")
-"""The kinds with figures of their own; there are too few faults of the others."""
+"""The kinds with figures of their own; the others have too few faults."""
 
 LETTERS = {
     "e": "echo",
@@ -39,7 +39,7 @@ LETTERS = {
     "x": "early_end",
     "n": "no_end",
 }
-"""The kinds of the labels; `t`, `x` and `n` are about a whole dialogue, the others follow the number of a line."""
+"""The letters of the labels; `t`, `x` and `n` are about a whole dialogue, the others follow a line's number."""
 
 OF_VARIANTS, OF_LANGUAGES = (*MAIN, "glued_lines"), (*LETTERS.values(),)
 """The kinds that are labelled in `variants.jsonl` and in `languages.jsonl`."""
@@ -47,40 +47,40 @@ OF_VARIANTS, OF_LANGUAGES = (*MAIN, "glued_lines"), (*LETTERS.values(),)
 Dialogue = Mapping[str, Any]
 
 Counts = tuple[int, int, int]
-"""How many faults there are, how many of them are found, and how many are found where there is none."""
+"""The number of faults, of correct findings and of false findings."""
 
 
 def planted() -> dict[str, Counts]:
     """Return the counts by kind in the test half of the invented dialogues."""
-    there, right, wrong = Counter[str](), Counter[str](), Counter[str]()
+    actual, right, wrong = Counter[str](), Counter[str](), Counter[str]()
     for case in cases():
         if case.is_held_out:
-            kinds, brought = case.found(), frozenset[str]().union(*(ALLOWED.get(kind, ()) for kind in case.planted))
-            there.update(case.planted)
+            kinds, allowed = case.found(), frozenset[str]().union(*(ALLOWED.get(kind, ()) for kind in case.planted))
+            actual.update(case.planted)
             right.update(kinds & case.planted)
-            wrong.update(kinds - case.planted - brought)
-    return {kind: (there[kind], right[kind], wrong[kind]) for kind in KINDS if kind != BY_JUDGES}
+            wrong.update(kinds - case.planted - allowed)
+    return {kind: (actual[kind], right[kind], wrong[kind]) for kind in KINDS if kind != BY_JUDGES}
 
 
 @cache
 def dialogues(name: str) -> list[Dialogue]:
-    """Return the labelled dialogues of a file: `variants` of SmolLM2, or `languages`."""
+    """Return the labelled dialogues of a file, `variants` (by SmolLM2) or `languages`."""
     return [json.loads(line) for line in (LABELLED / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def half(name: str, which: str) -> list[Dialogue]:
-    """Return the dialogues of a file that are for `development`, or `held-out`."""
+    """Return the dialogues of a file that belong to one half, `development` or `held-out`."""
     return [each for each in dialogues(name) if each["half"] == which]
 
 
 def labels(dialogue: Dialogue, key: str = "labels") -> set[tuple[int, str]]:
-    """Return the labelled lines and kinds; what is about the whole dialogue has the line -1."""
+    """Return the labelled lines and kinds; a label of the whole dialogue has the line -1."""
     return {(int(label[:-1] or -1), LETTERS[label[-1]]) for label in dialogue[key].split()}
 
 
 def found(dialogue: Dialogue, kinds: Collection[str]) -> set[tuple[int, str]]:
-    """Return the lines and kinds that the rules find, of some kinds."""
-    said = [Line(role={"u": "user", "a": "assistant"}[role], content=text) for role, text, *_ in dialogue["lines"]]
+    """Return the lines and the kinds of faults that the rules find, for the given kinds."""
+    lines = [Line(role={"u": "user", "a": "assistant"}[role], content=text) for role, text, *_ in dialogue["lines"]]
     facts = Facts(
         languages=(dialogue.get("language", "en"),),
         task=dialogue["task"],
@@ -89,25 +89,25 @@ def found(dialogue: Dialogue, kinds: Collection[str]) -> set[tuple[int, str]]:
         limit="limit",
     )
     prompts = own_prompts(dialogue) if "prompts" in dialogue else all_prompts()
-    talk = replace(Talk.of(said, facts, dialogue.get("ended_by", "limit")), prompts=prompts)
+    talk = replace(Talk.of(lines, facts, dialogue.get("ended_by", "limit")), prompts=prompts)
     faults = [fault for rule in RULES for fault in rule(talk) if fault.kind in kinds]
     whole = ("task_not_stated", "early_end", "no_end")
     return {(-1 if fault.kind in whole else fault.message or 0, fault.kind) for fault in faults}
 
 
 def labelled(some: Iterable[Dialogue], kinds: Collection[str]) -> dict[str, Counts]:
-    """Return the counts by kind in some labelled dialogues."""
-    there, right, wrong = Counter[str](), Counter[str](), Counter[str]()
+    """Return the counts by kind in the given labelled dialogues."""
+    actual, right, wrong = Counter[str](), Counter[str](), Counter[str]()
     for each in some:
-        mine, told = labels(each), found(each, kinds)
-        there.update(kind for _, kind in mine)
-        right.update(kind for _, kind in mine & told)
-        wrong.update(kind for _, kind in told - mine)
-    return {kind: (there[kind], right[kind], wrong[kind]) for kind in kinds}
+        expected, detected = labels(each), found(each, kinds)
+        actual.update(kind for _, kind in expected)
+        right.update(kind for _, kind in expected & detected)
+        wrong.update(kind for _, kind in detected - expected)
+    return {kind: (actual[kind], right[kind], wrong[kind]) for kind in kinds}
 
 
 def kappa(kind: str) -> float | None:
-    """Return Cohen's kappa of the two passes over all held-out lines, or dialogues for `task_not_stated`, if any."""
+    """Return Cohen's kappa of the two labellings of all held-out lines (for `task_not_stated`: dialogues), if any."""
     cells = Counter[tuple[bool, bool]]()
     for each in half("variants", "held-out"):
         first, second = labels(each, "first"), labels(each, "second")
@@ -122,7 +122,7 @@ def kappa(kind: str) -> float | None:
 
 
 def planted_table() -> str:
-    """Return the table of the invented dialogues, with the kinds' meanings."""
+    """Return the table of the invented dialogues, with the meaning of each kind."""
     counts = planted()
     rows = [(f"`{kind}`", KINDS[kind], *_cells(counts[kind])) for kind in counts]
     rows.append(("other than the main five, pooled", "", *_cells(_pooled(counts))))
@@ -130,7 +130,7 @@ def planted_table() -> str:
 
 
 def labelled_table() -> str:
-    """Return the table of SmolLM2's dialogues."""
+    """Return the table of the dialogues by SmolLM2."""
     seen, unseen = (labelled(half("variants", which), OF_VARIANTS) for which in ("development", "held-out"))
     rows = [
         (f"`{kind}`", *_cells(seen[kind]), *_cells(unseen[kind]), "" if agreed is None else f"{agreed:.2f}")
@@ -140,7 +140,7 @@ def labelled_table() -> str:
 
 
 def languages_table() -> str:
-    """Return the table of the invented dialogues in other languages than English."""
+    """Return the table of the invented dialogues in languages other than English."""
     seen = labelled(half("languages", "development"), OF_LANGUAGES)
     languages = ("de", "es", "zh")
     each = [
@@ -173,13 +173,13 @@ def _pooled(counts: Mapping[str, Counts]) -> Counts:
 
 
 def _added(counts: Iterable[Counts]) -> Counts:
-    there, right, wrong = zip(*counts, strict=True)
-    return sum(there), sum(right), sum(wrong)
+    actual, right, wrong = zip(*counts, strict=True)
+    return sum(actual), sum(right), sum(wrong)
 
 
 def _cells(counts: Counts) -> tuple[str, ...]:
-    there, right, wrong = counts
-    return str(there), str(right + wrong), _share(right, right + wrong), _share(right, there)
+    actual, right, wrong = counts
+    return str(actual), str(right + wrong), _share(right, right + wrong), _share(right, actual)
 
 
 def _share(count: int, n: int) -> str:
@@ -193,7 +193,7 @@ def _table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 @cache
 def all_prompts() -> PromptWords:
-    """Return the words of the shipped prompts, and of those with which labelled dialogues were played."""
+    """Return the words of the shipped prompts and of the prompts that the labelled dialogues were played with."""
     shipped = PromptLibrary.load(str(path.relative_to(SHIPPED))[:-3] for path in SHIPPED.rglob("*.md")).values()
     study = WithPrompts.of(load_recipe(str(ROOT / "docs" / "examples" / "studies" / "support.toml")))
     composed = (prompt for sets in ((), ("small",)) for prompt in study.library(sets).values())
@@ -202,7 +202,7 @@ def all_prompts() -> PromptWords:
 
 
 def own_prompts(dialogue: Dialogue) -> PromptWords:
-    """Return the words of the prompts that a dialogue has with it, without the task, which is an input of theirs."""
+    """Return the words of the prompts stored with a dialogue, with its task replaced by a placeholder."""
     texts = (text.replace(dialogue["task"], "{{ task }}") for text in dialogue["prompts"].values())
     return PromptWords.of(
         Prompt.compose("labelled/speaker", "user", f"=== system ===\n{text}\n=== history ===") for text in texts

@@ -1,4 +1,4 @@
-"""An invented person and task in the release's layout, for tests to build on and to break."""
+"""An invented person and task in the layout of the release, for tests to use and to damage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def judge(messages):
         return '{"verdict": true}'
     return '{"score": %d}' % (3 if "worth 3" in str(messages) else 2)
 """
-"""Players of PersonaLens: two assistants that a judge tells apart."""
+"""Players of PersonaLens: two assistants to which the judge gives different scores."""
 
 DEMOGRAPHICS = {
     "user_id": "user7",
@@ -77,16 +77,16 @@ BOTH: dict[str, Any] = {
 
 
 def profile() -> dict[str, Any]:
-    """A profile to change at will."""
+    """Return a copy of the profile that may be changed."""
     return copy.deepcopy(PROFILE)
 
 
 def write_release(
     root: Path, profile: dict[str, Any] | None = None, tasks: list[dict[str, Any]] | None = None, users: int = 1
 ) -> Path:
-    """A release of `users` people (user7, user8, ...), each with an alarm task and a task of two domains.
+    """Write a release of `users` people (user7, user8, ...), each with an alarm task and a task of two domains.
 
-    Letters beyond ASCII are escaped, so that half characters can stand in it, too.
+    Non-ASCII letters are escaped, so that it can contain lone surrogates.
     """
     chosen = [ALARM, BOTH] if tasks is None else tasks
     for number in range(7, 7 + users):

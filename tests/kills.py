@@ -1,9 +1,9 @@
-"""Kills and torn writes, by hand: commands die at the n-th write to a file, and going on gives the same bytes.
+"""Kills and torn writes, run by hand: commands killed at their n-th write to a file give the same bytes once resumed.
 
     python -m tests.kills [--kills 1000] [--seed 0] [--only judge ...]
 
-Each command is carried out once undisturbed, which counts its writes, then again and again on copies of one folder,
-where it is killed at a write that is drawn: before it, or (three times in five) when a part of its bytes is written.
+Each command is run once undisturbed, to count its writes, then repeatedly on copies of one folder, where it is killed
+at a randomly drawn write: before it, or (three times in five) after a part of its bytes is written.
 Needs a C compiler: a library that is loaded before libc replaces its functions for writing.
 """
 
@@ -91,10 +91,10 @@ for command in commands:
         library.torn_arm(-1, 0)
 open("codes.json", "w").write(json.dumps([codes, written]))
 """
-"""Carries out commands; with a number from 1, dies at that write; with 0, counts writes."""
+"""Runs commands; a positive number kills it at that write, 0 counts the writes."""
 
 _QUIET = -1
-"""In place of that number: neither."""
+"""In place of that number: neither kill nor count."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,12 @@ class Case:
     """A command to be killed.
 
     Attributes:
-        before: The commands that make what it works on.
+        before: The commands that prepare its input.
         command: The command.
-        after: What finishes its work, where it was killed.
-        made: What writes the result, `out`, which is compared.
-        ends: Writes of `before` after which that is killed; 0 for none.
+        after: The commands that complete its work after a kill.
+        made: The command that writes the result, `out`, which is compared.
+        ends: The write at which `before` is itself killed; 0 for none.
+        has_workers: Whether the commands use workers.
     """
 
     before: list[list[str]]
@@ -137,37 +138,37 @@ CASES = {
 
 
 class Failure(Exception):
-    """A kill after which something was not as it should be."""
+    """A wrong state after a kill."""
 
 
-def carried_out(
+def run_commands(
     folder: Path, commands: list[list[str]], last: int = _QUIET, share: int = 0, has_workers: bool = False
 ) -> tuple[list[int], int]:
-    """Carry out commands; return their exit codes, and the writes of the last one. Killed, there are none.
+    """Run commands; return their exit codes and the writes of the last one, or no codes if they were killed.
 
     Raises:
-        Failure: If it ended in another way.
+        Failure: If they ended in another way.
     """
     (folder / "codes.json").unlink(missing_ok=True)
     with Started(folder, json.dumps([commands, last, share, has_workers]), script=SCRIPT) as process:
-        said = process.communicate()
+        output = process.communicate()
     if process.returncode == -signal.SIGKILL and last > 0:
         return [], 0
     if process.returncode:
-        raise Failure(f"exit code {process.returncode}: {said}")
+        raise Failure(f"exit code {process.returncode}: {output}")
     codes, written = json.loads((folder / "codes.json").read_text())
-    if any("Traceback" in part for part in said):
-        raise Failure(f"exit codes {codes}: {said}")
+    if any("Traceback" in part for part in output):
+        raise Failure(f"exit codes {codes}: {output}")
     return codes, written
 
 
 def result(folder: Path, case: Case) -> bytes:
-    """Write what is compared, and return it.
+    """Write the result and return its bytes.
 
     Raises:
-        Failure: If that cannot be done, or the file has an error.
+        Failure: If it cannot be written, or a run file fails its integrity check.
     """
-    codes, _ = carried_out(folder, [case.made] if case.made else [])
+    codes, _ = run_commands(folder, [case.made] if case.made else [])
     if any(codes):
         raise Failure(f"{case.made}: exit code {codes}")
     for path in folder.glob("*.db"):
@@ -178,50 +179,50 @@ def result(folder: Path, case: Case) -> bytes:
     return (folder / "out").read_bytes()
 
 
-def finished(folder: Path, case: Case, as_before: bytes | None) -> bytes:
-    """Go on after a kill; return the result."""
-    codes, _ = carried_out(folder, case.after, has_workers=case.has_workers)
-    if codes == [2] and not case.before:  # it was killed before there was a whole plan, and says so
+def complete(folder: Path, case: Case, before_retry: bytes | None) -> bytes:
+    """Complete the work after a kill and return the result."""
+    codes, _ = run_commands(folder, case.after, has_workers=case.has_workers)
+    if codes == [2] and not case.before:  # killed before the plan was complete, which is an error
         for path in folder.glob("run.db*"):
             path.unlink()
-        codes, _ = carried_out(folder, [case.command], has_workers=case.has_workers)
+        codes, _ = run_commands(folder, [case.command], has_workers=case.has_workers)
     if codes != [0]:
         raise Failure(f"exit code {codes} of {case.after[0]}")
     found = result(folder, case)
-    if found == as_before:  # it was killed before anything was to be done again
+    if found == before_retry:  # killed before the retry had changed anything
         (folder / "out").unlink()
-        carried_out(folder, [case.command])
+        run_commands(folder, [case.command])
         found = result(folder, case)
     return found
 
 
 def campaign(name: str, kills: int, draw: random.Random, root: Path) -> Counter[str]:
-    """Kill a command so many times; return how often what came of it."""
+    """Kill a command `kills` times; return the count of each outcome."""
     case, outcomes = CASES[name], Counter[str]()
     base, whole, work = (root / part for part in ("base", "whole", "work"))
     for folder in (base, whole, work):
         shutil.rmtree(folder, ignore_errors=True)
     base.mkdir()
-    carried_out(base, case.before, case.ends or _QUIET, 0)
+    run_commands(base, case.before, case.ends or _QUIET, 0)
     shutil.copytree(base, whole)
-    codes, writes = carried_out(whole, [case.command], 0, 0, case.has_workers)
+    codes, writes = run_commands(whole, [case.command], 0, 0, case.has_workers)
     expected = result(whole, case)
-    as_before = None
+    before_retry = None
     if name == "retry":
         shutil.copytree(base, work)
-        as_before = result(work, case)
-        assert as_before != expected, "the retried scenario is another one"
+        before_retry = result(work, case)
+        assert before_retry != expected, "the retried scenario has a different result"
     assert codes == [0] and writes > 0, codes
     while outcomes.total() - outcomes["not reached"] < kills:
         shutil.rmtree(work, ignore_errors=True)
         shutil.copytree(base, work)
         last, share = draw.randint(1, writes), draw.choice((0, 0, 25, 50, 99))
         try:
-            codes, _ = carried_out(work, [case.command], last, share, case.has_workers)
+            codes, _ = run_commands(work, [case.command], last, share, case.has_workers)
             if codes:
                 outcomes["not reached"] += 1
                 continue
-            found = finished(work, case, as_before)
+            found = complete(work, case, before_retry)
             outcome = "same bytes" if found == expected else "OTHER BYTES"
         except Failure as failure:
             outcome = "FAILED"
@@ -234,12 +235,12 @@ def campaign(name: str, kills: int, draw: random.Random, root: Path) -> Counter[
 
 
 def main() -> None:
-    """Carry out the campaign."""
+    """Run the kills of each case and report them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=1000, help="in all")
+    parser.add_argument("--kills", type=int, default=1000, help="total number")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", action="append", choices=list(CASES))
-    parser.add_argument("--keep", type=Path, help="an existing folder where failures are left")
+    parser.add_argument("--keep", type=Path, help="an existing folder to which failed cases are copied")
     options = parser.parse_args()
     names = options.only or list(CASES)
     with tempfile.TemporaryDirectory() as folder:
@@ -253,7 +254,7 @@ def main() -> None:
         total = Counter[str]()
         for name in names:
             total += campaign(name, -(-options.kills // len(names)), draw, root)
-    print(f"in all: {dict(total)}")
+    print(f"total: {dict(total)}")
     sys.exit(total.keys() - {"same bytes", "not reached"} != set())
 
 

@@ -1,4 +1,4 @@
-"""A ledger that notes what it is told; requests and places of calls, for tests of the gateway alone."""
+"""A ledger in memory that records what it receives, and requests and places of calls, for tests of the gateway."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dialoom.roles.gateway import Attempt, CallRecord, Request, calls
 
 
 class MemoryLedger(calls.MemoryLedger):
-    """A ledger in memory that keeps everything that it is told.
+    """A ledger in memory that records what it receives.
 
     Attributes:
         begun: The calls that were begun, by number.
@@ -24,33 +24,33 @@ class MemoryLedger(calls.MemoryLedger):
         self.replays = 0
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
-        """Begin a call, and note it."""
+        """Begin a call, and record its arguments."""
         begun = await super().begin(key, place, request)
         if isinstance(begun, int):
             self.begun.append((key, place, request))
         return begun
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
-        """Find a reply, and count its use."""
+        """Return a recorded reply, and count its use."""
         found = await super().find(key, place)
         self.replays += found is not None
         return found
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Note a failed attempt."""
+        """Record a failed attempt."""
         self.attempts.append((id_, attempt))
 
     async def record(self, id_: int, record: CallRecord) -> None:
-        """Record a result, and note it."""
+        """Record a result."""
         await super().record(id_, record)
         self.records[id_] = record
 
 
-def a_request(model: str = "openai/gpt-4o-mini", text: str = "Hello.", seed: int = 1, role: str = "user") -> Request:
-    """A request of one message."""
+def make_request(model: str = "openai/gpt-4o-mini", text: str = "Hello.", seed: int = 1, role: str = "user") -> Request:
+    """Return a request of one message."""
     return Request(role, f"test/{role}", model, 0.7, seed, ({"role": "user", "content": text},))
 
 
-def a_place(seed: int = 1, step: int = 1, scenario: str = "s1") -> CallPlace:
-    """A place in a run."""
+def make_place(seed: int = 1, step: int = 1, scenario: str = "s1") -> CallPlace:
+    """Return a place in a run."""
     return CallPlace(scenario, "speak", step, 0, seed)

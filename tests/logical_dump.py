@@ -1,4 +1,4 @@
-"""What a run's file says, table by table, without what differs between two runs that come to the same."""
+"""A run file's content, table by table, without what differs between equivalent runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READ_ELSEWHERE = {
     "checkpoint_values": "part of each row of checkpoints",
     "pending_writes": "part of the checkpoint that they follow",
 }
-"""Tables that are not dumped by themselves, because rows of other tables are dumped with what they refer to in them."""
+"""Tables that are not dumped separately: rows of other tables are dumped together with the rows they refer to."""
 
 LEFT_OUT = {
     "run": {"id"},
@@ -37,7 +37,7 @@ LEFT_OUT = {
     "checkpoints": {"id", "ts", "checkpoint_id", "task"},
     "notes": {"id"},
 }
-"""Columns (of `run`, keys) that are left out: ids, times, latencies. Ids of other rows stand for what they refer to."""
+"""Columns (of `run`: keys) that are left out: ids, times, latencies. References are replaced by the row's content."""
 
 _MEMORY = re.compile(r" at 0x[0-9a-f]+")
 
@@ -65,7 +65,7 @@ def logical_dump(path: Path) -> Dump:
 
 
 def differences(first: Dump, second: Dump) -> list[str]:
-    """Return the rows that only one of two dumps has, after their tables: `-` those of the first, `+` the second."""
+    """Return the rows that only one of two dumps has, after their tables: `-` for the first, `+` for the second."""
     found = []
     for table in sorted({*first, *second}):
         left = list(second.get(table, ()))
@@ -90,7 +90,7 @@ def _plain(table: str) -> _Read:
 
 
 def _facts(connection: sqlite3.Connection, _run: RunFile) -> Rows:
-    """The table `run`, whose rows are facts of their own."""
+    """Yield the rows of the table `run`, each as one key and value."""
     for row in connection.execute("SELECT key, value FROM run"):
         yield {row["key"]: row["value"]}
 
@@ -108,7 +108,7 @@ def _calls(connection: sqlite3.Connection, run: RunFile) -> Rows:
 
 
 def _uses(connection: sqlite3.Connection, _run: RunFile) -> Rows:
-    """Uses of replies: of a common call without one, the table has the scenario that happened to ask first."""
+    """Yield the uses of answered calls: for an unanswered call, the scenario stored is whichever asked first."""
     answered = "SELECT key FROM calls WHERE reply IS NOT NULL"
     return map(dict, connection.execute(f"SELECT * FROM common_uses WHERE key IN ({answered})"))
 
@@ -118,7 +118,7 @@ def _attempts(connection: sqlite3.Connection, _run: RunFile) -> Rows:
 
 
 def _checkpoints(connection: sqlite3.Connection, run: RunFile) -> Rows:
-    """Each with its place in its thread, which stands for its id."""
+    """Yield the checkpoints, each with its place in its thread in place of its id."""
 
     async def read() -> list[Any]:
         async with run.checkpointer() as saver:
@@ -156,7 +156,7 @@ def _shown(value: Any) -> str:
 
 
 _VIEWS = {"kept_texts": "texts", "kept_calls": "calls"}
-"""The views that show what tables keep."""
+"""The tables behind views, and the views that are dumped under their names."""
 
 _DUMPED: dict[str, _Read] = {
     **{

@@ -1,4 +1,4 @@
-"""A shop behind MCP, with its state in a file, for tests: each refund is a line, so that a second one is seen.
+"""A shop as an MCP server, with its state in a file: each refund is a line, so that a repeated one is noticed.
 
 With a second argument, a port, it is served over HTTP.
 """
@@ -44,7 +44,7 @@ async def wait() -> str:
 
 
 def _die(tool: str) -> None:
-    """Kill the client, whose id is in a file, once, if another file wants it, before the result is sent."""
+    """Kill the client, whose pid is in a file, once, before the result is sent, if a file requests it."""
     wanted = BOOK.with_suffix(f".{tool}")
     if wanted.exists():
         wanted.unlink()

@@ -1,12 +1,12 @@
-"""Mutation testing of the modules that data and money depend on: a seeded sample of small changes to their code.
+"""Mutation testing of the modules that store data or spend money: a seeded sample of small changes to their code.
 
     python -m tests.mutants --sample 40 --seed 1
 
 Works in clones of the last commit, two mutants at a time. Each mutant is run against the tests that execute its line:
-all mutants against their nearest tests, then those that are left against the others. Which these are is recorded by one
-run of the suite and of `tests/matrix` under coverage.py; the record is kept in `.mutants` and is used again until it is
-removed. A line that runs only in other processes or while modules are imported is tested by the tests that execute the
-rest of its module. The exit code is 1 if any survives.
+all mutants against their nearest tests, then the survivors against the others. The lines that each test executes are
+recorded by one run of the suite and of `tests/matrix` under coverage.py; the record is kept in `.mutants` and reused
+until it is removed. A line that runs only in other processes, or while modules are imported, is tested by the tests
+that execute the rest of its module. The exit code is 1 if a mutant survives.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from coverage import Coverage, CoverageData
 ROOT = Path(__file__).parent.parent
 RECORD = ROOT / ".mutants"
 MODULES = ("runs/engine.py", "runs/store/**/*.py", "roles/gateway/*.py", "graphs/gate/*.py")
-BESIDES = ("tests/matrix",)
-"""Folders of tests that `make test` does not run, and that execute these modules."""
+EXTRA_FOLDERS = ("tests/matrix",)
+"""Folders of tests that `make test` does not run and that execute these modules."""
 SECONDS = 900
-"""After so long a mutant's tests are taken for hanging, which is a way of failing."""
+"""The timeout of a mutant's tests; a timeout counts as a failure of the tests."""
 FIRST = 60
-"""The number of nearest tests, which kill most mutants."""
+"""The number of nearest tests that are run first; they kill most mutants."""
 
 SETTINGS = "[run]\nrelative_files = true\nsource = dialoom, graphs, roles, runs\n"
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, Add Sub, Mult FloorDiv"
@@ -50,7 +50,7 @@ OPPOSITES: dict[type[ast.AST], type[Any]] = {
 
 
 class Mutant(NamedTuple):
-    """One change: the bytes of a module from `start` to `end`, which are `removed`, become `text`."""
+    """A change: the bytes of a module from `start` to `end`, which are `removed`, become `text`."""
 
     path: str
     line: int
@@ -60,7 +60,7 @@ class Mutant(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        """Return the place and the change as a line."""
+        """Return the place and the change in one line."""
         return f"{self.path}:{self.line}: {' '.join(self.removed.split())} -> {self.text}"
 
 
@@ -81,7 +81,7 @@ def mutants_of(folder: Path, path: str) -> Iterator[Mutant]:
 
 
 def changes(node: ast.expr | ast.stmt) -> Iterator[str]:
-    """Yield what may stand in the place of an expression or statement."""
+    """Yield the replacements of an expression or statement."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in OPPOSITES:
             yield _unparsed(node, ops=[OPPOSITES[type(operator)]()])
@@ -105,13 +105,13 @@ def _unparsed(node: ast.expr | ast.stmt, **changed: object) -> str:
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    """Attribute the lines that coverage.py records to the test that starts; this module is then a plugin of pytest."""
+    """Attribute the lines that coverage.py records to the starting test; called if this module is a pytest plugin."""
     if (coverage := Coverage.current()) is not None:
         coverage.switch_context(nodeid)
 
 
 def passes(folder: Path, *arguments: str, seconds: float | None = None, log: Path = Path(os.devnull)) -> bool:
-    """Tell whether Python succeeds in a clone. The processes that it has started end with it."""
+    """Return whether Python succeeds in a clone. The processes that it has started are killed when it ends."""
     command, environment = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": str(folder)}
     with (
         log.open("wb") as output,
@@ -129,7 +129,7 @@ def passes(folder: Path, *arguments: str, seconds: float | None = None, log: Pat
 
 
 def _modules(folder: Path, *named: str) -> list[str]:
-    """Return the test modules of the suite, or of the named folders, which pytest leaves out beside others."""
+    """Return the test modules of the suite or of the named folders, which pytest collects only when they are named."""
     collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", *named]
     collected = subprocess.run(collect, cwd=folder, capture_output=True, text=True, check=True).stdout
     return [name for name, colon, _ in (line.partition(": ") for line in collected.splitlines()) if colon]
@@ -143,7 +143,7 @@ class Record:
     """
 
     def __init__(self, folders: list[Path]) -> None:
-        modules = [module for named in ((), BESIDES) for module in _modules(folders[0], *named)]
+        modules = [module for named in ((), EXTRA_FOLDERS) for module in _modules(folders[0], *named)]
         RECORD.mkdir(exist_ok=True)
 
         def recorded(part: int) -> bool:
@@ -172,7 +172,7 @@ class Record:
     def tests_of(self, mutant: Mutant) -> list[str]:
         """Return the tests that execute a mutant's line, or else its module, the nearest first.
 
-        They are the tests in the folder that corresponds to the module's, and of these those that execute least of it.
+        The nearest share most of the module's folders; among these, those that execute least of the module come first.
         """
         by_line = self._tests_by_line(mutant.path)
         lines = Counter(test for tests in by_line.values() for test in tests)
@@ -186,7 +186,7 @@ class Record:
 
 
 def survives(mutant: Mutant, tests: list[str], folder: Path) -> bool:
-    """Tell whether tests pass with a mutant."""
+    """Return whether the given tests pass with a mutant."""
     module = folder / mutant.path
     source = module.read_bytes()
     module.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
@@ -197,10 +197,10 @@ def survives(mutant: Mutant, tests: list[str], folder: Path) -> bool:
 
 
 def main() -> None:
-    """Run a sample of mutants, and report each."""
+    """Run a sample of mutants and report each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, default=40, help="number of mutants (40)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed draws other mutants (1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the sample (1)")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         folders = [Path(name, str(number)) for number in range(2)]
@@ -214,8 +214,8 @@ def main() -> None:
         mutants = [mutant for path in paths for mutant in mutants_of(folder, path)]
         chosen = random.Random(wanted.seed).sample(mutants, min(wanted.sample, len(mutants)))
 
-        def left_by(mutants: list[Mutant], chosen: slice, verdict: str) -> list[Mutant]:
-            """Return the mutants that survive a part of their tests, and print the verdict on each."""
+        def survivors(mutants: list[Mutant], chosen: slice, verdict: str) -> list[Mutant]:
+            """Return the mutants that survive a part of their tests; print the verdict on each."""
 
             def survived(mutant: Mutant) -> bool:
                 folder = free.get()
@@ -229,9 +229,9 @@ def main() -> None:
             with ThreadPoolExecutor(len(folders)) as pool:
                 return [mutant for mutant, left in zip(mutants, pool.map(survived, mutants), strict=True) if left]
 
-        left = left_by(chosen, slice(FIRST), "left")
-        surviving = len(left_by(left, slice(FIRST, None), "SURVIVED"))
-    print(f"{surviving} of {len(chosen)} mutants survived; there are {len(mutants)} of {len(paths)} modules")
+        left = survivors(chosen, slice(FIRST), "left")
+        surviving = len(survivors(left, slice(FIRST, None), "SURVIVED"))
+    print(f"{surviving} of {len(chosen)} mutants survived; sampled from {len(mutants)} in {len(paths)} modules")
     sys.exit(surviving > 0)
 
 

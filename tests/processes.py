@@ -1,7 +1,7 @@
-"""The command in processes of its own that are there at once: copies of one that has imported everything.
+"""The command in separate processes that start at once: forks of a process that has imported everything.
 
-A new interpreter takes seconds to import what a run needs, a copy milliseconds; it is interrupted and killed like any
-other process. What is about starting up itself needs a new interpreter all the same.
+A new interpreter takes seconds to import what a run needs, a fork milliseconds; a fork is interrupted and killed like
+any other process. Tests of start-up itself still need a new interpreter.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from typing import IO, Any, Self
 import pytest
 
 PATIENCE = 240.0
-"""Seconds after which a process is taken for hanging; only a net."""
+"""Seconds after which a process counts as hung."""
 
 _ROOT = Path(__file__).parent.parent
 COMMAND = "from dialoom.cli import main\nmain()\n"
 
 
 class Started:
-    """A process under way. Used as a context it is killed at the end of the block, unless it has ended.
+    """A running process. As a context manager, it is killed at the end of the block unless it has ended.
 
     Args:
-        folder: Where it works.
-        arguments: Those of the command, or of the script.
-        script: Python to be carried out; by default the command `dialoom`.
+        folder: Its working directory.
+        arguments: The arguments of the command, or of the script.
+        script: The Python script to run; by default the command `dialoom`.
         environment: Its whole environment; by default that of this process.
 
     Attributes:
-        pid: Its number.
+        pid: The process id.
         stdin, stdout, stderr: Pipes.
     """
 
@@ -55,31 +55,31 @@ class Started:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Return the process id."""
         return int(self._process.pid)
 
     @property
     def returncode(self) -> int:
-        """What it ended with; a negative one is the signal that ended it."""
-        assert self._process.exitcode is not None, "it is at work"
+        """Return the exit code; a negative one is the signal that ended the process."""
+        assert self._process.exitcode is not None, "the process is still running"
         return int(self._process.exitcode)
 
     def poll(self) -> int | None:
-        """What it ended with, or `None` while it is at work."""
+        """Return the exit code, or `None` while the process is running."""
         code: int | None = self._process.exitcode
         return code
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal."""
+        """Send the process a signal."""
         os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process unless it has ended."""
         if self.poll() is None:
             self.send_signal(signal.SIGKILL)
 
     def communicate(self, text: str = "") -> tuple[str, str]:
-        """Give it all of its input; returns what it has printed, on standard output and error, when it has ended."""
+        """Write the whole input; return standard output and error when the process has ended."""
         net = threading.Timer(PATIENCE, self.kill)
         net.start()
         try:
@@ -88,7 +88,7 @@ class Started:
                 try:
                     self.stdin.write(text)
                     self.stdin.close()
-                except BrokenPipeError:  # it has ended without reading it
+                except BrokenPipeError:  # the process has ended without reading its input
                     pass
             self._process.join()
         finally:
@@ -115,15 +115,15 @@ def start(
     streams: tuple[int, ...],
     has_terminal: bool = False,
 ) -> Any:
-    """Start such a process; returns it as `multiprocessing` has it.
+    """Start a fork; return it as a `multiprocessing` process.
 
     Args:
-        folder: Where it works.
+        folder: Its working directory.
         arguments: Its arguments.
-        script: Python to be carried out.
+        script: The Python script to run.
         environment: Its whole environment.
-        streams: What are to be its standard input, output and error.
-        has_terminal: Whether they are a terminal that is to be its own.
+        streams: The descriptors of its standard input, output and error.
+        has_terminal: Whether they are a terminal that becomes its controlling terminal.
     """
     copies = multiprocessing.get_context("forkserver")
     copies.set_forkserver_preload(["tests.warm"])
@@ -132,14 +132,14 @@ def start(
         forkserver.ensure_running()
     given = tuple(map(_Descriptor, streams))
     process = copies.Process(
-        target=_carry_out, args=(folder, arguments, script, dict(environment), given, has_terminal), daemon=True
+        target=_run_child, args=(folder, arguments, script, dict(environment), given, has_terminal), daemon=True
     )
     process.start()
     return process
 
 
 class _Descriptor:
-    """A file descriptor that is handed to a process that is started."""
+    """A file descriptor that is passed to a process being started."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -151,7 +151,7 @@ class _Descriptor:
         self.number = handed.detach()
 
 
-def _carry_out(
+def _run_child(
     folder: Path,
     arguments: list[str],
     script: str,
@@ -159,7 +159,7 @@ def _carry_out(
     streams: tuple[_Descriptor, ...],
     has_terminal: bool,
 ) -> None:
-    """What the process does."""
+    """Set up the process and run the script in it."""
     for number, stream in enumerate(streams):
         os.dup2(stream.number, number)
         os.close(stream.number)

@@ -1,4 +1,4 @@
-"""Other people's servers, run as programs on loopback for as long as tests need them."""
+"""Third-party servers, run as programs on loopback while tests need them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 PATIENCE = 120.0
-"""Seconds that a server may take to be there."""
+"""Seconds that a server may take to start."""
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on, below those that the system gives to whoever asks for any."""
+    """Return a port that nothing listens on, below the ephemeral ports of the system."""
     while True:
         port = random.randrange(20_000, 30_000)
         with socket.socket() as taken, suppress(OSError):
@@ -28,13 +28,13 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: Sequence[str], folder: Path, environment: Mapping[str, str], health: str) -> Iterator[None]:
-    """A server, from when it answers to the end of the block; its log is in its folder.
+    """Run a server from its first answer to the end of the block; its log is in its folder.
 
     Args:
-        command: What starts it.
-        folder: Where it runs.
+        command: The command that starts it.
+        folder: Its working directory.
         environment: Its whole environment.
-        health: The address at which it answers once it is there.
+        health: The URL that answers once the server is ready.
     """
     log = folder / "log.txt"
     with log.open("w") as out:
@@ -48,7 +48,7 @@ def running(command: Sequence[str], folder: Path, environment: Mapping[str, str]
 
 
 def until_there(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    """Wait until a server answers; it fails the test if it ends before, or never does."""
+    """Wait until a server answers; fail the test if it exits first or times out."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         try:

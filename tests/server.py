@@ -1,6 +1,6 @@
-"""A real HTTP server on loopback that speaks as much of the OpenAI API as LiteLLM asks for, and keeps count.
+"""An HTTP server on loopback that implements the part of the OpenAI API that LiteLLM uses, and records requests.
 
-It can also be what providers are on a bad day: slow, busy, silent, broken off in the middle, or wrong.
+It can also simulate a failing provider: slow, rate-limited, silent, disconnecting or with invalid answers.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Answer = tuple[int, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer of which more is to be said than a status and a body.
+    """An answer with more than a status and a body.
 
     Attributes:
         body: Sent as JSON.
         headers: Sent besides the usual ones.
-        raw: Sent instead of `body`, as it stands.
+        raw: Sent unchanged instead of `body`.
         delay: Seconds before anything is sent; it ends early when the server closes.
-        cut: How many bytes of the body are sent before the connection is closed; `None` for all of them.
+        cut: The number of bytes of the body that are sent before the connection is closed; `None` for all.
         is_endless: Whether the body is sent again and again until the client leaves or the server closes.
     """
 
@@ -43,19 +43,19 @@ class Response:
 
 @dataclass
 class ChatServer:
-    """What it was asked and how it answers.
+    """The server's answers and the requests it has received.
 
     Attributes:
-        answer: From a request's body and its number (from 1) to a status and a body, or a `Response`.
-        reports: What it says of itself, by path; who asks is not counted.
-        requests: Every request's body, in order of arrival.
-        keys: The keys that came with them.
-        encodings: What they said of the compressions that they take.
-        paths: The paths that they were sent to.
-        headers: The names of their headers, in lower case.
-        in_flight: How many requests are being answered.
-        most_in_flight: How many were at most.
-        completed: How many answers were sent to their end, refusals included.
+        answer: Maps a request's body and its number (from 1) to a status and a body, or a `Response`.
+        reports: The bodies of the server's own endpoints, by path; requests for them are not counted.
+        requests: The body of every request, in order of arrival.
+        keys: The API key of each request.
+        encodings: The `Accept-Encoding` header of each request.
+        paths: The path of each request.
+        headers: The names of each request's headers, in lower case.
+        in_flight: The number of requests being answered.
+        most_in_flight: The maximum of `in_flight`.
+        completed: The number of answers sent completely, errors included.
     """
 
     answer: Callable[[dict[str, Any], int], Answer | Response]
@@ -74,7 +74,7 @@ class ChatServer:
 
 
 def completion(text: str, prompt_tokens: int = 10, completion_tokens: int = 5) -> Answer:
-    """A proper answer."""
+    """Return a regular answer."""
     usage = {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,
@@ -84,42 +84,42 @@ def completion(text: str, prompt_tokens: int = 10, completion_tokens: int = 5) -
 
 
 def ended(text: str | None, finish_reason: str, usage: Any = None, **message: Any) -> Answer:
-    """An answer that ended for another reason than usual, or with another usage; what else its message holds."""
-    said = {"role": "assistant", "content": text, **message}
-    choice = {"index": 0, "finish_reason": finish_reason, "message": said}
+    """Return an answer with the given finish reason, usage and further fields of its message."""
+    reply = {"role": "assistant", "content": text, **message}
+    choice = {"index": 0, "finish_reason": finish_reason, "message": reply}
     body = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
     return 200, body if usage is None else {**body, "usage": usage}
 
 
 def error(status: int, message: str, code: str | None = None, kind: str = "error") -> Answer:
-    """A provider's refusal."""
+    """Return a provider's error."""
     return status, {"error": {"message": message, "type": kind, "code": code or str(status)}}
 
 
 def busy(status: int = 429, **headers: str) -> Response:
-    """Turned away for now; `retry_after="7"` and the like become headers."""
-    said = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(*error(status, "slow down"), headers=said)
+    """Return a temporary rejection; `retry_after="7"` and the like become headers."""
+    headers_ = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(*error(status, "slow down"), headers=headers_)
 
 
 def http_date(seconds_from_now: float) -> str:
-    """The other form of Retry-After."""
+    """Return the date form of Retry-After."""
     return email.utils.formatdate(time.time() + seconds_from_now, usegmt=True)
 
 
 def too_long(most: int = 8192) -> Answer:
-    """The request is longer than the model reads."""
+    """Return the error for a request that exceeds the model's context."""
     message = f"This model's maximum context length is {most} tokens. However, your messages resulted in 9000 tokens."
     return error(400, message, "context_length_exceeded", "invalid_request_error")
 
 
 def silence() -> Response:
-    """Nothing comes until the server closes."""
+    """Return an answer of which nothing is sent until the server closes."""
     return Response(delay=3600.0, cut=0)
 
 
 def broken_off() -> Response:
-    """The connection is lost in the middle of a proper answer."""
+    """Return a regular answer whose connection is closed in the middle."""
     return Response(*completion("half of this will arrive"), cut=40)
 
 
@@ -129,7 +129,7 @@ def serving(
     port: int = 0,
     reports: Mapping[str, dict[str, Any]] | None = None,
 ) -> Iterator[ChatServer]:
-    """The server, on a port of its own or a given one, until the block ends; then every connection is cut."""
+    """Run the server, on a free port or the given one, until the block ends; then close every connection."""
     state = ChatServer(answer, reports or {})
     connections: set[socket.socket] = set()
 
@@ -201,17 +201,17 @@ def serving(
                     self.wfile.write(data)
 
         def log_message(self, *_arguments: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     class Server(ThreadingHTTPServer):
         request_queue_size = 256
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A client that was killed in the middle is what some tests are about."""
+            """Ignore errors of connections: some tests kill the client in the middle of a request."""
 
     server = Server(("127.0.0.1", port), Handler)
     state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    # It looks so often, in seconds, whether it is to stop; with the usual half a second every test would wait for that.
+    # The interval, in seconds, at which it checks for shutdown; the default of 0.5 s would delay every test.
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:

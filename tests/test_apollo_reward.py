@@ -1,4 +1,4 @@
-"""APOLLO's reward as trainers call it: completions in every shape, worked out by hand; and that it has no weight."""
+"""APOLLO's reward as trainers call it: hand-computed values for completions in every form; it needs no dependencies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Call = dict[str, Any]
 
 
 def weather(city: str) -> Call:
-    """A call that its city tells from others."""
+    """Return a call that differs from others in its city."""
     return {"name": "get_weather", "arguments": {"city": city, "date": "2027-03-01"}}
 
 
@@ -32,7 +32,7 @@ GOLD = json.dumps([A, B])
 
 
 def native(*calls: Call, as_text: bool = False) -> list[dict[str, Any]]:
-    """Messages as TRL has them when it has run tools: a turn for each call, what the tool said, and the last word."""
+    """Return messages as TRL has them after running tools: each call's turn and output, then a final turn."""
     made: list[dict[str, Any]] = []
     for call in calls:
         arguments = json.dumps(call["arguments"]) if as_text else call["arguments"]
@@ -43,7 +43,7 @@ def native(*calls: Call, as_text: bool = False) -> list[dict[str, Any]]:
 
 
 def written(*calls: Call) -> str:
-    """A rollout as one text, as verl decodes it."""
+    """Return a rollout as one text, as verl decodes it."""
     turns = (f"{call_text(call)}\nuser\n<tool_response>\n{{}}\n</tool_response>\nassistant\n" for call in calls)
     return "".join(turns) + "[Finish]"
 
@@ -60,8 +60,8 @@ def written(*calls: Call) -> str:
         ([], 0.0, 0.0),
     ],
 )
-def test_reward_is_accuracy_in_every_shape(calls: list[Call], accuracy: float, f1: float) -> None:
-    """The protocol's table, section 12: messages with calls, with calls as text, a whole text; verl gets F1 besides."""
+def test_reward_is_accuracy_in_every_form(calls: list[Call], accuracy: float, f1: float) -> None:
+    """The table in section 12 of the protocol, for calls in messages, as text and in one text; verl also gets F1."""
     in_turns = [{"role": "assistant", "content": call_text(call)} for call in calls]
     plain = [{"name": call["name"], "arguments": call["arguments"]} for call in calls]
     completions = [
@@ -95,7 +95,7 @@ NO_CALLS = [
 
 
 @pytest.mark.parametrize("rollout", NO_CALLS)
-def test_reasoning_and_tool_outputs_are_no_calls(rollout: str) -> None:
+def test_calls_in_reasoning_and_tool_outputs_do_not_count(rollout: str) -> None:
     assert reward([rollout], [json.dumps([B])]) == [1.0]
     assert compute_score("", rollout, json.dumps([B]))["score"] == 1.0
 
@@ -118,7 +118,7 @@ def test_broken_call_counts_as_wrong() -> None:
         assert reward([[message]], [json.dumps([A])]) == [0.0]
 
 
-def test_finishing_is_right_where_nothing_is_left_to_call() -> None:
+def test_finishing_is_correct_if_no_call_is_left() -> None:
     finish = [{"role": "assistant", "content": "[Finish]"}]
     silent = [{"role": "assistant", "content": "All done."}]
     assert reward([finish, silent, native(A)], ["[]"] * 3) == [1.0, 0.0, 0.0]
@@ -163,8 +163,8 @@ def test_no_completion_raises(completion: Any) -> None:
 @settings(max_examples=80)
 @given(tags)
 def test_reward_and_gateway_agree_on_reasoning(text: str) -> None:
-    said, _ = without_thinking(text)
-    assert without_thoughts(text).strip() == said.strip()
+    stripped, _ = without_thinking(text)
+    assert without_thoughts(text).strip() == stripped.strip()
 
 
 def test_tools_are_typed_and_documented_functions() -> None:

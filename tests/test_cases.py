@@ -1,4 +1,4 @@
-"""The conversations in `tests/cases` still take the same path: our own regression test of conversations."""
+"""Regression test of saved conversations: those in `tests/cases` still take the same path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def test_saved_case_takes_the_same_path(path: Path) -> None:
     assert replayed.calls == sum(len(step.calls) for step in case.steps)
 
 
-def test_cases_hold_what_a_person_can_change() -> None:
+def test_cases_contain_changes_by_a_person() -> None:
     cases = {path.stem: read_case(path) for path in CASES}
     talk, tree = cases["personalens-corrected"], cases["aloe-by-hand"]
     assert [step.edit is not None for step in talk.steps].count(True) == 1

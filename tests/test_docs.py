@@ -1,4 +1,4 @@
-"""What the documents show works as it stands there."""
+"""Examples, outputs, figures and links in the docs: they work and are current."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .processes import Started
 
 
 def read(name: str) -> str:
-    """A file at the root."""
+    """Return the text of a file at the root."""
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_checkpointer_of_the_docs_works_in_an_own_graph(tmp_path: Path) -> None:
+def test_documented_checkpointer_works_in_a_custom_graph(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     with Started(tmp_path, script=example) as process:
@@ -77,9 +77,7 @@ def test_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
     assert "Your alarm is set for 3:30 PM." in out
 
 
-def test_tutorial_on_adding_a_system_is_played(
-    tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tutorial_on_adding_a_system_works(tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     text = read("docs/new-recipe.md")
@@ -107,7 +105,7 @@ def test_tutorial_on_adding_a_system_is_played(
     written["test_every_conversation_ends_and_is_scored"](tmp_path)
 
 
-def test_graph_of_the_docs_is_played(tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_graph_can_be_played(tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = read("docs/recipes.md").partition("## A graph of your own")[2]
     (tmp_path / "expert.py").write_text(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0])
@@ -117,7 +115,7 @@ def test_graph_of_the_docs_is_played(tmp_path: Path, dialoom: Command, monkeypat
     assert len(spoken) == 2 and any("expert" in roles for roles in spoken)
 
 
-def test_study_of_the_docs_is_played_with_all_that_the_page_adds(
+def test_documented_study_can_be_played_with_all_extensions_of_the_page(
     tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -143,7 +141,7 @@ def test_study_of_the_docs_is_played_with_all_that_the_page_adds(
     assert len(text.split()) <= 1000
 
 
-def test_commands_of_the_first_dataset_are_played_offline(
+def test_commands_of_the_first_dataset_work_offline(
     tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -166,12 +164,12 @@ def test_commands_of_the_first_dataset_are_played_offline(
 
 
 def _lines(text: str) -> int:
-    """Return how many lines are not blank."""
+    """Return the number of lines that are not blank."""
     return sum(bool(line.strip()) for line in text.splitlines())
 
 
-def test_smallest_recipe_of_the_docs_has_all_functions(tmp_path: Path, dialoom: Command) -> None:
-    """In 30 lines: played offline, stopped and resumed, judged again, reported, exported, labelled, stepped through."""
+def test_smallest_documented_recipe_has_all_functions(tmp_path: Path, dialoom: Command) -> None:
+    """A recipe of 30 lines can be played offline, resumed, judged again, reported, exported, labelled and stepped."""
     recipe = re.findall(r"```python\n(.*?)```", read("docs/new-recipe.md"), re.DOTALL)[0]
     assert _lines(recipe) <= 30
     (tmp_path / "support.py").write_text(recipe)
@@ -191,7 +189,7 @@ def test_smallest_recipe_of_the_docs_has_all_functions(tmp_path: Path, dialoom: 
 
 
 def test_twenty_questions_is_short_and_quoted_in_full() -> None:
-    """Its Python and prompts are at most 110 lines."""
+    """Its Python and prompts have at most 110 lines."""
     example, page = ROOT / "docs" / "examples" / "twenty_questions", read("docs/twenty-questions.md")
     counted = [example / "recipe.py", *sorted(example.glob("prompts/*/*.md"))]
     for path in (*counted, example / "words.toml"):
@@ -201,11 +199,11 @@ def test_twenty_questions_is_short_and_quoted_in_full() -> None:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What a page shows of a command's output.
+    """A command's output as a page shows it.
 
     Attributes:
         page: The file.
-        first: The first line: the command behind `$ dialoom`, or else of the output.
+        first: The first line: the command after `$ dialoom`, or else the first line of the output.
         text: The output, with `...` for what is left out.
     """
 
@@ -215,9 +213,9 @@ class Excerpt:
 
     @property
     def pieces(self) -> list[str]:
-        """Its parts between the elisions, words and figures with single blanks around them.
+        """Return the parts between the omissions, with single spaces between words and figures.
 
-        In a table whose header ends with `...` columns are left out of all lines.
+        In a table whose header ends with `...`, columns are left out of every line.
         """
         shown: list[str] = []
         lacks_columns = False
@@ -227,7 +225,7 @@ class Excerpt:
         return f" {' '.join(shown)} ".split("...")
 
     def differs(self, output: str) -> str | None:
-        """Return the first piece that the output does not have behind those before it; `None` if it has all."""
+        """Return the first piece that the output lacks after the preceding ones; `None` if it has all."""
         printed, place = f" {' '.join(_words(output))} ", 0
         for piece in filter(str.strip, self.pieces):
             found = printed.find(piece, place)
@@ -238,13 +236,13 @@ class Excerpt:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words and figures of a text, without the lines of tables; times of day and seconds are alike."""
+    """Return the words and figures of a text, without the rules of tables; times of day and seconds are masked."""
     text = re.sub(r"\b\d\d:\d\d:\d\d\b", "TIME", re.sub(r"\bin [\d.]+ s\b", "in SECONDS", text))
     return [word for word in text.split() if word.strip("─")]
 
 
 def excerpts() -> list[Excerpt]:
-    """Return what the pages show of outputs: fenced blocks of no language, parted at the commands in them."""
+    """Return the outputs shown on the pages: fenced blocks without a language, split at the commands in them."""
     found = []
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         page = path.relative_to(ROOT).as_posix()
@@ -258,9 +256,9 @@ def excerpts() -> list[Excerpt]:
 
 
 def _demo(dialoom: Command, folder: Path) -> None:
-    """Play the run of `make demo`, and label a sample of it as two people might who do not always agree with the judge.
+    """Play the run of `make demo`; label a sample as two annotators who sometimes disagree with the judge.
 
-    In `mislabelled/` a label is off the scale.
+    In `mislabelled/` one label is off the scale.
     """
     made = re.search(r"dialoom (run .* -o demo/run\.db)$", read("Makefile"), re.MULTILINE)
     assert made is not None
@@ -294,14 +292,14 @@ def _write_rows(path: Path, rows: Sequence[dict[str, str]]) -> None:
 
 
 def _swapped(dialoom: Command, folder: Path) -> None:
-    """Play a dialogue whose user offers help."""
+    """Play a dialogue in which the user offers help."""
     line = "Of course! How can I help you today? I am here to assist you with it."
     (folder / "cast.py").write_text(f"async def user(messages):\n    return {line!r}\n")
     dialoom("run", "personalens", "--users", 1, "--limit", 1, "--model", "user=python:cast:user", "-o", "run.db")
 
 
-def _by_mail(dialoom: Command, folder: Path) -> None:
-    """Make a run that this machine does not know."""
+def _received(dialoom: Command, folder: Path) -> None:
+    """Create a run file that this machine has no record of."""
     example = ROOT / "docs" / "examples" / "twenty_questions"
     (folder / "evil.py").write_text((example / "recipe.py").read_text())
     (folder / "words.toml").write_text((example / "words.toml").read_text())
@@ -319,7 +317,7 @@ def _one_system(dialoom: Command, folder: Path) -> None:  # noqa: ARG001
 
 
 def _first_test(dialoom: Command, folder: Path) -> None:
-    """Do what the page about a first test says, with the assistant before and after it is mended."""
+    """Follow the page about a first test, with the assistant before and after the correction."""
     text = read("docs/first-test.md")
     before, check, after = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (study,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
@@ -353,7 +351,7 @@ def _support(dialoom: Command, folder: Path) -> None:
 
 
 def _commands(*lines: str) -> Callable[[Command, Path], None]:
-    """Return what runs some command lines."""
+    """Return a function that runs the given command lines."""
 
     def make(dialoom: Command, folder: Path) -> None:  # noqa: ARG001
         for line in lines:
@@ -414,9 +412,9 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
         _one_system,
         "scorecard --suite suite.yaml --model assistant=offline/attentive --model assistant=offline/generic -o card",
     ),
-    ("docs/security.md", "report run.db"): (_by_mail, "report run.db"),
+    ("docs/security.md", "report run.db"): (_received, "report run.db"),
 }
-"""What makes the files of each excerpt, and the command whose output it is; the shared ones are made once."""
+"""For each excerpt the function that prepares its files and the command whose output it is."""
 
 ELSEWHERE: Mapping[tuple[str, str], str] = {
     **dict.fromkeys(
@@ -449,11 +447,11 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
         "docs/running.md",
         "provider openai at http://127.0.0.1:8000/v1 cannot be reached (connection refused): paused, next attempt in "
         "1s, patience 10m",
-    ): "a provider that goes away and comes back; tests/runs/test_provider_away.py plays it with a clock of its own",
+    ): "a provider that is down and comes back; tests/runs/test_provider_away.py plays it with a virtual clock",
     ("docs/sessions.md", "| run | scenarios | remembered % | offline |"): "tests/sessions plays the example",
     ("docs/studio.md", "studio demo/run.db"): "the studio, an extra; tests/studio starts it",
 }
-"""Excerpts that this test does not compare, and where they come from."""
+"""Excerpts that this test does not compare, and their sources."""
 
 FIGURES: Mapping[tuple[str, str], str] = {
     ("docs/aloe.md", "The tree (`dialoom run aloe`)"): "the recipe's settings, compared below",
@@ -476,8 +474,8 @@ FIGURES: Mapping[tuple[str, str], str] = {
         "docs/first-dataset.md",
         "How long it takes",
     ): "one run of each program by hand, dated on the page",
-    ("docs/gate.md", "On the dialogues of a real model"): "tests/test_labelled.py counts them anew",
-    ("docs/gate.md", "What is found"): "tests/graphs/gate/test_rules.py measures them anew",
+    ("docs/gate.md", "On the dialogues of a real model"): "recomputed by tests/test_labelled.py",
+    ("docs/gate.md", "What is found"): "recomputed by tests/graphs/gate/test_rules.py",
     ("docs/local-models.md", "Similarity with a sentence embedder"): "a sentence embedder, named above the table",
     (
         "docs/local-models.md",
@@ -491,7 +489,7 @@ FIGURES: Mapping[tuple[str, str], str] = {
     ("docs/prefeval-results.md", "Charts"): "the numbers of the paper's figures",
     ("docs/prefeval.md", "The offline model"): "the rule in the same row, computed below",
 }
-"""Tables of figures that are no output of a command, by page and heading, and where they come from."""
+"""Tables of figures that are no output of a command, by page and heading, and their sources."""
 
 
 def test_every_excerpt_is_compared_or_has_a_source() -> None:
@@ -522,7 +520,7 @@ def test_excerpts_are_what_the_commands_print(
         assert each.differs(printed[command]) is None, f"{each.page}: {each.first}\n{printed[command]}"
 
 
-def test_commands_of_compared_examples_stand_on_their_pages() -> None:
+def test_commands_of_compared_examples_are_on_their_pages() -> None:
     for page, lines in {
         "docs/apollo-writing.md": (_WRITTEN, f"{_TOOLS} --sample 24 -o tools.db"),
         "docs/personalens-people.md": (_PEOPLE,),

@@ -1,4 +1,4 @@
-"""The house: the import rule, the examples of the docs, and what start-up may import."""
+"""Rules for the source code: imports, names of commands, SQL and examples in the docs, and start-up imports."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import importlinter.cli
 
 from tests.conftest import ROOT, Command
 
-HOUSE = ("runs", "graphs", "roles", "prompts", "personas", "dialoom")
+PACKAGES = ("runs", "graphs", "roles", "prompts", "personas", "dialoom")
 COMMANDS = "run|resume|retry|status|show|step|replay|judge|report|agree|compact|export|personas|doctor"
-WORDS_OF_THE_COMMAND_LINE = re.compile(rf"(?<![\w-])--[a-z]|\bdialoom (?:{COMMANDS})\b")
+COMMAND_LINE_TERMS = re.compile(rf"(?<![\w-])--[a-z]|\bdialoom (?:{COMMANDS})\b")
 
 
 def test_import_rules_hold() -> None:
@@ -31,7 +31,7 @@ def test_no_import_cycles() -> None:
     """No module imports itself by way of others, not even inside functions or for types alone."""
     graph = grimp.build_graph("dialoom")
     imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
-    TopologicalSorter(imported).prepare()  # raises and names a circle
+    TopologicalSorter(imported).prepare()  # raises if there is a cycle
 
 
 def test_only_the_command_line_names_flags_and_commands() -> None:
@@ -41,17 +41,17 @@ def test_only_the_command_line_names_flags_and_commands() -> None:
         if not path.is_relative_to(ROOT / "dialoom" / "cli")
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if WORDS_OF_THE_COMMAND_LINE.search(node.value)
+        if COMMAND_LINE_TERMS.search(node.value)
     ]
     assert found == []
 
 
 @lru_cache
 def _modules() -> list[tuple[Path, ast.Module]]:
-    """Return the modules, each once: links in `dialoom/` are not followed."""
+    """Return each module once: links in `dialoom/` are not followed."""
     return [
         (path, ast.parse(path.read_text(encoding="utf-8")))
-        for folder in HOUSE
+        for folder in PACKAGES
         for path in sorted((ROOT / folder).rglob("*.py"))
     ]
 
@@ -73,7 +73,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert "personalens" not in done.stderr
 
 
-def test_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_queries_in_the_docs_return_rows(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "r.db")
     text = "".join((ROOT / "docs" / name).read_text() for name in ("store.md", "design/run-store.md"))
     queries = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
@@ -95,7 +95,7 @@ def test_docs_name_every_table_and_column(dialoom: Command, players: list[str], 
             assert columns <= named, (table, columns - named)
 
 
-def test_assistants_of_the_docs_are_played(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_assistants_in_the_docs_can_be_played(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     for spec in ("python:docs.examples.assistants:echo", "graph:docs/examples/assistants.py:clerk"):
         name = spec.partition(":")[0]

@@ -1,4 +1,4 @@
-"""The dialogues of a real model that were labelled by hand: what they are, and how the gate's rules fare on them."""
+"""A real model's dialogues, labelled by hand: the consistency of the labels, and the figures of the gate's rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.gate_figures import all_prompts
 LABELLED = Path(__file__).parent / "labelled" / "smollm2.jsonl"
 KINDS = ("cut_line", "echo", "glued_lines", "prompt_leak", "repetition", "swapped_role")
 SEEN = 24
-"""The first dialogues, whose missed faults were read before the rules were mended; the others nobody had seen."""
+"""The first dialogues, whose missed faults were read before the rules were corrected; the others are held out."""
 
 ANYBODY = AloeScenario(person="anybody", profile="-", personality="-", rounds=2, branching=0)
 
@@ -29,17 +29,17 @@ Dialogue = Mapping[str, Any]
 
 @cache
 def dialogues() -> list[Dialogue]:
-    """All of them, in the order of the file."""
+    """Return all labelled dialogues, in the order of the file."""
     return [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").splitlines()]
 
 
 def labels(dialogue: Dialogue) -> set[tuple[str, str]]:
-    """Who does what, by hand."""
+    """Return the hand-labelled speakers and kinds."""
     return {(who, kind) for who, kind in dialogue["faults"]}
 
 
 def found(dialogue: Dialogue) -> set[tuple[str, str]]:
-    """Who does what, by the rules."""
+    """Return the speakers and kinds of the faults that the rules find."""
     faults = (
         fault for talk in talks(dialogue) for rule in RULES for fault in rule(replace(talk, prompts=all_prompts()))
     )
@@ -47,23 +47,23 @@ def found(dialogue: Dialogue) -> set[tuple[str, str]]:
 
 
 def talks(dialogue: Dialogue) -> Iterator[Talk]:
-    """Its conversations, as its recipe has them."""
+    """Yield the dialogue's conversations as its recipe splits them."""
     if dialogue["recipe"] == "aloe":
         yield from ALOE.talks(ANYBODY, Outcome(messages=(), ended_by="", details={"rounds": dialogue["rounds"]}))
     else:
-        said = [Line.model_validate(line) for line in dialogue["messages"]]
-        talk = Talk.of(said, Facts(languages=("en",)), dialogue["ended_by"])
-        yield replace(talk, since=1) if dialogue["recipe"] == "prefeval" else talk  # whose question is data
+        lines = [Line.model_validate(line) for line in dialogue["messages"]]
+        talk = Talk.of(lines, Facts(languages=("en",)), dialogue["ended_by"])
+        yield replace(talk, since=1) if dialogue["recipe"] == "prefeval" else talk  # its first line is data
 
 
 def figures(some: Iterable[Dialogue]) -> dict[str, tuple[int, int, int]]:
-    """By kind how often it was labelled, found where it was, and found where it was not."""
+    """Return the counts by kind of labels, of findings with a label, and of findings without one."""
     labelled, right, wrong = Counter[str](), Counter[str](), Counter[str]()
     for each in some:
-        there, told = labels(each), found(each)
-        labelled.update(kind for _, kind in there)
-        right.update(kind for _, kind in there & told)
-        wrong.update(kind for _, kind in told - there)
+        expected, detected = labels(each), found(each)
+        labelled.update(kind for _, kind in expected)
+        right.update(kind for _, kind in expected & detected)
+        wrong.update(kind for _, kind in detected - expected)
     return {kind: (labelled[kind], right[kind], wrong[kind]) for kind in KINDS}
 
 

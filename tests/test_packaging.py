@@ -1,4 +1,4 @@
-"""What is given away: the sdist and the wheel, whole, and at peace with folders of the user's named as ours are."""
+"""The sdist and the wheel: complete, and unaffected by the user's folders of the same names."""
 
 from __future__ import annotations
 
@@ -16,16 +16,26 @@ import yaml
 import dialoom
 from tests.conftest import ROOT
 
-FLOORS = ("runs", "graphs", "roles", "prompts", "personas")
-_MADE = (".git", ".venv*", ".*_cache", ".hypothesis", ".langgraph_api", "__pycache__", "*.egg-info", "build", "dist")
+PACKAGES = ("runs", "graphs", "roles", "prompts", "personas")
+_EXCLUDED = (
+    ".git",
+    ".venv*",
+    ".*_cache",
+    ".hypothesis",
+    ".langgraph_api",
+    "__pycache__",
+    "*.egg-info",
+    "build",
+    "dist",
+)
 _BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_{kind}(sys.argv[1]))"
 
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the sdist holds, built from a copy, so that nothing of an earlier build takes part."""
+    """Return the unpacked sdist, built from a copy so that files of earlier builds have no influence."""
     folder = tmp_path_factory.mktemp("sdist")
-    shutil.copytree(ROOT, folder / "checkout", symlinks=True, ignore=shutil.ignore_patterns(*_MADE, "site", "demo"))
+    shutil.copytree(ROOT, folder / "checkout", symlinks=True, ignore=shutil.ignore_patterns(*_EXCLUDED, "site", "demo"))
     with tarfile.open(_built("sdist", folder / "checkout", folder)) as packed:
         packed.extractall(folder, filter="data")
     (unpacked,) = folder.glob("dialoom-*/")
@@ -34,7 +44,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def unpacked(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the wheel installs that is built from the sdist, as an index's users get it."""
+    """Return the content of the wheel that is built from the sdist, as users of an index get it."""
     folder = tmp_path_factory.mktemp("wheel")
     zipfile.ZipFile(_built("wheel", sdist, folder)).extractall(folder / "site")
     return folder / "site"
@@ -73,9 +83,9 @@ def test_wheel_holds_one_package_with_all_its_files(unpacked: Path) -> None:
     tops = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
     assert tops == {"dialoom"}
     assert (unpacked / "dialoom" / "py.typed").is_file()
-    for floor in FLOORS:
-        ours = _files(ROOT / "dialoom" / floor)
-        assert _files(unpacked / "dialoom" / floor) == ours
+    for package_name in PACKAGES:
+        ours = _files(ROOT / "dialoom" / package_name)
+        assert _files(unpacked / "dialoom" / package_name) == ours
         assert "__init__.py" in ours
     assert "samples/README.md" in _files(unpacked / "dialoom" / "personas")
 
@@ -92,7 +102,7 @@ def test_licence_is_in_the_wheel(unpacked: Path) -> None:
 
 
 def test_wheel_works_beside_folders_of_the_same_names(unpacked: Path, tmp_path: Path) -> None:
-    for name in FLOORS:
+    for name in PACKAGES:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong one was imported')\n")
     script = (
@@ -112,12 +122,12 @@ def test_wheel_works_beside_folders_of_the_same_names(unpacked: Path, tmp_path: 
     assert "2 done, 0 failed" in done.stdout
 
 
-def test_checkout_without_symlinks_says_so(tmp_path: Path) -> None:
+def test_checkout_without_symlinks_names_the_remedy(tmp_path: Path) -> None:
     package = tmp_path / "dialoom"
     package.mkdir()
     for module in (ROOT / "dialoom").glob("*.py"):
         shutil.copy(module, package)
-    for name in FLOORS:
+    for name in PACKAGES:
         (package / name).write_text(f"../{name}")
     done = subprocess.run(
         [sys.executable, "-c", "import dialoom.runs"],

@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer when nothing else is to do: hours pass in milliseconds."""
+"""An event loop whose clock jumps to the next timer when there is nothing else to do: hours pass in milliseconds."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def now() -> float:
-    """Seconds since the loop began."""
+    """Return the seconds since the loop started."""
     return asyncio.get_running_loop().time()
 
 
 def passing(work: Coroutine[Any, Any, Result]) -> Result:
-    """Carry out work on such a loop."""
+    """Run a coroutine in an event loop with a virtual clock."""
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(work)
 
 
 class SkippedPauses(Pauses):
-    """Pauses that take no time, by a clock that they themselves move: for calls to a real server.
+    """Pauses that take no time, on a clock that they advance themselves: for calls to a real server.
 
     Args:
-        told: Is told, in each of them, how many seconds have passed in all.
+        on_pause: Called in each pause with the total of seconds passed.
     """
 
-    def __init__(self, told: Callable[[float], None]) -> None:
+    def __init__(self, on_pause: Callable[[float], None]) -> None:
         super().__init__()
-        self._told = told
+        self._on_pause = on_pause
         self._passed = 0.0
 
     def now(self) -> float:
@@ -60,6 +60,6 @@ class SkippedPauses(Pauses):
     async def sleep(self, seconds: float) -> None:
         self.ensure_open()
         self._passed += seconds
-        self._told(self._passed)
+        self._on_pause(self._passed)
         await asyncio.sleep(0.001)
         self.ensure_open()

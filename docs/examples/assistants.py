@@ -1,4 +1,4 @@
-"""Two assistants of one's own, as `--model assistant=...` takes them.
+"""Two custom assistants, as `--model assistant=...` accepts them.
 
 dialoom run personalens --model offline/attentive --model assistant=python:docs.examples.assistants:echo ...
 dialoom run personalens --model offline/attentive --model assistant=graph:docs/examples/assistants.py:clerk ...
@@ -11,19 +11,19 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 
 async def echo(messages: list[dict[str, str]]) -> str:
-    """An async callable: the chat messages that a model would get (the setting's system message first) -> its reply."""
+    """Reply from an async function; it gets the chat messages, with the setting's system message first."""
     wish = messages[-1]["content"]
     return f'Noted: "{wish}" I have taken care of that.'
 
 
 def think(state: MessagesState) -> dict[str, Any]:
-    """A first step of a graph, such as retrieval: anything that LangGraph can do may stand here."""
+    """Add a first step, such as retrieval; anything that LangGraph can do is possible here."""
     said = [message for message in state["messages"] if message.type == "human"]
     return {"messages": [AIMessage(f"(the user has spoken {len(said)} times)")]}
 
 
 def answer(state: MessagesState) -> dict[str, Any]:
-    """The last message of the final state is the reply."""
+    """Add the reply: the last message of the final state."""
     return {"messages": [AIMessage(f"Done. {state['messages'][-1].content}")]}
 
 

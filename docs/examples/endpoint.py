@@ -1,4 +1,4 @@
-"""An assistant behind an HTTP address, as a player: `--model assistant=python:docs.examples.endpoint:shop`."""
+"""An assistant behind an HTTP endpoint, as a player: `--model assistant=python:docs.examples.endpoint:shop`."""
 
 import http.client
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def shop(messages: list[dict[str, str]], session: Any) -> str:
-    """Ask an assistant behind an address for its reply."""
+    """Request the assistant's reply from its endpoint."""
     request = urllib.request.Request(
         os.environ["SHOP_URL"],
         data=json.dumps({"messages": messages}).encode(),

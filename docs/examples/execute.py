@@ -1,4 +1,4 @@
-"""Execute notebooks in place, as `make notebook` does for the one in this folder; what they show is saved in them."""
+"""Execute notebooks in place and save their output, as `make notebook` does for the one in this folder."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import nbformat
 from nbclient import NotebookClient
 
 SECONDS = 600
-"""That a cell may take."""
+"""The timeout of a cell."""
 
 
 def saved(path: Path) -> Any:
-    """A notebook as it stands in its file."""
+    """Return a notebook as stored in its file."""
     return nbformat.read(path, as_version=4)
 
 
 def executed(path: Path) -> Any:
-    """A notebook with the outputs that come out now, in a folder of its own; its file is left alone.
+    """Return a notebook with new outputs, executed in a temporary folder; its file is not changed.
 
     Raises:
         CellExecutionError: If a cell fails.
@@ -29,7 +29,7 @@ def executed(path: Path) -> Any:
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         resources = {"metadata": {"path": folder}}
         NotebookClient(notebook, timeout=SECONDS, record_timing=False, resources=resources).execute()
-    notebook.metadata.language_info = {"name": "python"}  # without the version of the one who executed it
+    notebook.metadata.language_info = {"name": "python"}  # without the version of this interpreter
     return notebook
 
 

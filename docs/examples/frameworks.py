@@ -1,4 +1,4 @@
-"""Agents of other frameworks as players: a function for each framework that makes a player of an agent."""
+"""Agents of other frameworks as players: for each framework a function that turns an agent into a player."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -7,7 +7,7 @@ Messages = list[dict[str, str]]
 
 
 def pydantic_ai_player(agent: Any) -> Callable[[Messages], Awaitable[str]]:
-    """Make a player of a pydantic-ai `Agent`."""
+    """Return a player from a pydantic-ai `Agent`."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     def converted(message: dict[str, str]) -> Any:
@@ -23,7 +23,7 @@ def pydantic_ai_player(agent: Any) -> Callable[[Messages], Awaitable[str]]:
 
 
 def openai_agents_player(agent: Any) -> Callable[[Messages], Awaitable[str]]:
-    """Make a player of an `Agent` of the OpenAI Agents SDK."""
+    """Return a player from an `Agent` of the OpenAI Agents SDK."""
     from agents.run import Runner
 
     async def reply(messages: Messages) -> str:
@@ -33,7 +33,7 @@ def openai_agents_player(agent: Any) -> Callable[[Messages], Awaitable[str]]:
 
 
 def smolagents_player(make_agent: Callable[[], Any]) -> Callable[[Messages], str]:
-    """Make a player of a function that makes a smolagents agent; an agent of its own works on each reply."""
+    """Return a player from a function that makes a smolagents agent; each reply is made by a new agent."""
 
     def reply(messages: Messages) -> str:
         talk = "\n".join(f"{message['role']}: {message['content']}" for message in messages)

@@ -1,4 +1,4 @@
-"""Does an assistant remember? Three conversations of each person: with an assistant that keeps state, and without."""
+"""Does an assistant remember? Three conversations for each person, with an assistant with memory and one without."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TASKS = ["remember that I eat only vegan food", "the opening hours of the librar
 
 
 def answer(text: str, diet: str) -> str:
-    """Reply to a message, knowing the person's diet or not."""
+    """Return the reply to a message, with the person's diet if it is known."""
     if "restaurant" in text:
         return f"The Green Table has good {diet or 'local'} dishes."
     return "I will remember that." if "remember" in text else "It is open from nine to five."
 
 
 async def remember(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
-    """Keep what the person says about their food, and use it in later conversations."""
+    """Store what the person says about their food, and use it in later conversations."""
     text = str(state["messages"][-1].content)
     space = ("diets", config["configurable"]["user_id"])
     if found := re.search(r"I eat only (\w+)", text):
@@ -36,7 +36,7 @@ async def remember(state: MessagesState, config: RunnableConfig, *, store: BaseS
 
 
 async def forgetful(messages: list[dict[str, Any]]) -> str:
-    """Reply from this conversation alone."""
+    """Reply with the knowledge of this conversation only."""
     return answer(messages[-1]["content"], "")
 
 
@@ -46,7 +46,7 @@ def remembered(conversation: Conversation) -> bool | None:
 
 
 def play(folder: Path) -> dialoom.Report:
-    """Play both assistants, and return their scores side by side."""
+    """Play both assistants and return a report that compares them."""
     builder = StateGraph(MessagesState).add_node("remember", remember).add_edge(START, "remember")
     graph = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
     assistants = [

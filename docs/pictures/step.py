@@ -1,9 +1,9 @@
-"""The pictures of docs/first-debug.md and docs/debugging.md, made from real output of the debugger.
+"""Pictures for docs/first-debug.md and docs/debugging.md, made from real output of the debugger.
 
     python docs/pictures/step.py [--parts]
 
-Plays one offline dialogue into a folder that is thrown away, steps through it with the commands of `step.txt`, and
-draws the coloured output as SVG files beside this one, one for each paragraph of commands. `--parts` prints it instead.
+Plays one offline dialogue in a temporary folder, steps through it with the commands of `step.txt`, and draws the
+coloured output as SVG files in the folder of this script, one per paragraph of commands. `--parts` prints it instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WEB_FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
 def printed(folder: Path) -> str:
-    """What the session prints, with its colours."""
+    """Return the coloured output of the session."""
     environment = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(WIDTH), "TERM": "xterm-256color"}
     dialoom = [sys.executable, "-m", "dialoom"]
     subprocess.run([*dialoom, *RUN], cwd=folder, check=True, capture_output=True)
@@ -36,7 +36,7 @@ def printed(folder: Path) -> str:
 
 
 def parts(text: str) -> list[str]:
-    """The output of each paragraph of the script."""
+    """Return the output of each paragraph of the script."""
     paragraphs = [part.splitlines() for part in (HERE / "step.txt").read_text().strip().split("\n\n")]
     found, rest = [], text
     for lines in paragraphs[1:]:
@@ -47,12 +47,12 @@ def parts(text: str) -> list[str]:
 
 
 def _echo_in(text: str, command: str) -> str:
-    """The printed line that shows a command being given."""
+    """Return the output line that echoes a command."""
     return next(line for line in text.splitlines() if Text.from_ansi(line).plain.endswith(f"> {command}"))
 
 
 def draw(part: str, path: Path) -> None:
-    """Draw a part of a terminal."""
+    """Draw terminal output as an SVG file."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(part.rstrip()))
     svg = console.export_svg(title="dialoom step talk.db 1", unique_id=path.stem)
@@ -60,7 +60,7 @@ def draw(part: str, path: Path) -> None:
 
 
 def main() -> None:
-    """Draw all pictures, or print what they show."""
+    """Draw all pictures, or print their text."""
     with tempfile.TemporaryDirectory() as folder:
         shown = parts(printed(Path(folder)))
     for name, part in zip(PICTURES, shown, strict=True):

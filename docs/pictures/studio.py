@@ -1,9 +1,9 @@
-"""The pictures of docs/studio.md, taken of the studio in a browser.
+"""Pictures for docs/studio.md: screenshots of the studio in a browser.
 
     .venv-studio/bin/python docs/pictures/studio.py [--all DIR]
 
-Plays offline dialogues and trees into a folder that is thrown away, serves them, and writes the pictures beside this
-file; `--all` writes one of each page, light and dark, wide and narrow, into DIR instead, to be looked at.
+Plays offline dialogues and trees in a temporary folder, serves them, and writes the pictures to the folder of this
+script; `--all` instead writes one of each page, light and dark, wide and narrow, to DIR, for review.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PATIENCE = 120.0
 
 
 class Shot(NamedTuple):
-    """A picture: of which page, how wide, and in which shade."""
+    """A screenshot of a page, with its width and colour scheme."""
 
     page: str
     width: int = 1280
@@ -49,7 +49,7 @@ class Shot(NamedTuple):
 
     @property
     def file(self) -> str:
-        """What it is called."""
+        """Return the name of the file."""
         more = ("" if self.width == 1280 else "-narrow") + ("" if self.shade == "light" else "-dark")
         return f"studio-{self.page}{more}.png"
 
@@ -61,7 +61,7 @@ EVERY = [Shot(page, width, shade) for page in PAGES for width in (1280, 390) for
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """The studio of the runs; gives the address that lets in a browser."""
+    """Run the studio on the runs; yield the address with its token."""
     dialoom = [sys.executable, "-m", "dialoom"]
     for name, options in RUNS.items():
         subprocess.run(
@@ -85,19 +85,19 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def take(page: Page, url: str, shot: Shot, folder: Path) -> None:
-    """One picture."""
+    """Take one screenshot."""
     page.set_viewport_size({"width": shot.width, "height": 800})
     page.emulate_media(color_scheme="dark" if shot.shade == "dark" else "light")
     page.goto(url + PAGES[shot.page])
     page.wait_for_selector("#content .body > *")
     if shot.page == "tree":
         page.locator(".fork details.step summary").first.click()
-    page.wait_for_timeout(1000)  # for what is drawn after that
+    page.wait_for_timeout(1000)  # for charts that are drawn later
     page.screenshot(path=folder / shot.file)
 
 
 def main() -> None:
-    """Take them."""
+    """Take all screenshots."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", type=Path, metavar="DIR")
     chosen = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What the door's tests share."""
+"""Fixtures of the tests of the Python API."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.invented import write_release
 
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
-    """A release of three people with two tasks each: six scenarios."""
+    """Return a release of three people with two tasks each: six scenarios."""
     return write_release(tmp_path / "release", users=3)

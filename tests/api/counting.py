@@ -1,4 +1,4 @@
-"""A recipe that is a class in no module's namespace, as one that was written in a notebook's cell."""
+"""A recipe class that is in no module's namespace, like one defined in a notebook's cell."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ The next number, please.
 
 
 class State(TypedDict):
-    """What is checkpointed."""
+    """The checkpointed state."""
 
     messages: Annotated[list[BaseMessage], appended]
 
 
 async def speaker(messages: Messages) -> str:
-    """The next number."""
+    """Return the next number."""
     start = int(messages[0]["content"].split()[3].strip(","))
     return str(start + 1 + sum(message["role"] == "assistant" for message in messages))
 
 
 def counting(folder: Path, on_planned: Callable[[int], None] = lambda _: None) -> type[Recipe]:
-    """The recipe's class.
+    """Return the recipe's class.
 
     Args:
-        folder: Where its prompt is written.
-        on_planned: Is told of every number before its scenario is planned.
+        folder: The folder to which its prompt is written.
+        on_planned: Called with each number before its scenario is planned.
     """
     prompt = folder / "templates" / "counting" / "speaker.md"
     prompt.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def counting(folder: Path, on_planned: Callable[[int], None] = lambda _: None) -
         return {"messages": [said("speaker", text, len(history))]}
 
     class Counting(Recipe, WithPrompts):
-        """Counts."""
+        """A recipe whose speaker counts."""
 
         name = "counting"
         summary = "Somebody counts."

@@ -1,4 +1,4 @@
-"""Quick players, which can be imported, and what a small run is told."""
+"""Fast importable players, and the settings of a small run."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Messages = list[ChatMessage]
 
 
 async def user(messages: Messages) -> str:
-    """Three lines, the last one ending the dialogue."""
-    said = sum(message["role"] == "assistant" for message in messages)
-    return f"Line {said} of mine." + (" TERMINATE" if said >= 2 else "")
+    """Return one of three lines, of which the last one ends the dialogue."""
+    number = sum(message["role"] == "assistant" for message in messages)
+    return f"Line {number} of mine." + (" TERMINATE" if number >= 2 else "")
 
 
 async def assistant(messages: Messages) -> str:
-    """What was said to it."""
+    """Repeat the last message."""
     return f"Reply to: {messages[-1]['content']}"
 
 
 async def judge(messages: Messages) -> str:
-    """The same of everyone."""
+    """Return the same verdict or score for every request."""
     if "Was this goal reached" in messages[-1]["content"]:
         return '{"verdict": true, "explanation": "it is done"}'
     return '{"score": 3, "explanation": "fair"}'
 
 
 async def sterner(messages: Messages) -> str:
-    """A point less than the other judge."""
+    """Return a score one lower than the other judge's."""
     return (await judge(messages)).replace("3", "2")
 
 
@@ -39,13 +39,13 @@ CAST = {"user": user, "assistant": assistant, "judge": judge}
 NAMES = {role: f"python:{__name__}:{role}" for role in CAST}
 
 
-def told(release: Path, **more: Any) -> PlaySettings:
-    """The settings of a run of quick players on a release; `more` wins, its `options` and `models` are added."""
+def run_settings(release: Path, **more: Any) -> PlaySettings:
+    """Return the settings of a run of fast players; `more` overrides them or adds `options` and `models`."""
     options: Mapping[str, Any] = {"profiles": release, **more.pop("options", {})}
     models: Mapping[str, Any] = {**CAST, **more.pop("models", {})}
     return {"options": options, "models": models, **more}  # type: ignore[typeddict-item]
 
 
-def talk(run: Run) -> list[str]:
-    """All that came of a run, whoever played it."""
+def outcome_texts(run: Run) -> list[str]:
+    """Return the ids and outcomes of a run as text, to compare runs."""
     return [f"{episode.id} {episode.outcome.model_dump_json()}" for episode in run.episodes()]

@@ -1,4 +1,4 @@
-"""Bounds that are kept and taken away; trying again; judging once more; what it would take."""
+"""Stored budgets and prices, retries, further judgement sets, awaitable forms and estimates."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import pytest
 
 import dialoom
 
-from .players import CAST, Messages, assistant, judge, talk, told
+from .players import CAST, Messages, assistant, judge, outcome_texts, run_settings
 
 
-def test_budget_is_kept_until_it_is_removed(release: Path, tmp_path: Path) -> None:
+def test_budget_is_stored_until_it_is_removed(release: Path, tmp_path: Path) -> None:
     path, events = tmp_path / "run.db", list[dialoom.Event]()
     budget = dialoom.Budget(max_calls=20, max_tokens=10**9)
-    run = dialoom.play("personalens", path=path, **told(release, budget=budget, on_event=events.append))
+    run = dialoom.play("personalens", path=path, **run_settings(release, budget=budget, on_event=events.append))
     (stopping,) = (event for event in events if isinstance(event, dialoom.Stopping))
     assert stopping.setting == "max_calls" and run.status().usage.calls == 20 and run.status().pending > 0
-    assert run.resume().status().usage.calls == 20, "it is kept in the file"
+    assert run.resume().status().usage.calls == 20, "the budget is stored in the file"
     run = dialoom.open_run(path).resume(budget=dialoom.Budget(max_calls=30))
     assert run.status().usage.calls == 30
     assert run.resume(budget=dialoom.Budget(max_calls=None)).status().pending == 0
-    whole = dialoom.play("personalens", path=tmp_path / "whole.db", **told(release))
-    assert talk(whole) == talk(run)
+    whole = dialoom.play("personalens", path=tmp_path / "whole.db", **run_settings(release))
+    assert outcome_texts(whole) == outcome_texts(run)
 
 
-def test_prices_are_kept_and_count_for_the_cost_limit(release: Path, tmp_path: Path) -> None:
+def test_prices_are_stored_and_count_for_the_cost_limit(release: Path, tmp_path: Path) -> None:
     run = dialoom.play(
         "personalens",
         path=tmp_path / "run.db",
@@ -47,18 +47,20 @@ def test_failed_scenarios_are_retried_from_their_last_step(release: Path, tmp_pa
             raise ValueError("not today")
         return await assistant(messages)
 
-    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models={"assistant": moody}))
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release, models={"assistant": moody}))
     assert run.status().failed == 6
     asked.clear()
     is_well[0] = True
-    assert run.resume(models={"assistant": moody}).status().failed == 6, "unless that is asked for"
+    assert run.resume(models={"assistant": moody}).status().failed == 6, "failures are retried only on request"
     run = dialoom.retry(run.path, models={"assistant": moody})
     assert (run.status().done, run.status().failed) == (6, 0)
     assert not any("Line 0" in text for text in asked)
-    assert talk(run) == talk(dialoom.play("personalens", path=tmp_path / "whole.db", **told(release)))
+    assert outcome_texts(run) == outcome_texts(
+        dialoom.play("personalens", path=tmp_path / "whole.db", **run_settings(release))
+    )
 
 
-def test_scenario_is_replayed_from_its_beginning(release: Path, tmp_path: Path) -> None:
+def test_scenario_is_replayed_from_its_start(release: Path, tmp_path: Path) -> None:
     count = [0]
 
     async def counted(_: Messages) -> str:
@@ -66,10 +68,10 @@ def test_scenario_is_replayed_from_its_beginning(release: Path, tmp_path: Path) 
         return f"Reply {count[0]}."
 
     models = {"assistant": counted}
-    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models=models, concurrency=1))
-    before = talk(run)
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release, models=models, concurrency=1))
+    before = outcome_texts(run)
     ids = [episode.id for episode in run.episodes()]
-    after = talk(dialoom.retry(run.path, scenarios=[2, ids[4]], models=models))
+    after = outcome_texts(dialoom.retry(run.path, scenarios=[2, ids[4]], models=models))
     assert [mine != theirs for mine, theirs in zip(before, after, strict=True)] == [
         False,
         True,
@@ -82,7 +84,7 @@ def test_scenario_is_replayed_from_its_beginning(release: Path, tmp_path: Path) 
         dialoom.retry(run.path, scenarios=["nobody"], models=models)
 
 
-def test_only_unparsed_judgements_are_made_again(release: Path, tmp_path: Path) -> None:
+def test_only_unparsed_judgements_are_retried(release: Path, tmp_path: Path) -> None:
     is_clear = [False]
 
     async def mumbling(messages: Messages) -> str:
@@ -91,7 +93,7 @@ def test_only_unparsed_judgements_are_made_again(release: Path, tmp_path: Path) 
         return await judge(messages)
 
     models = {"judge": mumbling}
-    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models=models))
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release, models=models))
     frame = run.frame("judgements")
     assert set(frame[frame["status"] == "unparsed"]["metric"]) == {"coherence"}
     is_clear[0] = True
@@ -105,14 +107,14 @@ def test_only_unparsed_judgements_are_made_again(release: Path, tmp_path: Path) 
 
 
 def test_judgement_sets_are_named_and_continued_by_their_judge(release: Path, tmp_path: Path) -> None:
-    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release))
     calls = run.status().usage.calls
     run = run.judge("offline/generic", name="second")
     run = dialoom.judge(run.path, model="offline/attentive")
     assert [each.name for each in run.judgement_sets] == ["run", "second", "offline/attentive"]
     taken = run.status().usage.calls
     assert taken == calls + 2 * 6 * 6
-    assert run.judge("offline/generic", name="second").status().usage.calls == taken, "nothing is left to do"
+    assert run.judge("offline/generic", name="second").status().usage.calls == taken, "the set is complete"
     for name, message in (("second", "the existing set with that name was made by offline/generic"), ("run", "'run'")):
         with pytest.raises(dialoom.DialoomError, match=message) as error:
             run.judge("offline/attentive", name=name)
@@ -124,21 +126,21 @@ def test_judgement_sets_are_named_and_continued_by_their_judge(release: Path, tm
 
 
 async def test_awaitable_forms_of_all_operations(release: Path, tmp_path: Path) -> None:
-    run = await dialoom.aplan("personalens", path=tmp_path / "run.db", **told(release, options={"limit": 2}))
+    run = await dialoom.aplan("personalens", path=tmp_path / "run.db", **run_settings(release, options={"limit": 2}))
     assert run.status().pending == 2
     run = await dialoom.aresume(run.path)
     run = await dialoom.ajudge(run.path, model="offline/generic", name="second")
     run = await dialoom.aretry(run.path, scenarios=[1])
     assert run.status().done == 2
-    estimate = await dialoom.aestimate("personalens", **told(release))
+    estimate = await dialoom.aestimate("personalens", **run_settings(release))
     assert estimate.scenarios == 6
 
 
 def test_estimate_sends_nothing(release: Path, tmp_path: Path) -> None:
     async def never(_: Messages) -> str:
-        raise AssertionError("it is not to be asked")
+        raise AssertionError("an estimate must not call a player")
 
-    estimate = dialoom.estimate("personalens", **told(release, models=dict.fromkeys(CAST, never)))
+    estimate = dialoom.estimate("personalens", **run_settings(release, models=dict.fromkeys(CAST, never)))
     assert (estimate.scenarios, estimate.sampled) == (6, 6)
     assert [role for role, _, _ in estimate.by_role] == ["user", "assistant", "judge"]
     assert estimate.total.cost is None and estimate.total.calls >= 6 * 8
@@ -149,10 +151,10 @@ def test_estimate_sends_nothing(release: Path, tmp_path: Path) -> None:
 
 
 def test_judge_given_by_position_and_report_of_several_runs(release: Path, tmp_path: Path) -> None:
-    run = dialoom.play("personalens", path=tmp_path / "a.db", **told(release, options={"limit": 1}))
+    run = dialoom.play("personalens", path=tmp_path / "a.db", **run_settings(release, options={"limit": 1}))
     dialoom.judge(run.path, judge, name="second")
     assert [each.name for each in run.judgement_sets] == ["run", "second"]
-    other = dialoom.play("personalens", path=tmp_path / "b.db", **told(release, options={"limit": 1}))
+    other = dialoom.play("personalens", path=tmp_path / "b.db", **run_settings(release, options={"limit": 1}))
     assert str(dialoom.report([run, other.path])) == str(dialoom.report(run.path, other))
     assert str(dialoom.report([run])) == str(run.report())
     with pytest.raises(dialoom.DialoomError, match="give at least one run"):

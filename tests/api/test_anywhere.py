@@ -1,4 +1,4 @@
-"""A run is played wherever Python runs: in a script, in a running event loop, in threads, several at once."""
+"""Runs played in a script, in a running event loop, in threads, and several at once."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from dialoom.graphs.personalens import RECIPE as PERSONALENS
 from tests.processes import PATIENCE
 
 from .counting import counting, speaker
-from .players import Messages, assistant, talk, told
+from .players import Messages, assistant, outcome_texts, run_settings
 
 
 @pytest.fixture
 def plain(release: Path, tmp_path: Path) -> list[str]:
-    """What comes out of it in the main thread."""
-    run = dialoom.play("personalens", path=tmp_path / "plain.db", **told(release))
+    """Return the outcomes of a run played in the main thread."""
+    run = dialoom.play("personalens", path=tmp_path / "plain.db", **run_settings(release))
     assert run.status().done == len(run) == 6
-    return talk(run)
+    return outcome_texts(run)
 
 
 async def test_blocking_form_works_in_a_running_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
-    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
-    assert talk(run) == plain
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release))
+    assert outcome_texts(run) == plain
 
 
 async def test_awaitable_form_runs_in_the_callers_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
@@ -41,43 +41,45 @@ async def test_awaitable_form_runs_in_the_callers_event_loop(release: Path, tmp_
         loops.add(asyncio.get_running_loop())
         return await assistant(messages)
 
-    run = await dialoom.aplay("personalens", path=tmp_path / "run.db", **told(release, models={"assistant": mine}))
+    run = await dialoom.aplay(
+        "personalens", path=tmp_path / "run.db", **run_settings(release, models={"assistant": mine})
+    )
     assert loops == {asyncio.get_running_loop()}
-    assert talk(run) == plain
+    assert outcome_texts(run) == plain
 
 
 def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: list[str]) -> None:
-    all_there = threading.Barrier(3, timeout=PATIENCE)
+    barrier = threading.Barrier(3, timeout=PATIENCE)
 
     def play(number: int) -> list[str]:
-        met: list[object] = []
+        has_waited: list[object] = []
 
         async def mine(messages: Messages) -> str:
-            if not met:
-                met.append(await asyncio.to_thread(all_there.wait))
+            if not has_waited:
+                has_waited.append(await asyncio.to_thread(barrier.wait))
             return await assistant(messages)
 
-        settings = told(release, models={"assistant": mine}, concurrency=1)
-        return talk(dialoom.play("personalens", path=tmp_path / f"{number}.db", **settings))
+        settings = run_settings(release, models={"assistant": mine}, concurrency=1)
+        return outcome_texts(dialoom.play("personalens", path=tmp_path / f"{number}.db", **settings))
 
     with ThreadPoolExecutor(3) as threads:
         assert list(threads.map(play, range(3))) == [plain] * 3
 
 
 async def test_several_runs_at_once_in_one_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
-    all_there = asyncio.Barrier(3)
+    barrier = asyncio.Barrier(3)
 
     async def play(number: int) -> list[str]:
-        met: list[object] = []
+        has_waited: list[object] = []
 
         async def mine(messages: Messages) -> str:
-            if not met:
-                met.append(True)
-                await all_there.wait()
+            if not has_waited:
+                has_waited.append(True)
+                await barrier.wait()
             return await assistant(messages)
 
-        settings = told(release, models={"assistant": mine}, concurrency=2)
-        return talk(await dialoom.aplay("personalens", path=tmp_path / f"{number}.db", **settings))
+        settings = run_settings(release, models={"assistant": mine}, concurrency=2)
+        return outcome_texts(await dialoom.aplay("personalens", path=tmp_path / f"{number}.db", **settings))
 
     assert await asyncio.gather(*map(play, range(3))) == [plain] * 3
 
@@ -92,7 +94,7 @@ def test_run_can_be_read_while_it_is_played(release: Path, tmp_path: Path) -> No
             assert episode is not None and episode.outcome.ended_by == "user_terminated"
             seen.append(run.status().done)
 
-    dialoom.play("personalens", path=path, **told(release, on_event=on_event))
+    dialoom.play("personalens", path=path, **run_settings(release, on_event=on_event))
     assert seen == sorted(seen) and seen[-1] == len(seen) == 6
 
 
@@ -105,7 +107,7 @@ def test_run_being_played_cannot_be_written_by_another_thread(release: Path, tmp
                 dialoom.resume(path)
             refused.append(error.value)
 
-    run = dialoom.play("personalens", path=path, **told(release, on_event=on_event))
+    run = dialoom.play("personalens", path=path, **run_settings(release, on_event=on_event))
     assert refused and run.status().done == 6
 
 
@@ -117,7 +119,7 @@ def test_players_and_listeners_see_the_callers_context_variables(release: Path, 
     def on_event(_: dialoom.Event) -> None:
         found.add(of_caller.get())
 
-    dialoom.play("personalens", path=tmp_path / "run.db", **told(release, on_event=on_event))
+    dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release, on_event=on_event))
     assert found == {"a trace"}
 
 
@@ -146,7 +148,7 @@ async def test_event_loop_is_not_blocked_by_planning(tmp_path: Path) -> None:
     ticker = asyncio.create_task(tick())
 
     class Watched(type(PERSONALENS)):  # type: ignore[misc]
-        """A recipe that understudies can play."""
+        """A recipe with understudies that reports its planning."""
 
         def scenarios(self, *arguments: Any) -> Iterator[dialoom.Scenario]:
             for number, scenario in enumerate(super().scenarios(*arguments), start=1401):

@@ -1,4 +1,4 @@
-"""Played dialogues, their data frames, and replies that end early."""
+"""Played dialogues, their data frames, and incomplete replies."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.invented import write_release
 from tests.server import Answer, completion, ended, serving
 
 from .counting import counting, speaker
-from .players import Messages, assistant, judge, told, user
+from .players import Messages, assistant, judge, run_settings, user
 
 
 @pytest.fixture
 def one(tmp_path: Path) -> Path:
-    """A release of one person with two tasks."""
+    """Return a release of one person with two tasks."""
     return write_release(tmp_path / "release")
 
 
 def test_turn_scores_judge_each_reply(one: Path, tmp_path: Path) -> None:
-    settings = told(one, options={"turn_scores": True, "tasks": "single"})
+    settings = run_settings(one, options={"turn_scores": True, "tasks": "single"})
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     (episode,) = run.episodes()
     assert [each.turn for each in episode.outcome.judgements if each.turn is not None] == [1, 2, 3]
@@ -37,7 +37,7 @@ def test_turn_scores_judge_each_reply(one: Path, tmp_path: Path) -> None:
 
 
 def test_playing_without_judging_needs_no_judge(one: Path, tmp_path: Path) -> None:
-    settings = told(one, options={"judge": False})
+    settings = run_settings(one, options={"judge": False})
     settings["models"] = {"user": user, "assistant": assistant}
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     assert [len(episode.outcome.judgements) for episode in run.episodes()] == [0, 0]
@@ -45,11 +45,11 @@ def test_playing_without_judging_needs_no_judge(one: Path, tmp_path: Path) -> No
     assert [len(episode.outcome.judgements) for episode in run.episodes()] == [6, 6]
 
 
-def test_unparsable_judgement_is_retried_then_kept_as_unparsed(one: Path, tmp_path: Path) -> None:
+def test_unparsable_judgement_is_retried_then_stored_as_unparsed(one: Path, tmp_path: Path) -> None:
     async def stubborn(_: Messages) -> str:
         return '{"score": "five"}'
 
-    settings = told(one, models={"judge": stubborn}, options={"tasks": "single"})
+    settings = run_settings(one, models={"judge": stubborn}, options={"tasks": "single"})
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     (episode,) = run.episodes()
     assert [(each.score, each.status) for each in episode.outcome.judgements] == [(None, "unparsed")] * 6
@@ -61,12 +61,12 @@ def test_unparsable_judgement_is_retried_then_kept_as_unparsed(one: Path, tmp_pa
 
 
 def test_turn_limit_ends_a_dialogue(one: Path, tmp_path: Path) -> None:
-    """20 turns for a task of one domain, 30 for several; the last word is the user's."""
+    """The limit is 20 turns for a task of one domain and 30 for several; the user has the last word."""
 
     async def endless(messages: Messages) -> str:
         return f"More, please ({len(messages)})."
 
-    settings = told(one, options={"judge": False})
+    settings = run_settings(one, options={"judge": False})
     settings["models"] = {"user": endless, "assistant": assistant}
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     outcomes = [episode.outcome for episode in run.episodes()]
@@ -79,7 +79,7 @@ def test_override_with_an_unknown_variable_is_refused(one: Path, tmp_path: Path)
     mine = tmp_path / "mine" / "assistant.md"
     mine.parent.mkdir()
     mine.write_text(ours.source + "=== user ===\nMind the {{ budget }}.\n")
-    settings = told(one, prompts=mine.parent)
+    settings = run_settings(one, prompts=mine.parent)
     with pytest.raises(dialoom.DialoomError, match="variable 'budget'"):
         dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     mine.write_text(ours.source + "=== user ===\nMind the budget.\n")
@@ -105,14 +105,14 @@ def test_truncated_reply_is_shown_counted_and_exported(
     shown = dialoom("show", "run.db", "1").stdout
     assert "I will set it for\n(cut off at the token limit)" in shown
     assert "I will not say that.\n(refused)" in shown
-    told = "1 cut off, 1 refused, 1 reasoning without an answer"
-    assert f"replies of assistant: {told}" in dialoom("status", "run.db").stdout
+    counts = "1 cut off, 1 refused, 1 reasoning without an answer"
+    assert f"replies of assistant: {counts}" in dialoom("status", "run.db").stdout
     counted = json.loads(dialoom("status", "run.db", "--json").stdout)["roles"]["assistant"]["broken_off"]
     assert counted == {"cut off": 1, "refused": 1, "reasoning without an answer": 1}
-    assert f"Incomplete replies: assistant {told}" in " ".join(dialoom("report", "run.db").stdout.split())
+    assert f"Incomplete replies: assistant {counts}" in " ".join(dialoom("report", "run.db").stdout.split())
     dialoom("export", "run.db", "-o", "lines.jsonl")
     lines: list[dict[str, Any]] = json.loads((tmp_path / "lines.jsonl").read_text().splitlines()[0])["messages"]
-    assert "cut_line" in dialoom("show", "run.db", "1").stdout, "it is a fault of its speaker"
+    assert "cut_line" in dialoom("show", "run.db", "1").stdout, "a truncated line is a fault of its speaker"
     reasons = [line.get("finish_reason") for line in lines if line["role"] == "assistant"]
     assert reasons[:3] == ["length", None, "refusal"]
 
@@ -150,7 +150,7 @@ FACETS = ["user", "task", "domains", "setting", "kind"]
 
 @pytest.fixture
 def run(release: Path, tmp_path: Path) -> dialoom.Run:
-    """Six dialogues; one person's assistant fails, and one metric's judge cannot be read."""
+    """Return a run of six dialogues; one person's assistant fails, and one metric is unparsed."""
 
     async def assistant(messages: Messages) -> str:
         if "user8" in str(messages) or "Goan" in str(messages):
@@ -161,14 +161,14 @@ def run(release: Path, tmp_path: Path) -> dialoom.Run:
         return "Who can say?" if "How coherent are" in str(messages) else await judge(messages)
 
     models = {"assistant": assistant, "judge": unreadable}
-    return dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models=models))
+    return dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release, models=models))
 
 
 def test_episodes_frame_has_a_row_per_finished_scenario(run: dialoom.Run) -> None:
     frame = run.frame()
     own = ["state", "ended_by", "error", "branch", "lines", "offline", "faults"]
     assert list(frame.columns[:14]) == [*IDENTITY, *own, *FACETS]
-    assert frame["offline"].isna().all(), "functions played"
+    assert frame["offline"].isna().all(), "all players are functions"
     assert list(frame["number"]) == list(range(1, 7)) and list(frame["id"]) == [each.id for each in run.episodes()]
     assert frame["lines"].dtype.kind == "i"
     done = frame[frame["state"] == "done"]
@@ -176,14 +176,14 @@ def test_episodes_frame_has_a_row_per_finished_scenario(run: dialoom.Run) -> Non
     assert list(done["lines"]) == [6] * len(done)
     assert set(done["personalization.assistant"]) == {3.0} and set(done["task_completion.assistant"]) == {1.0}
     assert frame["personalization.assistant"].dtype.kind == "f"
-    assert "coherence.assistant" not in frame.columns, "a score that could not be had is not a number"
+    assert "coherence.assistant" not in frame.columns, "an unparsed score is not a number"
 
 
 def test_lines_frame_has_a_row_per_line(run: dialoom.Run) -> None:
     frame = run.frame("lines")
     assert list(frame.columns) == [*IDENTITY, "line", "role", "content"]
-    said = [(e.id, line.role, line.content) for e in run.episodes() for line in e.outcome.messages]
-    assert list(frame[["id", "role", "content"]].itertuples(index=False, name=None)) == said
+    expected = [(e.id, line.role, line.content) for e in run.episodes() for line in e.outcome.messages]
+    assert list(frame[["id", "role", "content"]].itertuples(index=False, name=None)) == expected
     assert list(frame[frame["number"] == 1]["line"]) == list(range(6))
 
 
@@ -215,12 +215,12 @@ def test_calls_frame_leaves_unknown_values_missing(run: dialoom.Run) -> None:
 
 @pytest.mark.parametrize("kind", ["episodes", "lines", "judgements", "calls"])
 def test_frames_of_an_empty_run_have_all_columns(kind: str, release: Path, tmp_path: Path) -> None:
-    empty = dialoom.plan("personalens", path=tmp_path / "empty.db", **told(release))
-    whole = dialoom.play("personalens", path=tmp_path / "whole.db", **told(release, options={"limit": 1}))
+    empty = dialoom.plan("personalens", path=tmp_path / "empty.db", **run_settings(release))
+    whole = dialoom.play("personalens", path=tmp_path / "whole.db", **run_settings(release, options={"limit": 1}))
     frames = [run.frame(kind) for run in (empty, whole)]  # type: ignore[arg-type]
     assert len(frames[0]) == 0 < len(frames[1])
     assert set(frames[0].columns) <= set(frames[1].columns) and len(frames[0].columns) > 4
-    assert not any(asdict(empty.status().usage).values()), "nothing was called, failed or paid for"
+    assert not any(asdict(empty.status().usage).values()), "no calls, failures or cost"
 
 
 def test_frames_of_a_recipe_without_judges(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_frames_of_a_recipe_without_judges(tmp_path: Path) -> None:
     run = dialoom.open_run(tmp_path / "run.db")
     frame = run.frame()
     assert list(frame["number"]) == [1, 2, 3]
-    assert list(frame["facet.number"]) == [0, 1, 2], "a recipe's facet of a name that is taken"
+    assert list(frame["facet.number"]) == [0, 1, 2], "a facet whose name is taken gets a prefix"
     assert list(run.frame("lines")["content"]) == ["1", "2", "2", "3", "3", "4"]
     assert len(run.frame("judgements")) == 0
 

@@ -1,4 +1,4 @@
-"""Every public name has an example in its docstring, and those that need no key and no network are run."""
+"""Every public name has an example in its docstring; the examples that need no key or network are run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import dialoom
 from ..conftest import Command, MadeOnce
 
 NAMES = sorted(set(dialoom.__all__) - {"Event", "__version__"})
-"""All but an alias and a text, which have no docstring of their own."""
+"""All public names but an alias and a string, which have no docstring of their own."""
 
 
 def _played(dialoom: Command, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Expectations of runs and replays, pytest's plugin, and the journey of docs/ci.md: a fault that must not come back."""
+"""Expectations of runs and replays, the pytest plugin, and the regression test that docs/ci.md builds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.conftest import ROOT, Command, MadeOnce
 from tests.processes import Started
 
 PAGE = (ROOT / "docs" / "ci.md").read_text()
-PLUGIN = ("-p", "no:dialoom", "-p", "dialoom.pytest_plugin")  # whether the environment knows the entry point or not
+PLUGIN = ("-p", "no:dialoom", "-p", "dialoom.pytest_plugin")  # with or without an installed entry point
 
 
 def block(language: str, beginning: str) -> str:
-    """Return a code block of the page."""
+    """Return the page's code block that begins with a text."""
     found: list[str] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
     return next(each for each in found if each.startswith(beginning))
 
@@ -36,7 +36,7 @@ def _journey(dialoom: Command, folder: Path) -> None:
 
 @pytest.fixture
 def folder(made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder: that of docs/ci.md."""
+    """Return the working folder, prepared as docs/ci.md says."""
     found = made_once(_journey)
     monkeypatch.chdir(found)
     return found
@@ -51,7 +51,7 @@ def pytest_in(folder: Path, *arguments: Path | str) -> subprocess.CompletedProce
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def test_fault_that_is_back_fails_in_ci_and_passes_when_it_is_fixed(folder: Path, dialoom: Command) -> None:
+def test_fault_that_returns_fails_in_ci_and_passes_when_it_is_fixed(folder: Path, dialoom: Command) -> None:
     command = next(line for line in PAGE.splitlines() if line.startswith("    dialoom replay refund.case.json"))
     arguments = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', command)][1:]
     unmet = next(line for line in PAGE.splitlines() if line.startswith("NOT MET: cancelled"))
@@ -120,7 +120,7 @@ def test_wrong_usage_fails_with_one_message(folder: Path) -> None:
     assert len(shown.splitlines()) < 100
 
 
-def test_expectation_that_is_not_met_shows_the_worst_conversation(folder: Path) -> None:
+def test_unmet_expectation_shows_the_worst_conversation(folder: Path) -> None:
     run = api.open_run(folder / "shop.db", trust=True)
     expected = api.expect(run, allow=["offline"]).metric("cancelled")
     expected.at_least(0).at_most(1)
@@ -153,7 +153,7 @@ def test_requirements_are_written_for_pull_requests(folder: Path, dialoom: Comma
     assert "| **not met** | resolved &lt; 0.0 % |" in summary
 
 
-def test_plugin_imports_nothing_of_dialoom_before_it_is_used() -> None:
+def test_plugin_imports_dialoom_only_when_it_is_used() -> None:
     code = "import sys, dialoom.pytest_plugin; print(sorted(n for n in sys.modules if n.startswith('dialoom')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['dialoom', 'dialoom.importing', 'dialoom.pytest_plugin']"

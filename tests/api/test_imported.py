@@ -1,4 +1,4 @@
-"""An imported run is used as any finished run: reviewed, labelled, calibrated, described, searched, required."""
+"""An imported run supports what a finished run does: review, labels, calibration, description, search, requirements."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def _imported(dialoom: Command, folder: Path) -> None:
     (folder / "support.toml").write_text(STUDY)
     with (folder / "talks.jsonl").open("w") as file:
         for number in range(12):
-            said = [f"I want to return item {number}.", ["The label is in your mail.", "No."][number % 2], "Thanks."]
+            texts = [f"I want to return item {number}.", ["The label is in your mail.", "No."][number % 2], "Thanks."]
             roles = ["user", "assistant", "user"]
-            messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
+            messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
             file.write(json.dumps({"id": f"c{number}", "goal": f"return {number}", "messages": messages}) + "\n")
     dialoom("import", "talks.jsonl", "-o", "talks.db")
     dialoom("judge", "talks.db", "--judges", "support.toml", "--model", "python:cast:judge")
@@ -44,7 +44,7 @@ def _imported(dialoom: Command, folder: Path) -> None:
 
 @pytest.fixture
 def folder(made_once: MadeOnce) -> Path:
-    """A folder with twelve imported and judged conversations, half of them resolved."""
+    """Return a folder with twelve imported and judged conversations, half of them resolved."""
     return made_once(_imported)
 
 
@@ -65,7 +65,7 @@ def test_imported_run_is_labelled_and_calibrated(folder: Path, dialoom: Command)
     assert "calibrated" in calibrated.lower()
 
 
-def test_labels_of_several_metrics_are_of_few_conversations_and_random_among_equal_scores(tmp_path: Path) -> None:
+def test_sample_of_several_metrics_has_few_conversations_and_is_random_among_equal_scores(tmp_path: Path) -> None:
     talk = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Good day."}]
     rows = (json.dumps({"id": str(number), "goal": f"return {number}", "messages": talk}) for number in range(120))
     (tmp_path / "talks.jsonl").write_text("\n".join(rows))
@@ -82,7 +82,7 @@ def test_labels_of_several_metrics_are_of_few_conversations_and_random_among_equ
         with (tmp_path / f"{seed}.csv").open(encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
                 drawn.setdefault(row["metric"], Counter())[row["scenario"]] += 1
-    assert 30 <= sum(sizes) / len(sizes) < 36, "of two draws apart there would be 52"
+    assert 30 <= sum(sizes) / len(sizes) < 36, "two independent draws would have 52"
     for metric, other in (("resolved", "tone"), ("tone", "resolved")):
         for score in {each[metric] for each in scores.values()}:
             equal = [id_ for id_, each in scores.items() if each[metric] == score]
@@ -115,7 +115,7 @@ def test_metric_with_the_name_of_a_column_is_refused(folder: Path, dialoom: Comm
     assert sum(1 for _ in api.open_run(folder / "talks.db", trust=True).episodes()) == 12
 
 
-def test_imported_run_is_held_to_requirements(folder: Path) -> None:
+def test_imported_run_is_checked_against_requirements(folder: Path) -> None:
     expected = api.expect(api.open_run(folder / "talks.db", trust=True)).metric("resolved")
     expected.at_least(0.5)
     with pytest.raises(AssertionError, match="the worst conversation, c1-") as raised:
@@ -123,10 +123,8 @@ def test_imported_run_is_held_to_requirements(folder: Path) -> None:
     assert "assistant: No." in str(raised.value)
 
 
-def test_trials_and_people_of_an_exported_run_are_the_units_of_the_imported_one(
-    dialoom: Command, tmp_path: Path
-) -> None:
-    """Also people given in other forms; and conversations without a person count separately."""
+def test_trials_and_people_of_an_exported_run_are_units_of_the_imported_one(dialoom: Command, tmp_path: Path) -> None:
+    """People are recognized in several forms; conversations without a person count separately."""
     dialoom("new", "study", "shop")
     dialoom("run", "shop/study.toml", "--trials", 2, "-o", "played.db")
     dialoom("export", "played.db", "--format", "dialogues", "-o", "played.jsonl")
@@ -162,10 +160,10 @@ def test_trials_and_people_of_an_exported_run_are_the_units_of_the_imported_one(
 def test_import_reports_checks_that_fail(dialoom: Command, folder: Path) -> None:
     (folder / "checks.py").write_text("def odd(conversation):\n    return conversation.nothing\n")
     (folder / "checked.toml").write_text(STUDY + '[[check]]\nmetric = "odd"\npython = "checks.py:odd"\n')
-    told = dialoom("import", "talks.jsonl", "-o", "checked.db", "--judges", "checked.toml", code=1).stdout
-    assert "failed check: odd in 12 conversations" in told
+    output = dialoom("import", "talks.jsonl", "-o", "checked.db", "--judges", "checked.toml", code=1).stdout
+    assert "failed check: odd in 12 conversations" in output
 
 
-def test_card_states_the_languages_that_the_gate_recognized(dialoom: Command, folder: Path) -> None:
+def test_card_states_the_recognized_languages(dialoom: Command, folder: Path) -> None:
     dialoom("export", "talks.db", "--format", "sft", "-o", "set.jsonl")
     assert "\nlanguage:\n- en\n" in (folder / "set.card.md").read_text()

@@ -1,4 +1,4 @@
-"""Models and players of a run: names, functions, graphs, and how each is asked for its replies."""
+"""Models and players of a run: names, functions, graphs and other objects, and their replies."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from tests.roles.gateway.asking import request
 from tests.runs.workers.local_cluster import local_cluster
 from tests.server import Answer, Response, busy, completion, error, serving
 
-from .players import CAST, NAMES, Messages, assistant, judge, talk, told, user
+from .players import CAST, NAMES, Messages, assistant, judge, outcome_texts, run_settings, user
 
 
 async def clerk(messages: Messages) -> str:
-    """Another assistant."""
+    """Reply as another assistant."""
     return f"Noted: {messages[-1]['content']}"
 
 
 def echoing() -> Any:
-    """A compiled graph that says what `assistant` says."""
+    """Return a compiled graph with the replies of `assistant`."""
 
     async def reply(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(f"Reply to: {state['messages'][-1].content}")]}
@@ -51,18 +51,20 @@ def echoing() -> Any:
     return builder.compile(name="echoing")
 
 
-def test_name_function_and_graph_play_alike(release: Path, tmp_path: Path) -> None:
+def test_name_function_and_graph_give_equal_results(release: Path, tmp_path: Path) -> None:
     async def mine(messages: Messages) -> str:
         return await assistant(messages)
 
     players: dict[str, Any] = {NAMES["assistant"]: NAMES["assistant"], "object:mine": mine, "object:echoing": echoing()}
     talks = []
     for number, (name, player) in enumerate(players.items()):
-        run = dialoom.play("personalens", path=tmp_path / f"{number}.db", **told(release, models={"assistant": player}))
+        run = dialoom.play(
+            "personalens", path=tmp_path / f"{number}.db", **run_settings(release, models={"assistant": player})
+        )
         assert run.config.models["assistant"].model == name
-        talks.append(talk(run))
+        talks.append(outcome_texts(run))
     assert talks[0] == talks[1] == talks[2] and "Reply to" in talks[0][0]
-    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release))
     assert run.config.model_names == NAMES
 
 
@@ -71,10 +73,10 @@ def test_player_object_must_be_given_again_to_resume(release: Path, tmp_path: Pa
         return await clerk(messages)
 
     players = {"assistant": mine, "user": user, "judge": judge}
-    whole = dialoom.play("personalens", path=tmp_path / "whole.db", **told(release, models=players))
+    whole = dialoom.play("personalens", path=tmp_path / "whole.db", **run_settings(release, models=players))
     path = tmp_path / "run.db"
     budget = dialoom.Budget(max_calls=11)
-    run = dialoom.play("personalens", path=path, **told(release, models=players, budget=budget))
+    run = dialoom.play("personalens", path=path, **run_settings(release, models=players, budget=budget))
     assert run.status().pending > 0
     more = dialoom.Budget(max_calls=None)
     with pytest.raises(
@@ -87,10 +89,10 @@ def test_player_object_must_be_given_again_to_resume(release: Path, tmp_path: Pa
     assert refused.endswith("; continue in Python: dialoom.resume(RUN, models={'assistant': ...})\n")
     with pytest.raises(DialoomError, match="which cannot change during a run"):
         dialoom.resume(path, models={"assistant": mine, "judge": clerk}, budget=more)
-    assert talk(dialoom.resume(path, models={"assistant": mine}, budget=more)) == talk(whole)
+    assert outcome_texts(dialoom.resume(path, models={"assistant": mine}, budget=more)) == outcome_texts(whole)
 
 
-async def test_handle_keeps_the_player_objects_of_its_run(release: Path, tmp_path: Path) -> None:
+async def test_run_handle_keeps_its_player_objects(release: Path, tmp_path: Path) -> None:
     made = list[str]()
 
     async def mine(messages: Messages) -> str:
@@ -99,23 +101,25 @@ async def test_handle_keeps_the_player_objects_of_its_run(release: Path, tmp_pat
 
     none, more = dialoom.Budget(max_calls=2), dialoom.Budget(max_calls=None)
     run = dialoom.play(
-        "personalens", path=tmp_path / "run.db", **told(release, models={"assistant": mine}, budget=none)
+        "personalens", path=tmp_path / "run.db", **run_settings(release, models={"assistant": mine}, budget=none)
     )
     async with run.step(1) as stepper:
         assert len((await stepper.outcome()).messages) >= 1
     run = run.judge(model=judge, name="second").resume(budget=more)
     assert run.status().done == 6 and made
 
-    planned = dialoom.plan("personalens", path=tmp_path / "planned.db", **told(release, models={"assistant": mine}))
+    planned = dialoom.plan(
+        "personalens", path=tmp_path / "planned.db", **run_settings(release, models={"assistant": mine})
+    )
     assert planned.ended is None
     assert [event async for event in planned.stream()][-1] == dialoom.Ended(planned.path, 6, 0, True)
     with pytest.raises(DialoomError, match="is not stored in the run"):
         dialoom.open_run(planned.path).resume()
 
 
-def test_handle_tells_why_the_run_stopped(release: Path, tmp_path: Path) -> None:
+def test_run_handle_has_the_reason_for_a_stop(release: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.db"
-    run = dialoom.play("personalens", path=path, **told(release, budget=dialoom.Budget(max_calls=7)))
+    run = dialoom.play("personalens", path=path, **run_settings(release, budget=dialoom.Budget(max_calls=7)))
     assert run.ended is not None and run.ended.stopped is not None and not run.ended.is_complete
     assert repr(run).endswith(f" failed, stopped: {run.ended.stopped.reason}>") and "max_calls 7" in repr(run)
     assert dialoom.open_run(path).ended is None and repr(dialoom.open_run(path)).endswith(" failed>")
@@ -123,7 +127,7 @@ def test_handle_tells_why_the_run_stopped(release: Path, tmp_path: Path) -> None
     assert run.ended is not None and run.ended.is_complete and repr(run).endswith("6 of 6 scenarios done, 0 failed>")
 
 
-def test_object_in_two_roles_is_kept_once_and_equal_names_stay_apart(release: Path, tmp_path: Path) -> None:
+def test_object_in_two_roles_is_bound_once_and_equal_names_are_numbered(release: Path, tmp_path: Path) -> None:
     def made(word: str) -> Any:
         async def player(_: Messages) -> str:
             return f"{word}."
@@ -134,7 +138,7 @@ def test_object_in_two_roles_is_kept_once_and_equal_names_stay_apart(release: Pa
     run = dialoom.play(
         "personalens",
         path=tmp_path / "run.db",
-        **told(release, models={"user": one, "assistant": other, "judge": one}, options={"limit": 1}),
+        **run_settings(release, models={"user": one, "assistant": other, "judge": one}, options={"limit": 1}),
     )
     assert run.config.model_names == {"user": "object:player", "assistant": "object:player-2", "judge": "object:player"}
     (episode,) = run.episodes()
@@ -198,7 +202,7 @@ def test_models_have_their_own_temperature_and_address(
 def test_wrong_model_is_refused_before_anything_is_written(
     settings: dict[str, Any], setting: str | None, message: str | None, tmp_path: Path
 ) -> None:
-    if message is None:  # of no use to anybody, and in nobody's way: no model here has an address
+    if message is None:  # an address without effect is accepted, because no model here has one
         assert dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1}, **settings).status().done
         return
     with pytest.raises(DialoomError, match=message) as error:
@@ -211,18 +215,18 @@ CALL = {"name": "search", "args": {"query": "x"}, "id": "1"}
 
 
 def graph(work: Any, name: str = "mine", **compiled: Any) -> Any:
-    """A graph of one node."""
+    """Return a graph of one node."""
     builder = StateGraph(MessagesState).add_node("work", work).add_edge(START, "work")
     return builder.compile(name=name, **compiled)
 
 
-def noted(state: MessagesState) -> dict[str, Any]:
-    """A good reply."""
+def acknowledge(state: MessagesState) -> dict[str, Any]:
+    """Return a valid reply."""
     return {"messages": [AIMessage(f"Noted: {state['messages'][-1].content}")]}
 
 
 def returning(reply: Any, name: str = "mine") -> Any:
-    """An async function that returns the same thing at every call, or raises it."""
+    """Return an async function that returns the same value in every call, or raises it."""
 
     async def mine(_: Messages) -> Any:
         if isinstance(reply, BaseException):
@@ -234,43 +238,43 @@ def returning(reply: Any, name: str = "mine") -> Any:
 
 
 def one_dialogue(release: Path, path: Path, assistant: Any) -> dialoom.Episode:
-    """A dialogue with an assistant."""
-    given = told(release, models={"assistant": assistant}, options={"limit": 1})
+    """Play one dialogue with an assistant."""
+    given = run_settings(release, models={"assistant": assistant}, options={"limit": 1})
     (episode,) = dialoom.play("personalens", path=path, **given).episodes()
     return episode
 
 
 def shortened(state: MessagesState) -> dict[str, Any]:
-    """A good reply in place of the whole conversation, as of a graph that sums it up."""
+    """Replace the whole conversation by a reply, as a graph that summarizes does."""
     return {"messages": [*(RemoveMessage(each.id or "") for each in state["messages"]), AIMessage("In short: yes.")]}
 
 
 def plain(messages: Messages) -> str:
-    """A plain function: it runs in a thread, where nothing else of the run does."""
+    """Reply from a plain function, which runs in a thread."""
     assert threading.current_thread() is not threading.main_thread()
     return f"Noted: {messages[-1]['content']}"
 
 
 def pieces(_: Messages) -> Iterator[str]:
-    """A generator, which runs in a thread as well."""
+    """Yield parts of a reply from a generator, which runs in a thread."""
     assert threading.current_thread() is not threading.main_thread()
     yield from ("Ye", "s.")
 
 
 async def async_pieces(_: Messages) -> AsyncIterator[str]:
-    """An async generator."""
+    """Yield parts of a reply from an async generator."""
     for piece in ("Ye", "", "s."):
         yield piece
 
 
 async def chunks(_: Messages) -> AsyncIterator[AIMessageChunk]:
-    """An async generator of what a chat model streams."""
+    """Yield chunks as a chat model streams them."""
     async for chunk in FakeListChatModel(responses=["Yes."]).astream("Well?"):
         yield chunk
 
 
 class Clerk:
-    """An object that is called like a function."""
+    """A callable object."""
 
     async def __call__(self, _: Messages) -> str:
         return "Yes."
@@ -292,15 +296,15 @@ KINDS: Mapping[str, tuple[Any, str]] = {
         returning(AIMessage([{"type": "text", "text": "Ye"}, {"type": "text", "text": "s."}])),
         "Yes.",
     ),
-    "compiled graph or agent": (graph(noted), NOTED),
+    "compiled graph or agent": (graph(acknowledge), NOTED),
     "graph that shortens the conversation": (graph(shortened), "In short: yes."),
-    "function of `tools` that returns a graph": (lambda tools: graph(noted), NOTED),  # noqa: ARG005
+    "function of `tools` that returns a graph": (lambda tools: graph(acknowledge), NOTED),  # noqa: ARG005
     "chat model": (YES, "Yes."),
     "chain to a text": (YES | (lambda message: message.content), "Yes."),
     "runnable from a function": (RunnableLambda(lambda messages: f"Noted: {messages[-1]['content']}"), NOTED),
-    "graph with retries": (graph(noted).with_retry(), NOTED),
-    "graph with fallbacks": (graph(noted).with_fallbacks([graph(shortened)]), NOTED),
-    "chain that begins with a graph": (graph(noted) | (lambda state: state["messages"][-1]), NOTED),
+    "graph with retries": (graph(acknowledge).with_retry(), NOTED),
+    "graph with fallbacks": (graph(acknowledge).with_fallbacks([graph(shortened)]), NOTED),
+    "chain that begins with a graph": (graph(acknowledge) | (lambda state: state["messages"][-1]), NOTED),
 }
 
 
@@ -313,7 +317,7 @@ def test_every_kind_of_player_replies(release: Path, tmp_path: Path, player: Any
 
 @pytest.mark.parametrize("kind", ["function", "generator", "async generator"])
 def test_function_of_tools_calls_them(kind: str) -> None:
-    """Whatever kind it is, it is given the tools and the session, and what it calls is kept."""
+    """Every kind of function gets the tools, and its calls are returned."""
     call = {"name": "search", "arguments": {"query": "x"}}
 
     def function(messages: Messages, tools: list[Any], session: Any) -> Any:  # noqa: ARG001
@@ -327,41 +331,41 @@ def test_function_of_tools_calls_them(kind: str) -> None:
 
     player: Any = {"function": function, "generator": generator, "async generator": async_generator}[kind]
     tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
-    said = asyncio.run(player_backend("mine", player).complete(request(None, tools=(tool,)), ""))
-    assert [(each["name"], each["arguments"]) for each in said.tool_calls] == [("search", '{"query": "x"}')]
+    reply = asyncio.run(player_backend("mine", player).complete(request(None, tools=(tool,)), ""))
+    assert [(each["name"], each["arguments"]) for each in reply.tool_calls] == [("search", '{"query": "x"}')]
 
 
 def hanging(_: Messages) -> str:
-    """A plain function that does not return as long as the tests run."""
+    """Block until the tests end."""
     threading.Event().wait()
     return ""
 
 
 async def async_hanging(_: Messages) -> str:
-    """An async function that never returns."""
+    """Never return."""
     await asyncio.Event().wait()
     return ""
 
 
 def mixed(_: Messages) -> Iterator[Any]:
-    """A generator of pieces that cannot be joined."""
+    """Yield parts of different types, which cannot be joined."""
     yield from ("Ye", {"content": "s."})
 
 
 def silent(_: Messages) -> Iterator[str]:
-    """A generator of nothing."""
+    """Yield nothing."""
     yield from ()
 
 
 def named(function: Any) -> Any:
-    """The function as an object that is called `mine`."""
+    """Return the function under the name `mine`."""
     mine = functools.wraps(function)(lambda messages: function(messages))
     mine.__name__ = mine.__qualname__ = "mine"
     return mine
 
 
 class Unshown(ValueError):
-    """An object whose texts cannot be had."""
+    """An object whose `str` and `repr` raise."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no text")
@@ -369,7 +373,7 @@ class Unshown(ValueError):
     __str__ = __repr__
 
 
-BAD: Mapping[str, tuple[Any, str]] = {
+INVALID_REPLIES: Mapping[str, tuple[Any, str]] = {
     "None": (returning(None), "mine returned None; it must return a string, a dictionary with 'content'"),
     "yields pieces of several kinds": (
         named(mixed),
@@ -423,7 +427,7 @@ BAD: Mapping[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("player", "sentence"), BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize(("player", "sentence"), INVALID_REPLIES.values(), ids=INVALID_REPLIES.keys())
 def test_bad_reply_fails_the_scenario_and_names_the_player(
     release: Path, tmp_path: Path, player: Any, sentence: str
 ) -> None:
@@ -432,14 +436,14 @@ def test_bad_reply_fails_the_scenario_and_names_the_player(
     assert episode.error.startswith(sentence)
 
 
-def test_object_that_cannot_be_shown_is_refused_as_any_other(tmp_path: Path) -> None:
+def test_object_without_repr_is_refused_like_any_other(tmp_path: Path) -> None:
     with pytest.raises(
         dialoom.DialoomError, match="models: Unshown cannot play a role: <Unshown that cannot be shown>"
     ):
         dialoom.plan("personalens", path=tmp_path / "run.db", models={"assistant": Unshown()})  # type: ignore[dict-item]
 
 
-PASSING: Mapping[str, tuple[Any, str]] = {
+TRANSIENT: Mapping[str, tuple[Any, str]] = {
     "hangs": (hanging, "mine did not answer within 0.05 s"),
     "hangs in the event loop": (async_hanging, "mine did not answer within 0.05 s"),
     "refuses a connection": (returning(ConnectionError("no route")), "mine raised ConnectionError: no route"),
@@ -447,19 +451,17 @@ PASSING: Mapping[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("player", "sentence"), PASSING.values(), ids=PASSING.keys())
-def test_failure_that_may_pass_is_tried_again(player: Any, sentence: str) -> None:
-    """A function that hangs holds up neither the run nor the end of the process."""
+@pytest.mark.parametrize(("player", "sentence"), TRANSIENT.values(), ids=TRANSIENT.keys())
+def test_transient_failure_is_recognized(player: Any, sentence: str) -> None:
+    """A function that hangs blocks neither the run nor the end of the process."""
     with pytest.raises(TransientProviderError) as error:
         asyncio.run(player_backend("mine", player).complete(request(None, timeout=0.05), ""))
     assert str(error.value).startswith(sentence)
 
 
 @pytest.mark.parametrize("kind", ["graph", "runnable"])
-def test_graph_or_runnable_that_hangs_is_asked_again_and_holds_up_nothing(
-    release: Path, tmp_path: Path, kind: str
-) -> None:
-    """Nor does it hold up the end of the run, although its function is still called in a thread."""
+def test_graph_or_runnable_that_hangs_is_retried_without_blocking(release: Path, tmp_path: Path, kind: str) -> None:
+    """It does not block the end of the run either, although its function still runs in a thread."""
     calls, passed = list[str](), threading.Event()
 
     def work(_: Any) -> Any:
@@ -470,13 +472,13 @@ def test_graph_or_runnable_that_hangs_is_asked_again_and_holds_up_nothing(
         return {"messages": [AIMessage("Yes.")]} if kind == "graph" else "Yes."
 
     player = graph(work) if kind == "graph" else RunnableLambda(work)
-    given = told(release, models={"assistant": player}, options={"limit": 1}, timeout={"assistant": 1})
+    given = run_settings(release, models={"assistant": player}, options={"limit": 1}, timeout={"assistant": 1})
     (episode,) = dialoom.play("personalens", path=tmp_path / "run.db", **given).episodes()
     assert episode.outcome.messages[1].content == "Yes." and "over" not in calls
     passed.set()
 
 
-def test_threads_of_calls_live_as_long_as_the_run(release: Path, tmp_path: Path) -> None:
+def test_threads_of_calls_live_until_the_run_ends(release: Path, tmp_path: Path) -> None:
     """Linux ends processes, such as Ray's, with the thread that started them."""
     threads, alive = list[threading.Thread](), list[bool]()
 
@@ -485,7 +487,7 @@ def test_threads_of_calls_live_as_long_as_the_run(release: Path, tmp_path: Path)
         alive.extend(each.is_alive() for each in threads)
         return {"messages": [AIMessage("Yes.")]}
 
-    given = told(release, models={"assistant": graph(work)}, options={"limit": 2}, concurrency=1)
+    given = run_settings(release, models={"assistant": graph(work)}, options={"limit": 2}, concurrency=1)
     dialoom.play("personalens", path=tmp_path / "run.db", **given)
     assert len(threads) > 1 and all(alive)
     for each in threads:
@@ -493,13 +495,13 @@ def test_threads_of_calls_live_as_long_as_the_run(release: Path, tmp_path: Path)
     assert not any(each.is_alive() for each in threads)
 
 
-def test_endpoint_of_the_docs_is_asked_with_its_session_and_again_if_it_is_busy(
+def test_documented_endpoint_gets_the_session_and_is_retried(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(asked: dict[str, Any], number: int) -> Any:
         if number == 1:
             return busy(503, retry_after="0")
-        cut = 5 if number == 2 else None  # the connection is lost in the middle of an answer
+        cut = 5 if number == 2 else None  # the connection is closed in the middle of the answer
         return Response(body={"reply": f"Noted: {asked['messages'][-1]['content']}"}, cut=cut)
 
     with serving(answer) as server:
@@ -517,7 +519,7 @@ def test_endpoint_of_the_docs_is_asked_with_its_session_and_again_if_it_is_busy(
 
 
 @pytest.mark.parametrize(("file", "name"), [("frameworks", "pydantic_ai_player"), ("endpoint", "shop")])
-def test_docs_show_the_examples_as_they_are(file: str, name: str) -> None:
+def test_docs_show_the_examples_unchanged(file: str, name: str) -> None:
     source = (ROOT / f"docs/examples/{file}.py").read_text(encoding="utf-8")
     (shown,) = re.findall(rf"^def {name}\(.*?(?=\n\n\n|\Z)", source, re.MULTILINE | re.DOTALL)
     assert f"```python\n{shown.strip()}\n```" in (ROOT / "docs/assistants.md").read_text(encoding="utf-8")
@@ -525,7 +527,7 @@ def test_docs_show_the_examples_as_they_are(file: str, name: str) -> None:
 
 
 def test_docs_list_the_kinds_of_players_and_the_messages_about_bad_replies() -> None:
-    """Every kind and every message is tested here."""
+    """Every kind and every message is tested in this module."""
     text = (ROOT / "docs/assistants.md").read_text(encoding="utf-8")
     _, _, table = text.partition("| kind | remarks |\n|---|---|\n")
     kinds = re.findall(r"^\| (.+?) \|", table.partition("\n\n")[0], re.MULTILINE)
@@ -533,14 +535,14 @@ def test_docs_list_the_kinds_of_players_and_the_messages_about_bad_replies() -> 
     assert set(kinds) == KINDS.keys() - unlisted and len(kinds) == len(set(kinds))
     first = re.findall(r"^\| (.+?) \|(?: (.*?) \|)?", text, re.MULTILINE)
     shown = [sentence.strip("`") for _, sentence in first if sentence.startswith("`mine ")]
-    tested = [re.sub("0.05 s$", "30 s", sentence) for _, sentence in [*BAD.values(), *PASSING.values()]]
+    tested = [re.sub("0.05 s$", "30 s", sentence) for _, sentence in [*INVALID_REPLIES.values(), *TRANSIENT.values()]]
     for sentence in shown:
         assert any(each.partition(" [")[0] in sentence for each in tested), sentence
     assert len(shown) >= 9
 
 
 class Remembering:
-    """An object with a state of its own."""
+    """A stateful object with snapshots."""
 
     def __call__(self, messages: list[dict[str, Any]]) -> str:
         """Reply."""
@@ -554,23 +556,30 @@ class Remembering:
         """Restore the state."""
 
 
-OUTER = StateGraph(MessagesState).add_node("inner", graph(noted, checkpointer=InMemorySaver())).add_edge(START, "inner")
+OUTER = (
+    StateGraph(MessagesState)
+    .add_node("inner", graph(acknowledge, checkpointer=InMemorySaver()))
+    .add_edge(START, "inner")
+)
 REFUSED: Mapping[str, tuple[Any, str]] = {
     "checkpointer": (
-        graph(noted, checkpointer=InMemorySaver()),
+        graph(acknowledge, checkpointer=InMemorySaver()),
         "models: mine is compiled with a checkpointer (InMemorySaver), so it keeps state between calls: declare it "
         "stateful (the setting `stateful` with the role, or Agent(graph, stateful=True)), or compile it without one",
     ),
-    "store": (graph(noted, store=InMemoryStore()), "models: mine is compiled with a store (InMemoryStore), so it"),
+    "store": (
+        graph(acknowledge, store=InMemoryStore()),
+        "models: mine is compiled with a store (InMemoryStore), so it",
+    ),
     "graph with retries": (
-        graph(noted, checkpointer=InMemorySaver()).with_retry(),
+        graph(acknowledge, checkpointer=InMemorySaver()).with_retry(),
         "models: RunnableRetry is compiled with a checkpointer (InMemorySaver), so it keeps state",
     ),
     "subgraph": (
         OUTER.compile(name="mine"),
         "models: mine has a subgraph 'inner' that is compiled with a checkpointer",
     ),
-    "maker": (lambda tools: graph(noted, checkpointer=InMemorySaver()), "is compiled with a checkpointer"),  # noqa: ARG005
+    "maker": (lambda tools: graph(acknowledge, checkpointer=InMemorySaver()), "is compiled with a checkpointer"),  # noqa: ARG005
     "maker of nothing": (lambda tools: None, "returned a NoneType; a function of `tools` must return a compiled"),  # noqa: ARG005
     "not callable": (
         7,
@@ -586,7 +595,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 def test_object_that_cannot_play_is_refused_before_anything_is_written(
     release: Path, tmp_path: Path, player: Any, sentence: str
 ) -> None:
-    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, options={"limit": 1}))
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release, options={"limit": 1}))
     starts: list[Callable[[], object]] = [
         lambda: dialoom.play("personalens", path=tmp_path / "0", models={"assistant": player}),
         lambda: dialoom.scorecard(tmp_path / "1", models={"assistant": [CAST["assistant"], player]}),
@@ -617,7 +626,7 @@ def made(tools):
 def test_command_line_refuses_a_graph_with_a_checkpointer(
     dialoom: Command, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With exit code 2, and nothing is left."""
+    """The exit code is 2, and nothing is written."""
     (tmp_path / "agent.py").write_text(FILE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -628,12 +637,12 @@ def test_command_line_refuses_a_graph_with_a_checkpointer(
 
 
 @pytest.mark.parametrize("workers", [None, 1])
-def test_response_format_refused_once_is_not_tried_again_in_the_run(
+def test_response_format_refused_once_is_not_sent_again_in_the_run(
     workers: int | None, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that takes llama.cpp's form alone: one refusal while the run is played, none when it is judged again.
+    """A server that accepts only llama.cpp's form refuses once while the run is played, and not in a second judging.
 
-    What a worker has found out stands in the run's file, too.
+    A form found by a worker is stored in the run file, too.
     """
     local_cluster(monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
@@ -647,10 +656,10 @@ def test_response_format_refused_once_is_not_tried_again_in_the_run(
 
     with serving(answer) as server:
         judge = dialoom.Model("openai/small", api_base=server.url)
-        plan = told(release, models={"judge": judge}, options={"limit": 1}, concurrency=1, workers=workers)
+        plan = run_settings(release, models={"judge": judge}, options={"limit": 1}, concurrency=1, workers=workers)
         run = dialoom.play("personalens", path=tmp_path / "run.db", **plan)
         refused = [body for body in server.requests if body["response_format"]["type"] == "json_schema"]
-        assert 1 <= len(refused) <= 6, "the judges of a dialogue are asked side by side"
+        assert 1 <= len(refused) <= 6, "the judges of a dialogue are called concurrently"
         assert all(each.status == "ok" for episode in run.episodes() for each in episode.outcome.judgements)
         asked = len(server.requests)
         run.judge(judge, name="again")

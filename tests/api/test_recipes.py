@@ -19,13 +19,13 @@ from dialoom.runs.configuration.recipes import find_recipe, recipe_names
 from tests.conftest import ROOT
 
 from .counting import counting, speaker
-from .players import Messages, talk, told
+from .players import Messages, outcome_texts, run_settings
 
 EXAMPLE = ROOT / "docs" / "examples" / "twenty_questions" / "recipe.py"
 
 
 async def keeper(_: Messages) -> str:
-    """Gives in at once, whatever is asked."""
+    """Give in at once, whatever is asked."""
     return "You have found it."
 
 
@@ -41,7 +41,7 @@ def test_recipe_class_without_a_file_is_played_and_read(is_class: bool, tmp_path
     assert [line.content for line in next(run.episodes()).outcome.messages] == ["1", "2"]
 
     other = dialoom.open_run(path)
-    assert other.status().done == 1, "what needs no recipe needs none"
+    assert other.status().done == 1, "the status needs no recipe"
     for needing in (lambda: other.recipe, other.report, lambda: other.scenario(1), other.resume):
         with pytest.raises(
             dialoom.DialoomError, match="recipe 'counting' was passed as an object and cannot be"
@@ -56,12 +56,14 @@ def test_recipe_class_without_a_file_is_played_and_read(is_class: bool, tmp_path
     again: dict[str, Any] = {"models": {"speaker": speaker}, "budget": dialoom.Budget(max_calls=None)}
     whole = dialoom.open_run(path, counting(tmp_path)).resume(**again)
     assert whole.status().done == 3
-    assert talk(whole) == talk(dialoom.play(recipe, path=tmp_path / "whole.db", models={"speaker": speaker}))
+    assert outcome_texts(whole) == outcome_texts(
+        dialoom.play(recipe, path=tmp_path / "whole.db", models={"speaker": speaker})
+    )
 
 
-def test_package_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newly_installed_package_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    os.utime(tmp_path, (0, 0))  # or the folder might not seem to have changed within one tick of the kernel's clock
+    os.utime(tmp_path, (0, 0))  # so that the folder's time changes even within one tick of the kernel's clock
     assert "lessons" not in recipe_names() and "aloe" in recipe_names()
     information = tmp_path / "lessons-1.0.dist-info"
     information.mkdir()
@@ -87,19 +89,19 @@ def test_recipe_other_than_the_runs_own_is_refused(tmp_path: Path) -> None:
     assert len(dialoom.open_run(path, recipe=counting(tmp_path))) == 3
 
 
-def test_registered_recipe_given_as_object_is_kept_by_name(release: Path, tmp_path: Path) -> None:
-    run = dialoom.plan(RECIPE, path=tmp_path / "run.db", **told(release))
+def test_registered_recipe_given_as_object_is_stored_by_name(release: Path, tmp_path: Path) -> None:
+    run = dialoom.plan(RECIPE, path=tmp_path / "run.db", **run_settings(release))
     assert run.config.recipe == "personalens"
     assert dialoom.resume(run.path).status().done == 6
 
 
-def test_recipe_of_a_file_is_kept_by_path(tmp_path: Path) -> None:
+def test_recipe_of_a_file_is_stored_by_path(tmp_path: Path) -> None:
     run = dialoom.play(f"{EXAMPLE}:RECIPE", path=tmp_path / "run.db", model=keeper, options={"words": "piano,heron"})
     assert [episode.outcome.ended_by for episode in dialoom.open_run(run.path).episodes()] == ["found"] * 2
 
 
 @pytest.mark.parametrize("given", ["TwentyQuestions", "RECIPE"])
-def test_recipe_class_of_an_imported_file_is_kept_by_path(
+def test_recipe_class_of_an_imported_file_is_stored_by_path(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = load_file(EXAMPLE, "test")
@@ -108,10 +110,10 @@ def test_recipe_class_of_an_imported_file_is_kept_by_path(
     monkeypatch.chdir(ROOT / "docs")
     run = dialoom.plan(getattr(module, given), path=tmp_path / "run.db", model=keeper, options={"words": "piano"})
     assert run.config.recipe == f"examples/twenty_questions/recipe.py:{given}"
-    assert dialoom.resume(run.path).status().done == 1, "without being told of the recipe"
+    assert dialoom.resume(run.path).status().done == 1, "the recipe is found without an argument"
 
 
-def test_recipe_that_needs_more_than_its_file_is_kept_as_object(
+def test_recipe_that_needs_more_than_its_file_is_stored_as_object(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "parlour").mkdir()
@@ -136,7 +138,7 @@ def test_recipe_that_needs_more_than_its_file_is_kept_as_object(
         (dict, "is type; it must be an instance of"),
     ],
 )
-def test_object_that_is_no_recipe_is_refused(recipe: Any, message: str, tmp_path: Path) -> None:
+def test_object_that_is_not_a_recipe_is_refused(recipe: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError, match=message) as error:
         dialoom.play(recipe, path=tmp_path / "run.db")
     assert error.value.setting == "recipe"
@@ -144,10 +146,10 @@ def test_object_that_is_no_recipe_is_refused(recipe: Any, message: str, tmp_path
 
 
 class Called(Scenario):
-    """Its `label` is a method."""
+    """A scenario whose `label` is a method."""
 
     def label(self) -> str:  # type: ignore[override]
-        """Not a property."""
+        """Return a label, but not as a property."""
         return "called"
 
 
@@ -267,7 +269,7 @@ def test_wrong_setting_is_refused_without_a_file(
 def test_budget_is_given_by_its_limits(
     bounds: dict[str, int], calls: int | None, release: Path, tmp_path: Path
 ) -> None:
-    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, budget=bounds))
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release, budget=bounds))
     assert run.ended is not None
     assert run.ended.is_complete == (calls is None)
     assert calls in (None, run.status().usage.calls)
@@ -280,39 +282,41 @@ def test_missing_argument_names_the_called_function() -> None:
         dialoom.aplay("personalens")  # type: ignore[call-arg, unused-coroutine]
 
 
-def test_setting_for_a_model_that_plays_no_role_is_noted(release: Path, tmp_path: Path) -> None:
-    heard: list[Any] = []
+def test_setting_for_a_model_that_plays_no_role_is_reported(release: Path, tmp_path: Path) -> None:
+    events: list[Any] = []
     user, *_ = played = [f"python:tests.api.players:{role}" for role in ("user", "assistant", "judge")]
-    settings = told(release, context={"gpt-5-mimi": 8000, user: 90_000}, rpm={"other": 3}, on_event=heard.append)
+    settings = run_settings(
+        release, context={"gpt-5-mimi": 8000, user: 90_000}, rpm={"other": 3}, on_event=events.append
+    )
     run = dialoom.plan("personalens", path=tmp_path / "run.db", **settings)
-    notes = [event.text for event in heard if isinstance(event, dialoom.Notice)]
+    notes = [event.text for event in events if isinstance(event, dialoom.Notice)]
     assert [note for note in notes if "no role" in note] == [
         f"{setting}: no role is played by {name}, so the setting has no effect; the models are {', '.join(played)}"
         for setting, name in (("context", "gpt-5-mimi"), ("rpm", "other"))
     ]
-    heard.clear()
-    dialoom.resume(run.path, context={user: 91_000}, on_event=heard.append)
-    assert not [event for event in heard if isinstance(event, dialoom.Notice)]
+    events.clear()
+    dialoom.resume(run.path, context={user: 91_000}, on_event=events.append)
+    assert not [event for event in events if isinstance(event, dialoom.Notice)]
 
 
 def test_wrong_source_is_refused_with_its_file(release: Path, tmp_path: Path) -> None:
     (release / "data" / "profile" / "user8" / "tasks.json").write_text("{")
     with pytest.raises(dialoom.DialoomError, match=r"user8.*tasks\.json"):
-        dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
+        dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release))
     assert not list(tmp_path.glob("run.db*"))
 
 
 def test_existing_file_is_not_overwritten(release: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.db"
-    dialoom.play("personalens", path=path, **told(release))
+    dialoom.play("personalens", path=path, **run_settings(release))
     with pytest.raises(
         dialoom.DialoomError, match=r"exists; continue it with dialoom\.resume\('.*run\.db'\), or give"
     ) as error:
-        dialoom.play("personalens", path=path, **told(release))
+        dialoom.play("personalens", path=path, **run_settings(release))
     assert error.value.advice is not None and error.value.advice.action == "resume_or_new_path"
     path.write_text("a diary")
     with pytest.raises(dialoom.DialoomError, match=r"run\.db exists and is not a run; give another path"):
-        dialoom.play("personalens", path=path, **told(release))
+        dialoom.play("personalens", path=path, **run_settings(release))
     assert path.read_text() == "a diary"
     for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
         with pytest.raises(dialoom.DialoomError, match=r"run.db"):

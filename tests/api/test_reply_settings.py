@@ -1,4 +1,4 @@
-"""How long replies may be, how they are drawn and how long they are waited for: through the door, to the provider."""
+"""Limits, sampling parameters and timeouts of replies, from the Python API to the provider."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import dialoom
 from dialoom.cli.progress import slow_calls
 from tests.server import Answer, ChatServer, completion, serving
 
-from .players import CAST, Messages, assistant, talk, told
+from .players import CAST, Messages, assistant, outcome_texts, run_settings
 
 HOUSE = "openai/house"
 
 
 def answer(body: dict[str, Any], _number: int) -> Answer:
-    """A user who has enough after two lines, an assistant, and judges."""
+    """Answer as a user who ends after two lines, as an assistant, and as a judge."""
     text = "\n".join(message["content"] for message in body["messages"])
     if "assess one aspect" in text:
         verdict = "Was this goal reached" in text
@@ -29,7 +29,7 @@ def answer(body: dict[str, Any], _number: int) -> Answer:
 
 
 def limits_of(server: ChatServer) -> dict[str, set[tuple[int | None, float | None]]]:
-    """Which reply limits and `top_p` came to the server, by the role that was asked."""
+    """Return the reply limits and `top_p` that the server received, by role."""
     found: dict[str, set[tuple[int | None, float | None]]] = {}
     for body in server.requests:
         text = "\n".join(message["content"] for message in body["messages"])
@@ -78,7 +78,7 @@ def test_reply_limits_of_the_paper_are_defaults(release: Path, tmp_path: Path) -
         assert judged.judgement_sets[1].models["judge"].params == {"top_p": 0.2}
     with pytest.raises(dialoom.DialoomError, match=r"judge.seed would not be sent"):
         dialoom.judge(run.path, "anthropic/claude-sonnet-4-5", params={"judge": {"seed": 1}}, name="third")
-    assert len(run.judgement_sets) == 2, "nothing was begun"
+    assert len(run.judgement_sets) == 2, "the refused judging is not stored"
 
 
 async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path, tmp_path: Path) -> None:
@@ -138,7 +138,9 @@ def test_attempt_that_times_out_is_repeated_and_timeout_can_change(release: Path
 
     once: dict[str, Any] = {"models": {"assistant": dreaming}, "options": {"limit": 1}}
     path, few = tmp_path / "run.db", dialoom.Budget(max_calls=3)
-    run = dialoom.play("personalens", path=path, **told(release, timeout={"assistant": 0.05}, budget=few, **once))
+    run = dialoom.play(
+        "personalens", path=path, **run_settings(release, timeout={"assistant": 0.05}, budget=few, **once)
+    )
     assert tries[0] == tries[1]
     calls = run.frame("calls")
     assert calls[calls.role == "assistant"].attempts.tolist()[0] == 2
@@ -148,9 +150,9 @@ def test_attempt_that_times_out_is_repeated_and_timeout_can_change(release: Path
     whole = dialoom.play(
         "personalens",
         path=tmp_path / "whole.db",
-        **told(release, models={"assistant": CAST["assistant"]}, options={"limit": 1}),
+        **run_settings(release, models={"assistant": CAST["assistant"]}, options={"limit": 1}),
     )
-    assert talk(dialoom.open_run(path)) == talk(whole)
+    assert outcome_texts(dialoom.open_run(path)) == outcome_texts(whole)
 
 
 async def test_long_running_call_is_listed_with_role_and_age(
@@ -163,7 +165,7 @@ async def test_long_running_call_is_listed_with_role_and_age(
         await may_answer.wait()
         return await assistant(messages)
 
-    settings = told(release, models={"assistant": slow}, options={"limit": 1}, control=control)
+    settings = run_settings(release, models={"assistant": slow}, options={"limit": 1}, control=control)
     work = asyncio.create_task(dialoom.aplay("personalens", path=tmp_path / "run.db", **settings))
     await is_asked.wait()
     (call,) = control.in_flight
@@ -179,7 +181,9 @@ async def test_long_running_call_is_listed_with_role_and_age(
 
 
 def test_turn_limit_is_an_option_and_part_of_the_scenario(release: Path, tmp_path: Path) -> None:
-    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, options={"turn_limit": 1, "limit": 1}))
+    run = dialoom.play(
+        "personalens", path=tmp_path / "run.db", **run_settings(release, options={"turn_limit": 1, "limit": 1})
+    )
     (episode,) = run.episodes()
     assert episode.outcome.ended_by == "turn_limit" and len(episode.outcome.messages) == 3
     with pytest.raises(dialoom.DialoomError, match="turn_limit"):

@@ -1,4 +1,4 @@
-"""Simulated users from rows: played, scored, continued, and refused where the rows are wrong."""
+"""Simulated users from rows: played, scored, continued, and refused if the rows are invalid."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_user_sees_the_rows_and_assistant_only_its_own_prompt(tmp_path: Path) ->
 
 
 def test_columns_named_like_methods_are_columns(tmp_path: Path) -> None:
-    """In briefs, also in the default brief, and in rubrics."""
+    """Such columns can be used in briefs, in the default brief and in rubrics."""
     names = ("items", "values", "keys", "get", "copy", "pop", "update")
     person = {"name": "Ada"} | {name: f"the {name} of Ada" for name in names}
     task = {"goal": "return"} | {name: f"the {name} to return" for name in names}
     shown: dict[str, str] = {}
 
-    def heard(role: str, reply: Any) -> Any:
+    def recording(role: str, reply: Any) -> Any:
         async def player(messages: list[Any]) -> Any:
             shown[role] = str(messages)
             return await reply(messages)
@@ -91,8 +91,8 @@ def test_columns_named_like_methods_are_columns(tmp_path: Path) -> None:
             tasks=[task],
             brief=brief,
             judges=[dialoom.Judge("resolved", rubric=every)],
-            user=heard("user", USER),
-            judge=heard("judge", judge),
+            user=recording("user", USER),
+            judge=recording("judge", judge),
         )
         for text in (shown["user"], shown["judge"]):
             assert all(f"the {name} of Ada" in text and f"the {name} to return" in text for name in names)
@@ -178,14 +178,14 @@ def test_unusable_rows_are_refused_by_argument_name(tmp_path: Path, changed: dic
     assert not (tmp_path / "run.db").exists()
 
 
-def kept(path: Path) -> list[tuple[dict[str, Any], list[tuple[str, str]]]]:
-    """Return facets and messages of a run."""
+def contents(path: Path) -> list[tuple[dict[str, Any], list[tuple[str, str]]]]:
+    """Return the facets and messages of a run."""
     episodes = dialoom.open_run(path).episodes()
     return [(dict(each.facets), [(line.role, line.content) for line in each.outcome.messages]) for each in episodes]
 
 
 class Rows:
-    """The interface of `datasets.Dataset`, which tests/training plays itself: rows by number, columns by name."""
+    """The interface of `datasets.Dataset`: rows by number, columns by name. tests/training uses the real class."""
 
     column_names = list(PEOPLE[0])
 
@@ -201,18 +201,18 @@ class Rows:
 
 @pytest.mark.parametrize("form", ["frame", "dataset", "iterator", "file"])
 def test_rows_may_be_a_frame_a_dataset_or_a_file(tmp_path: Path, form: str) -> None:
-    """All make the same conversations as a list of mappings."""
+    """All forms give the same conversations as a list of mappings."""
     (tmp_path / "people.csv").write_text("name,style\nAda,brief\nBo,wordy\n")
     people: Any = {"iterator": iter(PEOPLE), "file": tmp_path / "people.csv", "dataset": Rows()}.get(form)
     if form == "frame":
         people = pytest.importorskip("pandas").DataFrame(PEOPLE)
     simulated(tmp_path, people=people)
     simulated(tmp_path, path=tmp_path / "rows.db")
-    assert kept(tmp_path / "run.db") == kept(tmp_path / "rows.db")
+    assert contents(tmp_path / "run.db") == contents(tmp_path / "rows.db")
 
 
 def test_a_missing_value_of_a_frame_is_an_empty_cell(tmp_path: Path) -> None:
-    """It is neither `nan`, `NaT` nor `None` in a prompt, and does not turn its column's whole numbers into 34.0."""
+    """A missing value is empty in the prompt; whole numbers of its column are not shown as 34.0."""
     pandas = pytest.importorskip("pandas")
     people = pandas.DataFrame(
         {
@@ -228,8 +228,8 @@ def test_a_missing_value_of_a_frame_is_an_empty_cell(tmp_path: Path) -> None:
     assert shown[::2] == [["34", "61.5", "2020-01-31 00:00:00", "2"], ["", "", "", ""]]
 
 
-def test_a_check_that_never_scores_is_named(tmp_path: Path) -> None:
-    """Its column is absent, which must not look as if there were no such check; also if nothing else is scored."""
+def test_a_check_that_never_scores_is_reported(tmp_path: Path) -> None:
+    """The tables have no column for it, so a note names it, also if there are no other scores."""
 
     def refunded(_: Conversation) -> None:
         return None
@@ -240,7 +240,7 @@ def test_a_check_that_never_scores_is_named(tmp_path: Path) -> None:
     assert alone.rows == [[4]] and "No score at all: refunded." in alone.notes[0]
 
 
-def test_groups_are_in_the_order_of_their_numbers_and_an_empty_one_is_named(tmp_path: Path) -> None:
+def test_groups_are_sorted_as_numbers_and_the_empty_one_is_named(tmp_path: Path) -> None:
     people = [{"name": name, "age": age} for name, age in zip("abcdefg", (9, 34, "", 9, 100, "", ""), strict=True)]
     run = simulated(tmp_path, people=people)
     table = run.report()["scores-by-age"]
@@ -254,7 +254,7 @@ def test_groups_are_in_the_order_of_their_numbers_and_an_empty_one_is_named(tmp_
 
 
 def test_a_run_without_its_functions_is_read_and_not_resumed(tmp_path: Path) -> None:
-    """A lambda has the metric `check-1`; whoever opens the file sees it, and must give it again to play on."""
+    """A lambda has the metric `check-1`; the file can be read without it, but not resumed."""
     checks = [lambda talk: "AB-" in talk.text("assistant")]
     simulated(tmp_path, checks=checks, concurrency=1, budget=dialoom.Budget(max_calls=8))
     run = dialoom.open_run(tmp_path / "run.db")
@@ -269,7 +269,7 @@ def test_a_run_without_its_functions_is_read_and_not_resumed(tmp_path: Path) -> 
 
 
 def test_a_simulation_without_functions_needs_nothing_but_its_file(tmp_path: Path) -> None:
-    """It is judged again and reported like any other run, with its judges as they were given."""
+    """It is judged again and reported like any other run, with the judges that it was given."""
     levels = dialoom.Judge("tone", rubric={1: "rude", 5: "warm to {{ person.name }}"}, scale=(1, 5), per_turn=True)
     simulated(tmp_path, checks=[], judges=[RESOLVED, levels])
     run = dialoom.open_run(tmp_path / "run.db").judge("offline/placeholder", name="again")
@@ -278,7 +278,7 @@ def test_a_simulation_without_functions_needs_nothing_but_its_file(tmp_path: Pat
 
 
 def test_conversations_end_and_are_joined_as_in_a_study(tmp_path: Path) -> None:
-    """By a function, with a further participant, opened by the assistant, one task for each person."""
+    """They end by a function, have a third participant and one task per person, and are opened by the assistant."""
 
     def long(talk: Conversation) -> bool:
         return len(talk.messages) >= 5

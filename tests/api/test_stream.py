@@ -22,13 +22,13 @@ from tests.processes import PATIENCE, Started
 from tests.server import completion, serving
 
 from .counting import counting, speaker
-from .players import Messages, assistant, talk, told, user
+from .players import Messages, assistant, outcome_texts, run_settings, user
 
 
-async def test_events_come_in_order(release: Path, tmp_path: Path) -> None:
+async def test_events_are_in_order(release: Path, tmp_path: Path) -> None:
     listened: list[dialoom.Event] = []
     path = tmp_path / "run.db"
-    settings = told(release, on_event=listened.append)
+    settings = run_settings(release, on_event=listened.append)
     events = [event async for event in dialoom.stream("personalens", path=path, **settings)]
     assert events == listened
     planned = events.index(next(event for event in events if isinstance(event, Planned)))
@@ -44,7 +44,7 @@ async def test_failure_is_an_event_and_other_scenarios_go_on(release: Path, tmp_
             raise ValueError("not today")
         return await assistant(messages)
 
-    settings = told(release, models={"user": moody})
+    settings = run_settings(release, models={"user": moody})
     path = tmp_path / "run.db"
     events = [event async for event in dialoom.stream("personalens", path=path, **settings)]
     failed = [event for event in events if isinstance(event, ScenarioFailed)]
@@ -53,22 +53,24 @@ async def test_failure_is_an_event_and_other_scenarios_go_on(release: Path, tmp_
 
 
 async def test_leaving_a_stream_stops_the_run_and_resuming_completes_it(release: Path, tmp_path: Path) -> None:
-    whole = await dialoom.aplay("personalens", path=tmp_path / "whole.db", **told(release))
+    whole = await dialoom.aplay("personalens", path=tmp_path / "whole.db", **run_settings(release))
     path = tmp_path / "run.db"
-    async with aclosing(dialoom.stream("personalens", path=path, **told(release, concurrency=1))) as events:
+    async with aclosing(dialoom.stream("personalens", path=path, **run_settings(release, concurrency=1))) as events:
         async for event in events:
             if isinstance(event, ScenarioDone):
                 break
     done = dialoom.open_run(path).status().done
     assert 1 <= done < 6
-    gone_on = [event async for event in dialoom.stream(path=path)]
-    assert [type(event) for event in gone_on] == [dialoom.Started, *[ScenarioDone] * (6 - done), Ended]
-    assert talk(dialoom.open_run(path)) == talk(whole)
+    resumed_events = [event async for event in dialoom.stream(path=path)]
+    assert [type(event) for event in resumed_events] == [dialoom.Started, *[ScenarioDone] * (6 - done), Ended]
+    assert outcome_texts(dialoom.open_run(path)) == outcome_texts(whole)
 
 
 def test_abandoned_stream_stops_with_its_event_loop(release: Path, tmp_path: Path) -> None:
     async def first() -> str:
-        async for event in dialoom.stream("personalens", path=tmp_path / "run.db", **told(release, concurrency=1)):
+        async for event in dialoom.stream(
+            "personalens", path=tmp_path / "run.db", **run_settings(release, concurrency=1)
+        ):
             if isinstance(event, ScenarioDone):
                 return event.id
         raise AssertionError("no scenario was done")
@@ -103,7 +105,7 @@ async def test_cancelled_task_leaves_a_run_that_can_be_resumed(release: Path, tm
         raise AssertionError
 
     async def watch() -> None:
-        async for _ in dialoom.stream("personalens", path=path, **told(release, models={"assistant": silent})):
+        async for _ in dialoom.stream("personalens", path=path, **run_settings(release, models={"assistant": silent})):
             pass
 
     watching = asyncio.create_task(watch())
@@ -116,31 +118,31 @@ async def test_cancelled_task_leaves_a_run_that_can_be_resumed(release: Path, tm
     assert (await dialoom.aresume(path, models={"assistant": assistant})).status().done == 6
 
 
-@pytest.mark.parametrize("way", ["drain", "stop"])
-def test_control_stops_from_another_thread(way: str, release: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("action", ["drain", "stop"])
+def test_control_stops_from_another_thread(action: str, release: Path, tmp_path: Path) -> None:
     control, asked, answered = Control(), threading.Event(), []
 
     async def slow(messages: Messages) -> str:
         asked.set()
-        while not control.is_draining:  # noqa: ASYNC110  # it is another thread that does it
+        while not control.is_draining:  # noqa: ASYNC110  # it is set in another thread
             await asyncio.sleep(0.005)
-        if way == "stop":
+        if action == "stop":
             await asyncio.Event().wait()
         answered.append(True)
         return await assistant(messages)
 
     def other_thread() -> None:
         asked.wait(PATIENCE)
-        getattr(control, way)()
+        getattr(control, action)()
 
     thread = threading.Thread(target=other_thread)
     thread.start()
     events: list[dialoom.Event] = []
-    settings = told(release, models={"assistant": slow}, concurrency=1, control=control, on_event=events.append)
+    settings = run_settings(release, models={"assistant": slow}, concurrency=1, control=control, on_event=events.append)
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     thread.join()
-    assert bool(answered) == (way == "drain")
-    assert run.status().usage.unanswered == (0 if way == "drain" else 1)
+    assert bool(answered) == (action == "drain")
+    assert run.status().usage.unanswered == (0 if action == "drain" else 1)
     assert events[-1] == Ended(run.path, 0, 0, False)
     assert run.resume(models={"assistant": assistant}).status().done == 6
 
@@ -149,9 +151,9 @@ def test_control_used_before_planning_is_an_error_without_a_file(release: Path, 
     control = Control()
     control.drain()
     with pytest.raises(dialoom.DialoomError, match="stopped during planning; nothing was written"):
-        dialoom.play("personalens", path=tmp_path / "run.db", **told(release, control=control))
+        dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release, control=control))
     assert not list(tmp_path.glob("run.db*"))
-    run = dialoom.plan("personalens", path=tmp_path / "run.db", **told(release))
+    run = dialoom.plan("personalens", path=tmp_path / "run.db", **run_settings(release))
     assert run.resume(control=control).status().pending == 6
 
 
@@ -159,38 +161,38 @@ _MAIN = threading.main_thread().ident or 0
 
 
 def press_ctrl_c() -> None:
-    """As the terminal, or a notebook's stop button, does it."""
+    """Send SIGINT to the main thread, as a terminal or a notebook's stop button does."""
     signal.pthread_kill(_MAIN, signal.SIGINT)
 
 
-async def draining(control: dialoom.Control) -> None:
-    """Until the main thread has taken notice of the signal."""
-    while not control.is_draining:  # noqa: ASYNC110  # nobody awakes this
+async def until_draining(control: dialoom.Control) -> None:
+    """Wait until the main thread has handled the signal."""
+    while not control.is_draining:  # noqa: ASYNC110  # it is set in another thread
         await asyncio.sleep(0.005)
 
 
 def test_ctrl_c_drains_raises_and_the_run_can_be_resumed(release: Path, tmp_path: Path) -> None:
-    whole = dialoom.play("personalens", path=tmp_path / "whole.db", **told(release))
+    whole = dialoom.play("personalens", path=tmp_path / "whole.db", **run_settings(release))
     path, events, is_pressed = tmp_path / "run.db", list[dialoom.Event](), list[bool]()
 
     async def pressing(messages: Messages) -> str:
         if "two tonight" in str(messages) and not is_pressed:
             is_pressed.append(True)
             press_ctrl_c()
-            await draining(control)
+            await until_draining(control)
         return await user(messages)
 
     control = dialoom.Control()
-    settings = told(release, models={"user": pressing}, concurrency=1, on_event=events.append, control=control)
+    settings = run_settings(release, models={"user": pressing}, concurrency=1, on_event=events.append, control=control)
     with pytest.raises(KeyboardInterrupt):
         dialoom.play("personalens", path=path, **settings)
     ended = events[-1]
     assert isinstance(ended, dialoom.Ended) and not ended.is_complete and ended.stopped is None
     run = dialoom.open_run(path)
     assert run.status().done == ended.done == 1 and run.status().failed == 0
-    assert run.status().usage.unanswered == 0, "the reply that was under way is kept"
+    assert run.status().usage.unanswered == 0, "the reply in flight is stored"
     resumed = run.resume(models={"user": user})
-    assert talk(resumed) == talk(whole)
+    assert outcome_texts(resumed) == outcome_texts(whole)
 
 
 def test_second_ctrl_c_stops_at_once(release: Path, tmp_path: Path) -> None:
@@ -199,7 +201,7 @@ def test_second_ctrl_c_stops_at_once(release: Path, tmp_path: Path) -> None:
     async def silent(messages: Messages) -> str:
         if len(messages) > 2:
             press_ctrl_c()
-            await draining(control)
+            await until_draining(control)
             press_ctrl_c()
             await asyncio.Event().wait()
         return "So be it."
@@ -207,7 +209,9 @@ def test_second_ctrl_c_stops_at_once(release: Path, tmp_path: Path) -> None:
     control = dialoom.Control()
     with pytest.raises(KeyboardInterrupt):
         dialoom.play(
-            "personalens", path=path, **told(release, models={"assistant": silent}, concurrency=1, control=control)
+            "personalens",
+            path=path,
+            **run_settings(release, models={"assistant": silent}, concurrency=1, control=control),
         )
     run = dialoom.open_run(path)
     assert run.status().pending == 6 and run.status().usage.calls >= 3
@@ -233,7 +237,7 @@ def test_second_ctrl_c_while_the_first_is_handled_stops_at_once(release: Path, t
         dialoom.play(
             "personalens",
             path=tmp_path / "run.db",
-            **told(release, models={"assistant": silent}, concurrency=1, control=control),
+            **run_settings(release, models={"assistant": silent}, concurrency=1, control=control),
         )
     assert control.presses == 2
 
@@ -332,10 +336,10 @@ assert after == before, [name for name in after[0] if after[0][name] != before[0
 
 
 def test_fresh_process_is_left_unchanged(tmp_path: Path) -> None:
-    """LiteLLM is imported in it, as the offline model answers: no variable, no signal handler, no word, no file.
+    """Playing prints nothing and changes no environment variable, signal handler or file, although it imports LiteLLM.
 
-    And it is not imported before, nor in the event loop's thread, as that takes seconds. Only in a fresh process is it
-    certain that it is not there yet.
+    LiteLLM takes seconds to import, so it is imported on first use and outside the event loop's thread. Only a fresh
+    process is certain not to have imported it.
     """
     (tmp_path / ".env").write_text("OF_THE_FOLDER=1\n")
     environment = {
@@ -357,16 +361,18 @@ def test_no_signal_handler_is_set_while_playing(release: Path, tmp_path: Path) -
         return [signal.getsignal(number) for number in numbers]
 
     before, during = handlers(), []
-    dialoom.play("personalens", path=tmp_path / "run.db", **told(release, on_event=lambda _: during.append(handlers())))
+    dialoom.play(
+        "personalens", path=tmp_path / "run.db", **run_settings(release, on_event=lambda _: during.append(handlers()))
+    )
     assert len(during) >= 8
     assert all(each == before for each in [*during, handlers()])
 
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_only_tune_process_changes_the_process(is_first: bool, tmp_path: Path) -> None:
-    """`tune_process` takes what was imported from the collector's rounds, and sets no variable.
+    """`tune_process` exempts imported objects from garbage collection and sets no environment variable.
 
-    Called before LiteLLM is first used, or after.
+    It is called before LiteLLM is first used, or after.
     """
     code = (
         "import dialoom, gc, os\n"
@@ -394,7 +400,7 @@ def test_playing_prints_nothing(
     async def broken(_: Messages) -> str:
         raise ValueError("it has a bad day")
 
-    run = action("personalens", path=tmp_path / "run.db", **told(release, models={"assistant": broken}))
+    run = action("personalens", path=tmp_path / "run.db", **run_settings(release, models={"assistant": broken}))
     assert capfd.readouterr() == ("", "")
     assert run.status().failed == (6 if action is dialoom.play else 0)
     assert gc.isenabled()

@@ -1,4 +1,4 @@
-"""Rows for trainers of any dialogue: `sft` and `sharegpt`, their system messages and their tool calls; and charts."""
+"""Rows of any dialogue for trainers, `sft` and `sharegpt`, with system messages and tool calls; and charts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ def exported(run: dialoom.Run, format_: str, **options: Any) -> dict[str, Any]:
     return row
 
 
-def test_study_has_rows_for_trainers_with_its_own_system_message_another_or_none(
-    tmp_path: Path, dialoom: Command
-) -> None:
+def test_training_rows_have_the_studys_system_message_another_or_none(tmp_path: Path, dialoom: Command) -> None:
     run = simulated(tmp_path, system="You run a shop.", user=played_by(["A kettle is broken.", "Thanks. DONE"]))
-    said = [("user", "A kettle is broken."), ("assistant", "Sure, case AB-1.")]
+    lines = [("user", "A kettle is broken."), ("assistant", "Sure, case AB-1.")]
     row = exported(run, "sft")
     assert list(row) == ["id", "messages"]
-    messages = [{"role": role, "content": content} for role, content in said]
+    messages = [{"role": role, "content": content} for role, content in lines]
     assert row["messages"] == [{"role": "system", "content": "You run a shop."}, *messages]
     assert exported(run, "sft", system="none")["messages"] == messages
     assert exported(run, "sharegpt", system="Be kind.")["conversations"] == [
@@ -45,7 +43,7 @@ def test_study_has_rows_for_trainers_with_its_own_system_message_another_or_none
     assert [each["messages"] for each in lines_of(tmp_path / "none.jsonl")] == [messages] * 4
 
 
-def test_tool_calls_are_kept_in_the_form_of_the_trainers(tmp_path: Path) -> None:
+def test_tool_calls_are_exported_in_the_trainers_form(tmp_path: Path) -> None:
     run = played(tmp_path / "run.db", HONEST)
     row = exported(run, "sft")
     *_, called, result, answered = row["messages"]
@@ -61,14 +59,14 @@ def test_tool_calls_are_kept_in_the_form_of_the_trainers(tmp_path: Path) -> None
     assert turns[-2]["value"] == "refunded 29.5"
 
 
-def test_own_training_rows_of_a_recipe_have_the_form_of_sharegpt_too(tmp_path: Path) -> None:
+def test_training_rows_of_a_recipe_are_available_as_sharegpt(tmp_path: Path) -> None:
     run = dialoom.play("aloe", path=tmp_path / "run.db", options={"rounds": 2, "limit": 1})
     for number, options in enumerate(({"round_range": "2"}, {"round_range": "2", "system": "Get to know the user."})):
         sft, given = exported(run, "sft", **options), exported(run, "sharegpt", **options)["conversations"]
         roles = ["system"] * number + ["human", "gpt", "human", "gpt"]
         assert [turn["from"] for turn in given] == roles
-        said = [*sft["prompt"], *sft["completion"]]
-        assert [turn["value"] for turn in given] == [message["content"] for message in said]
+        messages = [*sft["prompt"], *sft["completion"]]
+        assert [turn["value"] for turn in given] == [message["content"] for message in messages]
 
 
 def test_charts_of_frames(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Conversations that happened elsewhere: imported, judged, reported, exported, described and continued."""
+"""Conversations from elsewhere: imported, judged, reported, exported, described and continued."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _judges(folder: Path, text: str = JUDGES) -> Path:
 
 
 async def answer(messages: list[dict[str, Any]]) -> str:
-    """Answer for the user's own assistant."""
+    """Reply as the user's own assistant."""
     return f"live: {messages[-1]['content']}"
 
 
@@ -92,7 +92,7 @@ def test_rows_of_three_programs_become_conversations(tmp_path: Path) -> None:
     assert (call["name"], call["arguments"], third.outcome.messages[4].content) == ("cancel", '{"n": 5}', "Cancelled.")
     assert third.facets == {"goal": "cancel an order"}
     assert first.outcome.counts["turns"] == 2 and first.outcome.ended_by == "recorded"
-    assert first.outcome.faults == ()  # the gate has read it
+    assert first.outcome.faults == ()  # it was checked by the gate
 
 
 def _roles(*names: str) -> dict[str, Any]:
@@ -106,13 +106,13 @@ def test_usual_names_of_user_and_assistant_are_read_and_other_roles_are_reported
     assert read == [["user", "assistant"]] * 5
     assert (foreign, single) == (["customer", "agent"], ["user"])
     assert (found.silent, found.other_roles) == ({"user": 1, "assistant": 2}, {"customer": 1, "agent": 1})
-    told = command_in(tmp_path)("import", "talks.jsonl", "-o", "new.db").stderr
-    assert "2 of 7 conversations have no message of the role 'assistant'" in told
-    assert "agent (in 1 of 7 conversations)" in told
+    errors = command_in(tmp_path)("import", "talks.jsonl", "-o", "new.db").stderr
+    assert "2 of 7 conversations have no message of the role 'assistant'" in errors
+    assert "agent (in 1 of 7 conversations)" in errors
     assert not command_in(tmp_path)("import", _written(tmp_path / "k.jsonl", KETTLE, CANCEL), "-o", "k.db").stderr
 
 
-def test_conversations_in_which_a_target_does_not_speak_are_not_scored_by_it(tmp_path: Path) -> None:
+def test_conversations_without_the_target_are_not_scored(tmp_path: Path) -> None:
     judges = _judges(tmp_path, JUDGES + '[[check]]\nmetric = "replied"\npattern = "please"\n')
     rows = [{"goal": "x", **_roles("user", role)} for role in ("agent", "assistant")]
     run = _imported(tmp_path, *rows).run
@@ -130,7 +130,7 @@ def test_exports_of_an_imported_run_can_be_imported_again(tmp_path: Path) -> Non
     (judged,) = [each for each in run.judgement_sets if each.model_names]
     assert judged.model_names == {"judge": "offline/placeholder"}
     tables = str(run.report())
-    assert "resolved" in tables and "user, assistant" not in tables  # no model played them here
+    assert "resolved" in tables and "user, assistant" not in tables  # no model played these roles
     assert "user" not in run.models()
     run.export("sharegpt", tmp_path / "shared.jsonl")
     (card,) = tmp_path.glob("shared*.md")
@@ -150,16 +150,16 @@ def test_exports_of_an_imported_run_can_be_imported_again(tmp_path: Path) -> Non
 @pytest.mark.parametrize("format_", ["sft", "sharegpt"])
 def test_conversations_that_a_format_leaves_out_are_counted_with_the_reason(tmp_path: Path, format_: str) -> None:
     run = _imported(tmp_path, KETTLE, _roles("user"), CANCEL, _roles("user", "agent")).run
-    told = "2 of 4 scenarios left out: no message of the role 'assistant'"
+    notice = "2 of 4 scenarios left out: no message of the role 'assistant'"
     written = run.export(format_, tmp_path / "out.jsonl")
-    assert (written, written.notices) == ({"all": 2}, [told])
-    assert f"* {told}" in (tmp_path / "out.card.md").read_text()
-    assert command_in(tmp_path)("export", "talks.db", "--format", format_, "-o", "-").stderr.splitlines()[1] == told
+    assert (written, written.notices) == ({"all": 2}, [notice])
+    assert f"* {notice}" in (tmp_path / "out.card.md").read_text()
+    assert command_in(tmp_path)("export", "talks.db", "--format", format_, "-o", "-").stderr.splitlines()[1] == notice
     assert run.export("dialogues", tmp_path / "all.jsonl").notices == []
     assert run.export(format_, tmp_path / "out.jsonl", where="id.startswith('kettle')").notices == []
 
 
-def test_changed_judges_make_a_set_of_their_own(tmp_path: Path) -> None:
+def test_changed_judges_make_a_separate_set(tmp_path: Path) -> None:
     run = _imported(tmp_path, KETTLE).run
     dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path))
     changed = JUDGES.replace("The goal was reached", "The goal was reached at once")
@@ -169,7 +169,7 @@ def test_changed_judges_make_a_set_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["check", "judge"])
 def test_a_target_must_be_a_role_of_the_study_or_speak(tmp_path: Path, kind: str) -> None:
-    """At an import, also into an existing run, and when imported conversations are judged; nothing is imported."""
+    """This is checked on import, also into an existing run, and when imported conversations are judged."""
     clerk = {"messages": [{"role": "user", "content": "Hi."}, {"role": "clerk", "content": "Hello."}]}
 
     def judges(target: str) -> Path:
@@ -213,7 +213,7 @@ def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "expected"),
     [
         ("{", "not JSON"),
         ({"text": "hello"}, "there is no conversation"),
@@ -229,8 +229,8 @@ def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:
         ({"messages": [{"role": "user", "content": "x"}], "tools": ["x"]}, "'tools' must be a list of objects"),
     ],
 )
-def test_broken_rows_are_refused_or_skipped_with_file_and_line(tmp_path: Path, row: Any, said: str) -> None:
-    with pytest.raises(dialoom.DialoomError, match=rf"(?s)talks.jsonl.*2.*{said}.*nothing was imported"):
+def test_broken_rows_are_refused_or_skipped_with_file_and_line(tmp_path: Path, row: Any, expected: str) -> None:
+    with pytest.raises(dialoom.DialoomError, match=rf"(?s)talks.jsonl.*2.*{expected}.*nothing was imported"):
         _imported(tmp_path, KETTLE, row, CANCEL)
     assert not (tmp_path / "talks.db").exists()
     found = _imported(tmp_path, KETTLE, row, CANCEL, broken="skip")
@@ -238,7 +238,7 @@ def test_broken_rows_are_refused_or_skipped_with_file_and_line(tmp_path: Path, r
     assert "talks.jsonl" in found.errors[0] and "2" in found.errors[0]
 
 
-def test_a_second_import_adds_what_is_new(tmp_path: Path) -> None:
+def test_a_second_import_adds_new_rows_only(tmp_path: Path) -> None:
     _imported(tmp_path, KETTLE, KETTLE)
     found = _imported(tmp_path, KETTLE, SHAREGPT, {**KETTLE, "id": "other"})
     assert (found.added, found.known) == (2, 1)
@@ -272,7 +272,7 @@ async def test_the_users_own_assistant_continues_from_any_line(tmp_path: Path) -
     assert episode.outcome.messages == outcome.messages
 
 
-async def test_a_continued_conversation_is_a_case_whose_later_lines_can_be_answered_anew(tmp_path: Path) -> None:
+async def test_later_lines_of_a_continued_conversation_can_be_replayed_live(tmp_path: Path) -> None:
     study = _judges(tmp_path, JUDGES + '[user]\nbrief = "Get it: {{ task.goal }}"\nopening = "I open."\n')
     source = _written(tmp_path / "talks.jsonl", KETTLE)
     models = {"assistant": answer}
@@ -287,7 +287,7 @@ async def test_a_continued_conversation_is_a_case_whose_later_lines_can_be_answe
         await stepper.fork("opened")
         opened = await stepper.switch("opened")
         await opened.run([opened.condition("turn 2")])
-        begun_anew = await case_of(opened)
+        restarted = await case_of(opened)
     played = await dialoom.areplay(continued, trust=True)
     assert (played.is_same, played.departures, played.steps, played.calls) == (True, [], 5, 2)
     played = await dialoom.areplay(continued, live=["assistant"], models=models, trust=True)
@@ -299,8 +299,8 @@ async def test_a_continued_conversation_is_a_case_whose_later_lines_can_be_answe
         "live: It is 4711.",
         "Thank you.",
     ]
-    assert (await dialoom.areplay(begun_anew, trust=True)).is_same
-    assert begun_anew.outcome.messages[0].content == "I open."  # which asks nobody
+    assert (await dialoom.areplay(restarted, trust=True)).is_same
+    assert restarted.outcome.messages[0].content == "I open."  # this line needs no call
     with pytest.raises(dialoom.DialoomError, match=r"'judge'; the roles are user, assistant; judges score imported"):
         await dialoom.areplay(continued, live=["judge"], models=models, trust=True)
     with pytest.raises(dialoom.DialoomError, match="only imported lines"):
@@ -317,7 +317,7 @@ def test_a_player_named_at_the_import_needs_no_further_trust(tmp_path: Path) -> 
     assert "assistant (python:shop_of_import:reply)" in done.stdout
 
 
-def test_a_format_of_ones_own_is_a_function_from_a_path_to_rows(tmp_path: Path) -> None:
+def test_a_custom_format_is_a_function_from_a_path_to_rows(tmp_path: Path) -> None:
     (tmp_path / "chat.txt").write_text("U: hello\nA: good day\n\nU: bye\nA: see you\n")
 
     def read(path: Path) -> Any:
@@ -332,14 +332,14 @@ def test_a_format_of_ones_own_is_a_function_from_a_path_to_rows(tmp_path: Path) 
     assert [each.outcome.messages[1].content for each in found.run.episodes()] == ["good day", "see you"]
 
 
-def _span(conversation: str, said: list[Any], reply: str, **more: Any) -> dict[str, Any]:
+def _span(conversation: str, inputs: list[Any], reply: str, **more: Any) -> dict[str, Any]:
     out = [{"role": "assistant", "parts": [{"type": "text", "content": reply}], "finish_reason": "stop"}]
-    messages = {"gen_ai.input.messages": json.dumps(said), "gen_ai.output.messages": json.dumps(out)}
+    messages = {"gen_ai.input.messages": json.dumps(inputs), "gen_ai.output.messages": json.dumps(out)}
     about = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": conversation}
     return {"name": "chat m", "context": {"trace_id": "0x1"}, "attributes": {**about, **messages, **more}}
 
 
-def test_of_the_spans_of_a_conversation_the_longest_is_imported(tmp_path: Path) -> None:
+def test_the_longest_span_of_a_conversation_is_imported(tmp_path: Path) -> None:
     hello = {"role": "user", "parts": [{"type": "text", "content": "Cancel order 5"}]}
     called = {
         "role": "assistant",
@@ -392,15 +392,15 @@ def test_samples_of_inspect_logs_are_conversations(tmp_path: Path) -> None:
 def test_dialogues_of_the_personalens_release_come_from_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "output" / "dialogue" / "user7" / "claude"
     folder.mkdir(parents=True)
-    said = [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]
-    content = {"user_id": 7, "task_id": "SD-1", "task_description": "a table", "dialogue": said}
+    messages = [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]
+    content = {"user_id": 7, "task_id": "SD-1", "task_description": "a table", "dialogue": messages}
     (folder / "SD-1_dialogue.json").write_text(json.dumps(content))
     found = dialoom.import_transcripts(tmp_path / "output", path=tmp_path / "talks.db")
     (episode,) = found.run.episodes()
     assert episode.id.startswith("7-SD-1-") and len(episode.outcome.messages) == 2
 
 
-def test_a_killed_import_loses_nothing_and_adds_nothing_twice(tmp_path: Path) -> None:
+def test_a_killed_import_resumes_without_loss_or_duplicates(tmp_path: Path) -> None:
     rows = [{**KETTLE, "id": f"talk {number}"} for number in range(1500)]
     _written(tmp_path / "talks.jsonl", *rows)
     with Started(tmp_path, "import", "talks.jsonl", "-o", "talks.db") as process:
@@ -417,11 +417,11 @@ def test_a_killed_import_loses_nothing_and_adds_nothing_twice(tmp_path: Path) ->
 def _imported_so_far(path: Path) -> int:
     try:
         return dialoom.open_run(path).status().done
-    except dialoom.DialoomError:  # not made yet
+    except dialoom.DialoomError:  # the file does not exist yet
         return 0
 
 
-def test_a_stopped_import_keeps_what_it_added_and_says_so(tmp_path: Path) -> None:
+def test_a_stopped_import_keeps_what_it_added_and_is_incomplete(tmp_path: Path) -> None:
     control = dialoom.Control()
 
     def rows(_: Path) -> Any:
@@ -444,7 +444,7 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
         dialoom.import_transcripts(tmp_path / "none.jsonl", path=tmp_path / "talks.db")
 
 
-def test_the_page_on_transcripts_works_as_it_stands(tmp_path: Path) -> None:
+def test_examples_of_the_page_on_transcripts_work(tmp_path: Path) -> None:
     command = command_in(tmp_path)
     text = (ROOT / "docs" / "transcripts.md").read_text(encoding="utf-8")
     for name, kind in (("talks.jsonl", "json"), ("support.toml", "toml"), ("chat.py", "python"), ("chat.txt", "text")):

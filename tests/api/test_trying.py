@@ -1,4 +1,4 @@
-"""A judge tried on labelled conversations: its health, its agreement with people, and nothing that is left behind."""
+"""A judge tried on labelled conversations: its health, its agreement with annotators, and no files left."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def one(messages):
 
 
 def _rows(labels: str = "label:anna", count: int = 10) -> list[dict[str, Any]]:
-    said = ("It is in your mail.", "That is not possible.")
+    replies = ("It is in your mail.", "That is not possible.")
     return [
         {
             "id": f"c{number}",
@@ -52,7 +52,7 @@ def _rows(labels: str = "label:anna", count: int = 10) -> list[dict[str, Any]]:
             labels: {"resolved": number % 2 == 0 if number else "no"},
             "messages": [
                 {"role": "user", "content": "It is broken."},
-                {"role": "assistant", "content": said[number % 2]},
+                {"role": "assistant", "content": replies[number % 2]},
             ],
         }
         for number in range(count)
@@ -73,7 +73,7 @@ def test_trial_prints_health_and_agreement_and_leaves_nothing(folder: Path, dial
     tried = ["judge", "--try", "talks.jsonl", "--judges", "judges.toml", "--repeat", 2]
     printed = dialoom(*tried, "--model", "judge=python:cast:sound").stdout
     assert "none" in printed and "judge, anna" in printed
-    assert "90.0" in printed and "0.80" in printed  # nine of ten labels are the judge's: kappa (0.9 - 0.5) / 0.5
+    assert "90.0" in printed and "0.80" in printed  # the judge agrees with nine of ten labels: (0.9 - 0.5) / 0.5
     assert "polite" not in printed
     copied = dialoom(*tried, "--model", "judge=python:cast:copying").stdout
     assert "100 % explanations copied" in " ".join(copied.split())
@@ -95,8 +95,8 @@ def test_judge_is_not_shown_the_labels(folder: Path) -> None:
     assert open_run(folder / "kept.db").status().done == 10
 
 
-def test_labels_file_of_an_import_is_that_of_a_trial(folder: Path, dialoom: Command) -> None:
-    """The items of a sample that was drawn from imported conversations name the same conversations."""
+def test_labels_file_of_an_import_can_be_used_in_a_trial(folder: Path, dialoom: Command) -> None:
+    """The items of a sample drawn from imported conversations name the same conversations in a trial."""
     dialoom("import", "talks.jsonl", "-o", "talks.db")
     dialoom("judge", "talks.db", "--judges", "judges.toml", "--model", "judge=python:cast:sound", "--name", "first")
     dialoom("agree", "talks.db", "--judging", "first", "--sample", 6, "--annotators", "ben", "-o", "labels.csv")
@@ -113,7 +113,7 @@ def test_labels_file_of_an_import_is_that_of_a_trial(folder: Path, dialoom: Comm
 
 
 def _labelled(lines: list[str]) -> list[str]:
-    """Return the rows of a sample with the last column, which is empty, filled in."""
+    """Return the rows of a sample with the empty last column filled in."""
     found, number = [], 0
     for line in lines:
         is_end = line.endswith('",') or line.endswith(",")
@@ -139,7 +139,7 @@ def test_judges_of_a_recipe_are_tried_on_a_run(tmp_path: Path, dialoom: Command)
     assert refused.stderr.startswith("dialoom: no/tried.db cannot be created (No such file or directory)")
 
 
-def test_failed_trial_says_what_is_kept_and_is_retried(folder: Path, dialoom: Command) -> None:
+def test_failed_trial_names_what_is_stored_and_is_retried(folder: Path, dialoom: Command) -> None:
     tried = ["judge", "--try", "talks.jsonl", "--judges", "judges.toml", "--model", "judge=python:cast:mended"]
     cast = folder / "cast.py"
     cast.write_text(CAST.replace("def failing", "def mended"))
@@ -164,7 +164,7 @@ def test_failed_trial_says_what_is_kept_and_is_retried(folder: Path, dialoom: Co
     ],
 )
 @pytest.mark.usefixtures("folder")
-def test_wrong_trial_is_one_message(given: tuple[str, ...], message: str, dialoom: Command) -> None:
+def test_wrong_trial_gives_one_message(given: tuple[str, ...], message: str, dialoom: Command) -> None:
     assert message in " ".join(dialoom("judge", *given, code=2).stderr.replace("│", " ").split())
 
 
@@ -176,7 +176,7 @@ def test_wrong_trial_is_one_message(given: tuple[str, ...], message: str, dialoo
         ({"label:anna": {"resolved": 7}}, "anna"),
     ],
 )
-def test_wrong_labels_are_one_message(labels: dict[str, Any], message: str, folder: Path) -> None:
+def test_wrong_labels_give_one_message(labels: dict[str, Any], message: str, folder: Path) -> None:
     row = {name: value for name, value in _rows()[0].items() if name != "label:anna"} | labels
     (folder / "one.jsonl").write_text(json.dumps(row))
     with pytest.raises(DataError, match=message):

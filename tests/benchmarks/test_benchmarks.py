@@ -1,4 +1,4 @@
-"""Every benchmark starts as its docstring says, at the smallest size that it has."""
+"""Every benchmark starts with the command in its docstring, at its smallest size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ else:
     sys.argv = words
     runpy.run_path(words[0], run_name="__main__")
 """
-"""What `python -m MODULE ...` and `python FILE ...` do in the folder of the repository."""
+"""Does what `python -m MODULE ...` and `python FILE ...` do in the repository's folder."""
 
 SMALLEST = {
     "apollo_size": [str(SAMPLE), "--length", "2k"],
@@ -47,14 +47,14 @@ SMALLEST = {
     "scale": ["--skip-served", "--scenarios", "1"],
     "studio": ["--scenarios", "1000", "--rounds", "1"],
 }
-"""The options that make each small."""
+"""The options for the smallest size."""
 
 NEEDS = {"scale": ("ray", None), "studio": ("playwright", "chromium")}
 """The packages and programs that only the environments of `make test-ray` and `make test-studio` have."""
 
 
 def documented(name: str) -> str:
-    """The lines of a benchmark's docstring that say how it is started."""
+    """Return the commands in a benchmark's docstring."""
     text = ast.get_docstring(ast.parse((ROOT / f"benchmarks/{name}.py").read_text(encoding="utf-8"))) or ""
     lines = re.findall(r"^    (?:\S*/)?python (.*(?:\n {8}.*)*)", text, re.MULTILINE)
     return "\n".join(lines)
@@ -66,17 +66,17 @@ def test_all_benchmarks_are_tested() -> None:
 
 @pytest.mark.parametrize("what", SMALLEST)
 def test_it_starts_as_documented(what: str) -> None:
-    """With the words that its docstring begins with, from the folder of the repository."""
+    """The command in its docstring, with the smallest options, works in the repository's folder."""
     name, options = what.split()[0], SMALLEST[what]
     package, program = NEEDS.get(name, (None, None))
     if package is not None and find_spec(package) is None:
-        pytest.skip(f"{package} is not installed; make test-{'ray' if package == 'ray' else 'studio'} has it")
+        pytest.skip(f"{package} is not installed; make test-{'ray' if package == 'ray' else 'studio'} installs it")
     if program is not None and shutil.which(program) is None:
         pytest.skip(f"{program} is not in the path")
     text = documented(name)
     assert all(each in text for each in options if each.startswith("--"))
     start = text.split()[: 2 if text.startswith("-m") else 1]
-    if program is not None:  # a browser's driver does not start in a forked process, and NiceGUI asks for pytest
+    if program is not None:  # a browser's driver does not start in a fork, and NiceGUI checks for pytest
         environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
         command = [sys.executable, *start, *options]
         made = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""`dialoom agree`: from a run to a sample, from a filled-in sample to kappas, and what is refused on the way."""
+"""`dialoom agree`: drawing a sample from a run, kappas from a labelled sample, and refused input."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Row = dict[str, str]
 
 @pytest.fixture
 def run(made_once: MadeOnce) -> Path:
-    """Twelve dialogues, judged all over the scales; a third of the coherence judgements are unparsed."""
+    """Return a run of twelve dialogues with varied scores; a third of the coherence judgements are unparsed."""
     return made_once(_run) / "run.db"
 
 
@@ -56,13 +56,13 @@ def _run(dialoom: Command, folder: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an interval says is not what is looked at here."""
+def few_bootstrap_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reduce the number of bootstrap samples: these tests do not check the intervals' bounds."""
     monkeypatch.setattr("dialoom.runs.report.rater_agreement.RESAMPLES", 100)
 
 
 def _judged(run: Path) -> dict[str, Any]:
-    """Each item's score."""
+    """Return each item's score."""
     with open_run(run) as file:
         return {
             "/".join(map(str, filter(None, (episode.id, each.metric, each.target, each.turn)))): each.score
@@ -77,7 +77,7 @@ def _rows(path: Path) -> list[Row]:
 
 
 def _fill(source: Path, target: Path, fill: Callable[[Row, int], dict[str, str]]) -> None:
-    """What people do in a spreadsheet."""
+    """Write a sample's labels as annotators would in a spreadsheet."""
     rows = _rows(source)
     with target.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -93,9 +93,9 @@ def _as_label(score: Any) -> str:
 
 
 def test_sample_is_blind_balanced_and_reproducible(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    said = dialoom("agree", run, "--sample", 35, "-o", "s.csv", "--annotators", "anna, ben").stdout
-    assert "35 judgements to label written to s.csv" in said
-    assert "judgements have no score and were excluded from the draw" in said
+    output = dialoom("agree", run, "--sample", 35, "-o", "s.csv", "--annotators", "anna, ben").stdout
+    assert "35 judgements to label written to s.csv" in output
+    assert "judgements have no score and were excluded from the draw" in output
     rows = _rows(tmp_path / "s.csv")
     columns = ["item", "scenario", "metric", "target", "turn", "scale", "digest", "about", "conversation"]
     assert list(rows[0]) == [*columns, "label:anna", "label:ben"]
@@ -113,24 +113,24 @@ def test_sample_is_blind_balanced_and_reproducible(dialoom: Command, run: Path, 
         ("coherence", "1 to 5"),
     }
     for row in rows:
-        assert "church bells" in row["about"], "whoever judges personalization must know the person"
+        assert "church bells" in row["about"], "the profile is needed to judge personalization"
         assert row["conversation"].startswith("user: Line 0 of mine, no. ")
         assert row["conversation"].count("assistant: ") == int(row["turn"] or 3)
     read = Counter(row["scenario"] for row in rows)
-    assert f"{len(read):>7}  conversations to read" in said
-    assert list(read) == [scenario for scenario, _ in groupby(row["scenario"] for row in rows)], "each in one place"
+    assert f"{len(read):>7}  conversations to read" in output
+    assert list(read) == [scenario for scenario, _ in groupby(row["scenario"] for row in rows)], "rows are grouped"
     dialoom("agree", run, "--sample", 35, "-o", "again.csv", "--annotators", "anna,ben")
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
     dialoom("agree", run, "--sample", 35, "-o", "other.csv", "--annotators", "anna,ben", "--seed", 4)
     assert {row["item"] for row in _rows(tmp_path / "other.csv")} != {row["item"] for row in rows}
 
 
-def test_sample_can_be_whole_and_never_overwrites_a_file(dialoom: Command, run: Path, tmp_path: Path) -> None:
+def test_sample_can_contain_everything_and_never_overwrites_a_file(dialoom: Command, run: Path, tmp_path: Path) -> None:
     judged = _judged(run)
     scored = [item for item, score in judged.items() if "/coherence/" in item and score is not None]
-    said = dialoom("agree", run, "--sample", 500, "-o", "s.csv", "--metric", "coherence").stdout
-    assert f"{len(scored)} judgements to label written to s.csv (there are no more than {len(scored)})" in said
-    assert f"{24 - len(scored)} judgements have no score" in said
+    output = dialoom("agree", run, "--sample", 500, "-o", "s.csv", "--metric", "coherence").stdout
+    assert f"{len(scored)} judgements to label written to s.csv (there are no more than {len(scored)})" in output
+    assert f"{24 - len(scored)} judgements have no score" in output
     assert sorted(row["item"] for row in _rows(tmp_path / "s.csv")) == sorted(scored)
     before = (tmp_path / "s.csv").read_bytes()
     assert "may contain people's labels" in dialoom("agree", run, "--sample", 5, "-o", "s.csv", code=2).stderr
@@ -139,7 +139,7 @@ def test_sample_can_be_whole_and_never_overwrites_a_file(dialoom: Command, run: 
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".partial")]
 
 
-def test_labels_give_kappas(dialoom: Command, run: Path, tmp_path: Path) -> None:
+def test_kappas_are_computed_from_labels(dialoom: Command, run: Path, tmp_path: Path) -> None:
     judged = _judged(run)
     metrics = ["--metric", "task_completion", "--metric", "personalization"]
     dialoom("agree", run, "--sample", 30, "-o", "s.csv", "--annotators", "anna,ben,cleo", *metrics)
@@ -213,7 +213,7 @@ def test_labels_give_kappas(dialoom: Command, run: Path, tmp_path: Path) -> None
     assert "offline" not in text
     one = dialoom("agree", run, "--labels", "filled.csv", "--annotators", "ben").stdout
     assert "anna" not in one
-    assert "Fleiss)" not in one, "one annotator agrees with nobody"
+    assert "Fleiss)" not in one, "Fleiss' kappa needs two annotators"
 
 
 def test_undefined_kappa_is_a_dash_with_its_reason(dialoom: Command, players: list[str], tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_undefined_kappa_is_a_dash_with_its_reason(dialoom: Command, players: li
     assert verdicts["average"]["kappa"] is verdicts["fleiss"]["kappa"] is None
 
 
-def test_same_labels_serve_another_judgement_set(dialoom: Command, run: Path, tmp_path: Path) -> None:
+def test_same_labels_are_compared_with_another_judgement_set(dialoom: Command, run: Path, tmp_path: Path) -> None:
     (tmp_path / "shy.py").write_text(
         "async def judge(messages):\n"
         "    text = messages[-1]['content']\n"
@@ -265,12 +265,12 @@ def test_same_labels_serve_another_judgement_set(dialoom: Command, run: Path, tm
     assert natural["metric"] == "naturalness"
     assert natural["unscored"] == 8
     assert natural["cohen"]["annotator_1"]["n"] == natural["average"]["n"] == 0
-    assert natural["fleiss"]["kappa"] == pytest.approx(1.0), "the annotators agree all the same"
+    assert natural["fleiss"]["kappa"] == pytest.approx(1.0), "the annotators agree regardless of the judge"
     assert "no score, left out of its rows: 8" in dialoom("agree", run, "--labels", "f.csv", "--judging", "shy").stdout
     assert "no judgements named 'coy'" in dialoom("agree", run, "--labels", "f.csv", "--judging", "coy", code=2).stderr
 
 
-def test_tables_made_with_an_offline_model_say_so(dialoom: Command, tmp_path: Path) -> None:
+def test_tables_made_with_an_offline_model_have_a_notice(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "-o", "run.db")
     dialoom("agree", "run.db", "--sample", 2, "-o", "s.csv", "--metric", "task_completion")
     _fill(tmp_path / "s.csv", tmp_path / "f.csv", lambda _, number: {"annotator_1": str(number)})
@@ -326,7 +326,7 @@ def test_conflicting_options_are_refused(dialoom: Command, options: list[Any], m
     assert message in refused[0]
 
 
-def test_run_without_judgements_says_how_to_get_some(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_run_without_judgements_names_the_judge_command(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", *players[:4], "--no-judge", "-o", "run.db")
     refused = dialoom("agree", "run.db", "--sample", 5, "-o", "s.csv", code=2).stderr

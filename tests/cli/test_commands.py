@@ -13,14 +13,14 @@ import pytest
 
 import dialoom
 from dialoom import DialoomError, __version__, open_run
-from tests.conftest import Command, MadeOnce, lines_of, quick_players, recast
+from tests.conftest import Command, MadeOnce, lines_of, quick_players, replace_model
 from tests.invented import write_release
 from tests.processes import Started
 
 
 @pytest.fixture
 def run(made_once: MadeOnce) -> Path:
-    """A finished run: two tasks in two settings."""
+    """Return a finished run: two tasks in two settings."""
     return made_once(_run) / "run.db"
 
 
@@ -126,7 +126,7 @@ def test_compact_shrinks_the_file_and_loses_nothing(dialoom: Command, run: Path,
     assert "0 done, 0 failed" in dialoom("resume", run).stdout
 
 
-def test_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path, tmp_path: Path) -> None:
+def test_second_judging_is_stored_separately_and_compared(dialoom: Command, run: Path, tmp_path: Path) -> None:
     (tmp_path / "strict.py").write_text(
         "async def judge(messages):\n"
         "    return '{\"verdict\": false}' if 'this goal' in messages[-1]['content'] else '{\"score\": 1}'\n"
@@ -148,7 +148,7 @@ def test_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path, 
 
 
 def test_failing_assistant_fails_its_scenario_only(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """The failure is a row with its error; exit code 1; it can be tried again."""
+    """The failure is stored with its error, the exit code is 1, and the scenario can be retried."""
     write_release(tmp_path / "release")
     (tmp_path / "moody.py").write_text(
         "import os\n"
@@ -163,7 +163,7 @@ def test_failing_assistant_fails_its_scenario_only(dialoom: Command, players: li
     lines = lines_of(tmp_path / "r.jsonl")
     assert [line["ended_by"] for line in lines] == ["error", "error"]
     assert "not in the mood" in lines[0]["error"]
-    assert len(lines[0]["messages"]) == 5, "what the conversation had come to is kept"
+    assert len(lines[0]["messages"]) == 5, "the messages up to the failure are kept"
     dialoom("resume", "r.db", code=1)
     (tmp_path / "calm").touch()
     assert "2 failed scenarios are retried" in dialoom("resume", "r.db", "--retry-failed").stdout
@@ -180,13 +180,13 @@ def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
     assert len(set(texts.values())) == len(texts)
     for call in calls:
         request = [(role, texts[id_]) for role, id_ in json.loads(call["messages"])]
-        assert request[0][0] == "system", "every request can be put together again"
+        assert request[0][0] == "system", "every request can be reconstructed"
         assert texts[call["reply"]]
         assert call["attempts"] == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["--users", "user99"], "there is no 'user99'"),
         (["--users", "5"], "users must be from 1 to 1 (the number of people), got 5"),
@@ -208,27 +208,27 @@ def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
     ],
 )
 def test_bad_options_get_one_line_and_write_nothing(
-    dialoom: Command, players: list[str], tmp_path: Path, arguments: list[str], said: str
+    dialoom: Command, players: list[str], tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
-    """Exit code 2, the value, what would be right; no file."""
+    """The exit code is 2, the message names the value and the remedy, and no file is written."""
     write_release(tmp_path / "release")
-    cast = recast(players, arguments[-1])
+    cast = replace_model(players, arguments[-1])
     done = dialoom("run", "personalens", "--profiles", "release", *cast, *arguments, "-o", "r.db", code=2)
-    assert said in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.glob("r.db*"))
 
 
 @pytest.mark.parametrize("command", ["resume", "status", "show", "report"])
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "no run file"), (b"hello " * 99, "not a run of dialoom"), (b"", "is empty")]
+    ("content", "message"), [(None, "no run file"), (b"hello " * 99, "not a run of dialoom"), (b"", "is empty")]
 )
-def test_file_that_is_no_run_is_refused(
-    dialoom: Command, tmp_path: Path, command: str, content: bytes | None, said: str
+def test_file_that_is_not_a_run_is_refused(
+    dialoom: Command, tmp_path: Path, command: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
         (tmp_path / "x.db").write_bytes(content)
-    assert said in dialoom(command, "x.db", code=2).stderr
+    assert message in dialoom(command, "x.db", code=2).stderr
 
 
 def test_foreign_sqlite_file_is_refused_unchanged(dialoom: Command, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_unknown_names_are_refused_with_the_known_ones(dialoom: Command, run: Pa
     assert "--table must be among scores, domains" in dialoom("report", run, "--table", "x", code=2).stderr
 
 
-def test_full_disk_is_one_message(players: list[str], tmp_path: Path) -> None:
+def test_full_disk_gives_one_message(players: list[str], tmp_path: Path) -> None:
     limited = (
         "import resource\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
@@ -268,14 +268,14 @@ def test_full_disk_is_one_message(players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     arguments = ["run", "personalens", "--profiles", "release", *players, "-o", "full.db"]
     with Started(tmp_path, *arguments, script=limited) as process:
-        _, told = process.communicate()
+        _, errors = process.communicate()
         assert process.returncode == 2
-    assert "free disk space" in told.lower()
-    assert len(told.strip().splitlines()) == 1
+    assert "free disk space" in errors.lower()
+    assert len(errors.strip().splitlines()) == 1
     assert not list(tmp_path.glob("full.db*"))
 
 
-def test_own_recipe_is_named_by_file_and_name(dialoom: Command) -> None:
+def test_custom_recipe_is_given_by_file_and_name(dialoom: Command) -> None:
     assert "path/to/file.py:NAME" in " ".join(dialoom("run", "--help").stdout.split())
     refused = dialoom("run", "lesson.py", "-o", "run.db", code=2)
     assert refused.stderr == "dialoom: recipe 'lesson.py' is a file; name the recipe in it: lesson.py:NAME\n"
@@ -299,12 +299,12 @@ def test_new_recipe_passes_its_test_and_is_played(dialoom: Command, tmp_path: Pa
 def test_new_recipe_that_cannot_be_written_is_refused(dialoom: Command, tmp_path: Path, name: str) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "note.txt").write_text("mine")
-    told = dialoom("new", "recipe", "--", name, code=2).stderr
-    assert ("exists already" if name == "taken" else "lower-case words") in told
+    errors = dialoom("new", "recipe", "--", name, code=2).stderr
+    assert ("exists already" if name == "taken" else "lower-case words") in errors
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["note.txt"]
 
 
-def test_unfinished_dialogue_is_shown_as_far_as_it_is(dialoom: Command, tmp_path: Path) -> None:
+def test_unfinished_dialogue_is_shown_up_to_its_current_state(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "--concurrency", 1, "--max-calls", 4, "-o", "run.db", code=3)
     shown = dialoom("show", "run.db", 1).stdout
     assert shown.count("\nuser\n") == 2
@@ -317,7 +317,7 @@ def test_unfinished_dialogue_is_shown_as_far_as_it_is(dialoom: Command, tmp_path
     assert "failed: python:sad:reply raised AssertionError" in dialoom("show", "tree.db", 1).stdout
 
 
-def test_looking_imports_no_libraries_of_playing(dialoom: Command, tmp_path: Path) -> None:
+def test_show_imports_no_libraries_for_playing(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 1, "-o", "run.db")
     code = (
         "import sys, dialoom.cli as cli\n"
@@ -369,10 +369,10 @@ def test_error_of_a_player_is_shown_with_its_own_lines(
         "GRAPH = StateGraph(MessagesState).add_node(assistant).add_edge(START, 'assistant').compile()\n"
     )
     cast = [*players[:2], "--model", f"assistant={player}", "--no-judge"]
-    told = dialoom("run", "personalens", *cast, "--limit", 1, "-o", "run.db", code=1)
+    done = dialoom("run", "personalens", *cast, "--limit", 1, "-o", "run.db", code=1)
     with sqlite3.connect(tmp_path / "run.db") as connection:
         ((ledger,),) = connection.execute("SELECT error FROM calls WHERE error IS NOT NULL").fetchall()
-    for text in (told.stderr, dialoom("show", "run.db", 1).stdout, ledger):
+    for text in (done.stderr, dialoom("show", "run.db", 1).stdout, ledger):
         line = " ".join(text.split())
         assert f"{player} raised LookupError: no " in line
         assert "moody.py:5 in assistant: return look_up(" in line
@@ -381,10 +381,10 @@ def test_error_of_a_player_is_shown_with_its_own_lines(
         assert "abcdefghijklmnopqrstuvwx" not in line
 
 
-def test_list_of_scenarios_reads_no_words(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_list_of_scenarios_reads_no_texts(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "run.db")
-    ways: list[list[object]] = [[], ["--json"], ["--sort", "turns", "--reverse"], ["--where", "coherence > 1"]]
-    listed = [dialoom("show", "run.db", *way).stdout for way in ways]
+    variants: list[list[object]] = [[], ["--json"], ["--sort", "turns", "--reverse"], ["--where", "coherence > 1"]]
+    listed = [dialoom("show", "run.db", *options).stdout for options in variants]
     assert all(text.count("personalens") + text.count("SD-") for text in listed)
     assert " naturalness.assistant naturalness.user " in listed[0].splitlines()[0]
     exported = [json.loads(line) for line in dialoom("export", "run.db", "-o", "-").stdout.splitlines()]
@@ -397,7 +397,7 @@ def test_list_of_scenarios_reads_no_words(dialoom: Command, players: list[str], 
     assert dialoom(*asked).stdout == listed[0]
     with sqlite3.connect(tmp_path / "run.db") as connection:
         connection.execute("DELETE FROM kept_texts")
-    assert [dialoom("show", "run.db", *way).stdout for way in ways] == listed
+    assert [dialoom("show", "run.db", *options).stdout for options in variants] == listed
 
 
 def test_a_new_study_runs_offline(dialoom: Command, tmp_path: Path) -> None:
@@ -436,10 +436,10 @@ def test_a_new_study_is_filled_in_from_a_file(
     dialoom: Command, tmp_path: Path, content: str, lines: list[str], count: int, found: str
 ) -> None:
     (tmp_path / "my people.csv").write_text(content)
-    told = dialoom("new", "study", "my/shop", "--from", "my people.csv").stdout
-    assert told.startswith(f"my people.csv: 2 people; columns: {found}\n")
-    assert told.endswith("next: dialoom run my/shop/study.toml -o shop.db\n")
+    output = dialoom("new", "study", "my/shop", "--from", "my people.csv").stdout
+    assert output.startswith(f"my people.csv: 2 people; columns: {found}\n")
+    assert output.endswith("next: dialoom run my/shop/study.toml -o shop.db\n")
     text = (tmp_path / "my" / "shop" / "study.toml").read_text()
     assert all(line in text for line in ['file = "../../my people.csv"', *lines])
-    told = dialoom("run", "my/shop/study.toml", "-o", "run.db").stdout
-    assert f"{count} done, 0 failed" in told
+    output = dialoom("run", "my/shop/study.toml", "-o", "run.db").stdout
+    assert f"{count} done, 0 failed" in output

@@ -37,7 +37,7 @@ class Only(ExportOptions):
 def rows(episode, scenario, prompts, models, *, options):
     for n in range(100 * scenario.n, 100 * scenario.n + 100):
         if n >= options.from_n:
-            # Nothing at first, a whole number then, a broken one at last.
+            # First no value, then whole numbers, finally fractions.
             value = None if n < 1100 else n if n < 1150 else n / 2
             yield {"n": n, "value": value, "kinds": [] if n % 2 else [{"odd": False}]}
 
@@ -67,7 +67,7 @@ RECIPE = Numbers()
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of twelve trees, verified, that fork once; made once, and only read."""
+    """Return a run of twelve verified trees that fork once; it is made once and only read."""
     folder = tmp_path_factory.mktemp("trees")
     (folder / "players.py").write_text(PLAYERS)
     people = [
@@ -86,13 +86,13 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def columns(path: Path) -> list[dict[str, Any]]:
-    """A Parquet file's rows."""
+    """Return the rows of a Parquet file."""
     rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
     return rows
 
 
 @pytest.mark.parametrize("format_", ["dialogues", "aloe", "sft", "dpo", "kto", "reward", "tree"])
-def test_parquet_and_jsonl_hold_the_same_and_are_reproducible(trees: Path, tmp_path: Path, format_: str) -> None:
+def test_parquet_and_jsonl_are_equal_and_reproducible(trees: Path, tmp_path: Path, format_: str) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         with open_run(trees) as run:
@@ -136,7 +136,7 @@ def test_split_parquet_files_share_a_schema(dialoom: Command, trees: Path, tmp_p
     assert schemas[0] == schemas[1]
 
 
-def test_card_says_how_the_set_was_made(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+def test_card_describes_how_the_set_was_made(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     options = ["--round-range", "2-3", "--verified-only", "--test-share", 0.25]
     dialoom("export", trees, "--format", "dpo", *options, "-o", "set")
     card = (tmp_path / "set" / "README.md").read_text()
@@ -174,32 +174,32 @@ def test_card_names_parquet_and_a_stated_licence(dialoom: Command, trees: Path, 
 
 
 def lines_of_dialogues(dialoom: Command, run: Path, folder: Path) -> list[dict[str, Any]]:
-    """The run's dialogues."""
+    """Return the run's dialogues."""
     dialoom("export", run, "-o", "dialogues.jsonl")
     return lines_of(folder / "dialogues.jsonl")
 
 
-def test_card_of_an_offline_set_says_so(dialoom: Command, tmp_path: Path) -> None:
+def test_card_of_an_offline_set_has_a_notice(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", "--no-judge", "-o", "r.db")
     dialoom("export", "r.db", "--format", "sft", "-o", "sft.jsonl")
     assert "Made with an offline model (user, assistant)" in (tmp_path / "sft.card.md").read_text()
 
 
-def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+def test_filters_select_examples(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     dialoom("export", trees, "--format", "tree", "-o", "tree.jsonl")
     rounds = [each for tree in lines_of(tmp_path / "tree.jsonl") for each in tree["rounds"]]
     verified = [each for each in rounds if each["verified"]]
     assert 0 < len(verified) < len(rounds)
     dialoom("export", trees, "--format", "sft", "--verified-only", "-o", "verified.jsonl")
-    said = [row["completion"][0]["content"] for row in lines_of(tmp_path / "verified.jsonl")]
-    assert said == [each["preferred"] for each in verified]
+    completions = [row["completion"][0]["content"] for row in lines_of(tmp_path / "verified.jsonl")]
+    assert completions == [each["preferred"] for each in verified]
     dialoom("export", trees, "--format", "sft", "--round-range", "2-3", "-o", "range.jsonl")
     assert {len(row["prompt"]) for row in lines_of(tmp_path / "range.jsonl")} == {3, 5}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ["--format", "aloe", "--verified-only"],
@@ -216,13 +216,13 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
         (["--format", "cpo"], "the formats are dialogues, aloe, sft, dpo, kto, reward, tree"),
     ],
 )
-def test_impossible_export_is_one_line_and_writes_nothing(
-    dialoom: Command, trees: Path, tmp_path: Path, arguments: list[str], said: str
+def test_impossible_export_gives_one_line_and_writes_nothing(
+    dialoom: Command, trees: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    """Exit code 2, and nothing written."""
+    """The exit code is 2, and nothing is written."""
     before = sorted(tmp_path.iterdir())
     done = dialoom("export", trees, *arguments, "-o", "out", code=2)
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert sorted(tmp_path.iterdir()) == before
 
@@ -236,7 +236,7 @@ def test_help_lists_formats_and_flags_of_the_run(dialoom: Command, trees: Path) 
     assert "--round-range" not in anyone
 
 
-def test_missing_run_is_named_whatever_the_flags(dialoom: Command) -> None:
+def test_missing_run_is_named_whatever_the_options(dialoom: Command) -> None:
     done = dialoom("export", "none.db", "--format", "dpo", "--verified-only", "-o", "x.jsonl", code=2)
     assert "there is no run file none.db" in done.stderr
 
@@ -252,14 +252,14 @@ def test_formats_of_other_recipes_are_split_and_encoded(dialoom: Command, player
         run.export("sft", tmp_path / "set", test_share=0.5)
         run.export("dialogues", tmp_path / "d.parquet", encoding="parquet")
     refused = dialoom("export", "r.db", "--format", "sft", "-o", "rows/", code=2)
-    assert "rows.jsonl" in refused.stderr, "a file called 'rows' is not what was meant"
+    assert "rows.jsonl" in refused.stderr, "a trailing slash names a folder, not a file"
     assert not (tmp_path / "rows").exists()
     refused = dialoom("export", "r.db", "--format", "sft", "-o", "nowhere/rows.jsonl", code=2)
     assert "there is no folder nowhere" in refused.stderr
     sides = [lines_of(tmp_path / "set" / f"{side}.jsonl") for side in ("train", "test")]
     assert [len(side) for side in sides] == [2, 2]
     scores = [judgement["score"] for row in columns(tmp_path / "d.parquet") for judgement in row["judgements"]]
-    assert set(scores) == {1.0, 3.0}, "a verdict beside numbers is 1 or 0"
+    assert set(scores) == {1.0, 3.0}, "a verdict in a column with numbers is 1 or 0"
 
 
 def test_export_has_the_layout_of_the_release(dialoom: Command, players: list[str], tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_export_has_the_layout_of_the_release(dialoom: Command, players: list[st
     dialoom("report", "r.db", "-o", "report")
     with (tmp_path / "report/scores.csv").open() as file:
         (row,) = csv.DictReader(file)
-    assert (row["TCR %"], row["TCR % high"], row["P"]) == ("100.0", "100.0", "3.0"), "a column of % holds percentages"
+    assert (row["TCR %"], row["TCR % high"], row["P"]) == ("100.0", "100.0", "3.0"), "a column of % has percentages"
 
 
 def test_export_into_a_pipe(dialoom: Command, trees: Path) -> None:
@@ -308,7 +308,7 @@ def test_redirected_output_is_not_replaced(trees: Path, tmp_path: Path) -> None:
     assert (tmp_path / "link.jsonl").is_symlink() and (tmp_path / "real.jsonl").is_file()
 
 
-def test_existing_folder_is_left_alone(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+def test_existing_folder_is_not_changed(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "notes.txt").write_text("mine")
     arguments = ["export", trees, "--format", "dpo", "--test-share", 0.5, "-o", "set"]

@@ -1,4 +1,4 @@
-"""Commands that need an extra which is not installed: one message, and nothing is written."""
+"""Commands whose extra is not installed print one message and write nothing."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def test_missing_extra_is_found_before_anything_is_written(
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     script = f"import sys\nsys.modules[{library!r}] = None\n{COMMAND}"
     with Started(folder, *line.split(), script=script) as command:
-        said, complaint = command.communicate()
-    assert command.returncode == 2, complaint
-    assert said == ""
-    assert complaint.count("\n") == 1 and complaint.startswith("dialoom: ")
-    assert f"dialoom[{extra}]" in complaint and "pip install" in complaint
+        output, errors = command.communicate()
+    assert command.returncode == 2, errors
+    assert output == ""
+    assert errors.count("\n") == 1 and errors.startswith("dialoom: ")
+    assert f"dialoom[{extra}]" in errors and "pip install" in errors
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
     assert not (folder / "new").exists()
 
 
-def test_charts_that_cannot_be_drawn_are_announced_between_the_page_and_the_other_files(made_once: MadeOnce) -> None:
+def test_notice_about_missing_charts_follows_the_page(made_once: MadeOnce) -> None:
     folder = made_once(_run)
     script = f"import sys\nsys.modules['matplotlib'] = None\n{COMMAND}"
     for line in ("describe run.db -o described", "report run.db -o reported"):
         with Started(folder, *line.split(), script=script) as command:
-            said, complaint = command.communicate()
-        assert command.returncode == 0, complaint
-        page, notice, *written = said.splitlines()
+            output, errors = command.communicate()
+        assert command.returncode == 0, errors
+        page, notice, *written = output.splitlines()
         assert page == f"{line.split()[-1]}/report.html: open it in a browser"
         assert notice.startswith("no charts were drawn") and "pip install 'dialoom[plots]'" in notice
         assert written and all((folder / name).is_file() for name in written)

@@ -1,4 +1,4 @@
-"""Flags of the gateway: keys, rates, reply settings and `--cache`."""
+"""Options of the gateway: keys, rates, reply settings and the cache."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ import yaml
 
 from dialoom.cli.setting_flags import settings_of
 from dialoom.settings import PlayerSettings
-from tests.conftest import ROOT, Command, recast
+from tests.conftest import ROOT, Command, replace_model
 from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving
 
 KEY = "planted+5d1c/9e8f=7a6b"
-"""It has not the shape of a key: only its file says that it is one."""
+"""It does not look like a key: only its place in the env file marks it as one."""
 
 MODEL = "openai/house"
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> list[object]:
-    """One dialogue, all of whose roles are one model."""
+    """Return the arguments of a run of one dialogue in which one model plays all roles."""
     write_release(tmp_path / "release")
     return ["run", "personalens", "--profiles", "release", "--tasks", "single", "--model", MODEL, "-o", "run.db"]
 
 
 def answer(body: dict[str, Any], number: int) -> Answer:
-    """A user who has enough after three lines, an assistant that numbers its replies, and judges."""
+    """Answer as a user who ends after three lines, as an assistant that numbers its replies, and as a judge."""
     text = "\n".join(message["content"] for message in body["messages"])
     if "assess one aspect" in text:
         verdict = "Was this goal reached" in text
@@ -45,18 +45,18 @@ def answer(body: dict[str, Any], number: int) -> Answer:
 
 
 def environment(server: ChatServer | None = None, **more: str) -> Mapping[str, str]:
-    """That of somebody without keys, who has a server."""
+    """Return an environment without OpenAI keys, with the address of a server."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     return {**bare, **({} if server is None else {"OPENAI_API_BASE": server.url}), **more}
 
 
 def status_of(dialoom: Command, run: str = "run.db") -> dict[str, Any]:
-    """What `status` says, for programs."""
+    """Return the run's status."""
     return dict(json.loads(dialoom("status", run, "--json").stdout))
 
 
-def ensure_unwritten(folder: Path, done: subprocess.CompletedProcess[str]) -> None:
-    """The key stands in no file but its own, and in nothing that was printed."""
+def ensure_key_is_hidden(folder: Path, done: subprocess.CompletedProcess[str]) -> None:
+    """Check that the key is in no file but its own, and not in the output."""
     assert KEY not in done.stdout + done.stderr
     for path in folder.rglob("*"):
         assert not path.is_file() or path.name == "keys.env" or KEY.encode() not in path.read_bytes(), path
@@ -66,22 +66,22 @@ def test_key_from_env_file_reaches_the_provider_only(dialoom: Command, plan: lis
     (tmp_path / "keys.env").write_text(f"# mine\nexport OPENAI_API_KEY='{KEY}'\n")
     keyed = ["--env-file", "keys.env"]
     with serving(answer) as server:
-        ensure_unwritten(tmp_path, dialoom(*plan, *keyed, "--max-calls", 3, code=3, env=environment(server)))
+        ensure_key_is_hidden(tmp_path, dialoom(*plan, *keyed, "--max-calls", 3, code=3, env=environment(server)))
         resumed = dialoom(
             "resume", "run.db", *keyed, "--log-format", "json", "--max-calls", "none", env=environment(server)
         )
         assert set(server.keys) == {f"Bearer {KEY}"}
-        ensure_unwritten(tmp_path, resumed)
+        ensure_key_is_hidden(tmp_path, resumed)
     assert status_of(dialoom)["scenarios"]["done"] == 1
     refusal = 401, {"error": {"message": f"Incorrect API key provided: {KEY}", "type": "error", "code": "401"}}
     with serving(lambda _body, _number: refusal) as server:
         refused = dialoom(*plan[:-1], "other.db", *keyed, code=1, env=environment(server))
         assert server.keys == [f"Bearer {KEY}"]
     assert "Incorrect API key provided" in refused.stderr
-    ensure_unwritten(tmp_path, refused)
+    ensure_key_is_hidden(tmp_path, refused)
 
 
-def test_environment_wins_over_env_file(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
+def test_environment_overrides_env_file(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
     (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={KEY}\n")
     with serving(answer) as server:
         dialoom(*plan, "--env-file", "keys.env", env=environment(server, OPENAI_API_KEY="sk-of-this-shell"))
@@ -89,7 +89,7 @@ def test_environment_wins_over_env_file(dialoom: Command, plan: list[object], tm
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (f"A=1\n{KEY}\n", "line 2: "),
         (f"OPENAI_API_KEY: {KEY}\n", "line 1: "),
@@ -98,23 +98,23 @@ def test_environment_wins_over_env_file(dialoom: Command, plan: list[object], tm
         (None, "keys.env: there is no such file"),
     ],
 )
-def test_malformed_env_file_is_one_message(
-    dialoom: Command, plan: list[object], tmp_path: Path, text: str | None, said: str
+def test_malformed_env_file_gives_one_message(
+    dialoom: Command, plan: list[object], tmp_path: Path, text: str | None, expected: str
 ) -> None:
-    """Its line and what would be right, never its content; exit code 2, and nothing is written."""
+    """The message names the line and the remedy without the content; the exit code is 2, and nothing is written."""
     if text is not None:
         (tmp_path / "keys.env").write_text(text)
     refused = dialoom(*plan, "--env-file", "keys.env", code=2)
     assert "keys.env" in refused.stderr
-    assert said in refused.stderr
+    assert expected in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
-    ensure_unwritten(tmp_path, refused)
+    ensure_key_is_hidden(tmp_path, refused)
     assert not list(tmp_path.glob("run.db*"))
 
 
 @pytest.mark.parametrize("flag", ["--rpm", "--tpm"])
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("0", " must be at least 1, got 0"),
         ("x", " must be a whole number, got 'x'"),
@@ -125,10 +125,10 @@ def test_malformed_env_file_is_one_message(
         (f"{MODEL}=", f" of {MODEL} must be a whole number, got ''"),
     ],
 )
-def test_wrong_rate_is_one_message(
-    dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str, said: str
+def test_wrong_rate_gives_one_message(
+    dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str, message: str
 ) -> None:
-    assert dialoom(*plan, flag, value, code=2).stderr == f"dialoom: {flag}{said}\n"
+    assert dialoom(*plan, flag, value, code=2).stderr == f"dialoom: {flag}{message}\n"
     (tmp_path / "mine.yaml").write_text(f"{flag[2:]}: {{m: 0}}\n")
     in_file = dialoom(*plan, "--config", "mine.yaml", code=2).stderr
     assert in_file == f"dialoom: mine.yaml: {flag[2:]} of m must be at least 1, got 0\n"
@@ -136,7 +136,7 @@ def test_wrong_rate_is_one_message(
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("trials: true", "trials must be a whole number, got True"),
         ("max-calls: true", "max-calls must be a whole number, got True"),
@@ -147,13 +147,15 @@ def test_wrong_rate_is_one_message(
         ("max_cals: 2", "max_cals is not an option; did you mean max-calls?"),
     ],
 )
-def test_wrong_line_of_a_settings_file_is_one_message(dialoom: Command, tmp_path: Path, line: str, said: str) -> None:
+def test_wrong_line_of_a_settings_file_gives_one_message(
+    dialoom: Command, tmp_path: Path, line: str, message: str
+) -> None:
     (tmp_path / "mine.yaml").write_text(line)
     refused = dialoom("run", "personalens", "--config", "mine.yaml", "-o", "run.db", code=2).stderr
-    assert refused == f"dialoom: mine.yaml: {said}\n"
+    assert refused == f"dialoom: mine.yaml: {message}\n"
 
 
-def test_rates_are_kept_and_all_calls_are_made(dialoom: Command, plan: list[object]) -> None:
+def test_rates_are_stored_and_all_calls_are_made(dialoom: Command, plan: list[object]) -> None:
     rates = ["--rpm", f"{MODEL}=1500", "--tpm", 60_000]
     with serving(answer) as server:
         keyed = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
@@ -184,17 +186,17 @@ def test_rates_do_not_change_the_export(dialoom: Command, plan: list[object], tm
 
 @pytest.fixture
 def reply_plan(players: list[str], tmp_path: Path) -> list[object]:
-    """One dialogue of quick players."""
+    """Return the arguments of a run of one dialogue with fast players."""
     write_release(tmp_path / "release")
     return ["run", "personalens", "--profiles", "release", "--tasks", "single", *players]
 
 
 def config_of(dialoom: Command, run: str) -> dict[str, Any]:
-    """What `status --config` prints, read again."""
+    """Return the settings printed by `status --config`."""
     return dict(yaml.safe_load(dialoom("status", run, "--config").stdout))
 
 
-def test_flags_win_over_a_file_and_printed_settings_give_the_same_run(
+def test_options_override_a_file_and_printed_settings_give_the_same_run(
     dialoom: Command, reply_plan: list[object], tmp_path: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text(
@@ -212,8 +214,8 @@ def test_flags_win_over_a_file_and_printed_settings_give_the_same_run(
     }
     assert config["turn_limit"] == 7
     assert json.loads(dialoom("status", "a.db", "--json").stdout)["limits"]["timeouts"] == {"": 30, "judge": 40}
-    told = dialoom("status", "a.db").stdout
-    assert "every role: at most 30 s per attempt" in told and "judge: at most 40 s per attempt" in told
+    output = dialoom("status", "a.db").stdout
+    assert "every role: at most 30 s per attempt" in output and "judge: at most 40 s per attempt" in output
     (tmp_path / "again.yaml").write_text(yaml.safe_dump(config))
     dialoom("run", "personalens", "--config", "again.yaml", "-o", "b.db")
     assert config_of(dialoom, "b.db") == config
@@ -263,7 +265,7 @@ def test_printed_settings_of_the_whole_run_give_the_same_run(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--param", "judge.top_q=1"], "--param: judge.top_q is unknown; did you mean top_p?"),
         (["--param", "referee.top_p=1"], "--param: unknown role 'referee'; the roles are user, assistant, judge"),
@@ -278,11 +280,11 @@ def test_printed_settings_of_the_whole_run_give_the_same_run(
         (["--turn-limit", "0"], "--turn-limit must be at least 1, got 0"),
     ],
 )
-def test_wrong_reply_setting_is_one_line_and_writes_nothing(
-    dialoom: Command, reply_plan: list[object], tmp_path: Path, arguments: list[str], said: str
+def test_wrong_reply_setting_gives_one_line_and_writes_nothing(
+    dialoom: Command, reply_plan: list[object], tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     done = dialoom(*reply_plan, *arguments, "-o", "r.db", code=2)
-    assert said in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.glob("r.db*"))
 
 
@@ -290,7 +292,7 @@ def test_turn_limit_is_refused_by_a_recipe_without_turns(dialoom: Command) -> No
     assert "--turn-limit" in dialoom("run", "aloe", "--turn-limit", 3, "-o", "r.db", code=2).stderr
 
 
-def test_judge_settings_are_kept_and_printed_for_continuing(dialoom: Command, reply_plan: list[object]) -> None:
+def test_judge_settings_are_stored_and_printed_for_continuing(dialoom: Command, reply_plan: list[object]) -> None:
     dialoom(*reply_plan, "-o", "r.db")
     who = ["--model", "judge=python:players:judge", "--param", "judge.stop=[A, B]", "--max-reply", 9]
     done = dialoom("judge", "r.db", *who, "--name", "second", "--max-calls", 9, code=3)
@@ -305,7 +307,7 @@ def test_judge_settings_are_kept_and_printed_for_continuing(dialoom: Command, re
     )
 
 
-def test_judges_and_reviewers_may_have_an_address_of_their_own(dialoom: Command, reply_plan: list[object]) -> None:
+def test_judges_and_reviewers_may_have_their_own_address(dialoom: Command, reply_plan: list[object]) -> None:
     dialoom(*reply_plan, "-o", "r.db")
     answer = completion('{"score": 2, "verdict": true, "explanation": "So it is."}')
     for command in ("judge", "review"):
@@ -315,16 +317,16 @@ def test_judges_and_reviewers_may_have_an_address_of_their_own(dialoom: Command,
         assert {body["model"] for body in server.requests} == {"house-model"}
 
 
-def test_doctor_asks_with_the_settings_of_a_run(dialoom: Command) -> None:
+def test_doctor_calls_a_model_with_the_settings_of_a_run(dialoom: Command) -> None:
     structured = completion('{"verdict": true, "explanation": "it is set"}')
     answers = {1: completion("I am ready."), 2: structured, 3: structured}
-    told = ["--max-reply", 60, "--param", "stop=[END]", "--timeout", 20]
+    options = ["--max-reply", 60, "--param", "stop=[END]", "--timeout", 20]
     with serving(lambda _body, number: answers[number]) as server:
         where = ["--model", "openai/house", "--api-base", server.url]
-        dialoom("doctor", *where, *told, variables={"OPENAI_API_KEY": "sk-test"})
+        dialoom("doctor", *where, *options, variables={"OPENAI_API_KEY": "sk-test"})
         assert [(body["max_tokens"], body["stop"]) for body in server.requests] == [(60, ["END"])] * 3
-    told = ["--model", "anthropic/claude-sonnet-4-5", "--param", "seed=3"]
-    done = dialoom("doctor", *told, code=1, variables={"ANTHROPIC_API_KEY": "sk-test"})
+    options = ["--model", "anthropic/claude-sonnet-4-5", "--param", "seed=3"]
+    done = dialoom("doctor", *options, code=1, variables={"ANTHROPIC_API_KEY": "sk-test"})
     assert "seed would not be sent" in done.stdout
     for wrong in (["--param", "judge.seed=3"], ["--param", "sead=3"], ["--timeout", -1]):
         assert f"{wrong[0]}" in dialoom("doctor", "--model", "openai/house", *wrong, code=2).stderr
@@ -353,7 +355,7 @@ def test_progress_names_the_longest_running_call(
     (tmp_path / "slow.py").write_text(
         "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
     )
-    slow = recast(reply_plan, "assistant=python:slow:assistant")
+    slow = replace_model(reply_plan, "assistant=python:slow:assistant")
     assert re.search(r"1 call in flight for \d+m\d\ds \(assistant\)", dialoom(*slow, "-o", "a.db").stderr)
     lines = [json.loads(line) for line in dialoom(*slow, "--log-format", "json", "-o", "b.db").stderr.splitlines()]
     longest = [line["longest_call"] for line in lines if "longest_call" in line]
@@ -363,13 +365,13 @@ def test_progress_names_the_longest_running_call(
 
 @pytest.fixture
 def cache_plan(tmp_path: Path) -> list[object]:
-    """One dialogue, all of whose roles are behind a server."""
+    """Return the arguments of a run of one dialogue whose roles are all played through a server."""
     write_release(tmp_path / "release")
     return ["run", "personalens", "--profiles", "release", "--tasks", "single", "--cache", "replies.db"]
 
 
 def cached_answer(body: dict[str, Any], number: int) -> Any:
-    """A user who has enough after three lines, an assistant that numbers its replies, and judges."""
+    """Answer as a user who ends after three lines, as an assistant that numbers its replies, and as a judge."""
     text = "\n".join(message["content"] for message in body["messages"])
     if "assess one aspect" in text:
         verdict = "Was this goal reached" in text
@@ -379,13 +381,13 @@ def cached_answer(body: dict[str, Any], number: int) -> Any:
 
 
 def command(dialoom: Command, server: ChatServer, *arguments: object, code: int = 0) -> Any:
-    """A command whose models are all behind the server."""
+    """Run a command with the server as the provider of all models."""
     variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
     return dialoom(*arguments, code=code, variables=variables)
 
 
-def said(dialoom: Command, folder: Path, run: str) -> bytes:
-    """A run's dialogues as they are exported."""
+def dialogues(dialoom: Command, folder: Path, run: str) -> bytes:
+    """Return the export of a run's dialogues."""
     dialoom("export", run, "-o", f"{run}.jsonl")
     return (folder / f"{run}.jsonl").read_bytes()
 
@@ -401,8 +403,9 @@ def test_second_run_with_cache_is_the_same_and_sends_nothing(
         command(dialoom, server, *cache_plan, *models, "--replay-only", "-o", "three.db")
         assert len(server.requests) == sent
         command(dialoom, server, *cache_plan, *models, "--seed", 9, "-o", "four.db")
-        assert len(server.requests) > sent, "another seed draws other samples"
-    assert said(dialoom, tmp_path, "one.db") == said(dialoom, tmp_path, "two.db") == said(dialoom, tmp_path, "three.db")
+        assert len(server.requests) > sent, "another seed is another sample"
+    exports = [dialogues(dialoom, tmp_path, name) for name in ("one.db", "two.db", "three.db")]
+    assert exports[0] == exports[1] == exports[2]
     one, two = (json.loads(dialoom("status", name, "--json").stdout) for name in ("one.db", "two.db"))
     assert one["cost"] > 0
     assert two["cost"] == 0
@@ -420,13 +423,13 @@ def test_stopped_run_resumes_with_the_cache(dialoom: Command, cache_plan: list[s
         sent = len(server.requests)
         command(dialoom, server, *cache_plan, *models, "--max-calls", 0, "-o", "two.db")
         assert len(server.requests) == sent
-    assert said(dialoom, tmp_path, "one.db") == said(dialoom, tmp_path, "two.db")
+    assert dialogues(dialoom, tmp_path, "one.db") == dialogues(dialoom, tmp_path, "two.db")
 
 
-def test_invalid_cache_file_stops_before_the_run_is_made(
+def test_invalid_cache_file_stops_before_the_run_is_created(
     dialoom: Command, cache_plan: list[str], tmp_path: Path
 ) -> None:
-    """With exit code 2 and the file's name."""
+    """The exit code is 2, and the message names the file."""
     (tmp_path / "replies.db").write_text("a diary\n" * 500)
     assert "replies.db" in dialoom(*cache_plan, "-o", "r.db", code=2).stderr
     assert not list(tmp_path.glob("r.db*"))

@@ -28,8 +28,8 @@ LISTED = [name for section in SECTIONS.values() for name in section]
 
 
 def test_help_names_the_stand_ins_of_all_recipes(dialoom: Command) -> None:
-    told = " ".join(dialoom("run", "personalens", "--help").stdout.replace("│", " ").split())
-    assert "offline/attentive, or offline/placeholder in roles that it cannot play" in told
+    output = " ".join(dialoom("run", "personalens", "--help").stdout.replace("│", " ").split())
+    assert "offline/attentive, or offline/placeholder in roles that it cannot play" in output
 
 
 def test_commands_are_listed_in_order_of_use(dialoom: Command) -> None:
@@ -70,11 +70,11 @@ def test_help_lists_the_recipes_own_options_first_then_panels(dialoom: Command) 
     assert titles == list(PANELS)
     places = [text.index(option) for option in ("--tasks ", "--model ", "--rpm ", "--out ", "--replay-only ")]
     assert [text[:place].count("╭") for place in places] == [1, 2, 3, 4, 5]
-    assert "[ROLE=]MODEL" in text and "[default: 16]" in text, "brackets are no markup"
+    assert "[ROLE=]MODEL" in text and "[default: 16]" in text, "brackets are not markup"
 
 
 def _completed(dialoom: Command, *words: object) -> list[str]:
-    """What bash is told when the last of the words is to be completed."""
+    """Return bash's completions of the last word."""
     line = {"COMP_WORDS": " ".join(map(str, ("dialoom", *words))), "COMP_CWORD": str(len(words))}
     return dialoom(variables={"_DIALOOM_COMPLETE": "complete_bash", **line}).stdout.split()
 
@@ -125,8 +125,8 @@ def test_completion_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path
 KEY = "sk-planted-0a1b2c3d4e5f6a7b8c9d"
 
 
-def examined(dialoom: Command, *arguments: object, code: int = 0, **variables: str) -> list[dict[str, Any]]:
-    """The checks, as a program reads them."""
+def doctor_checks(dialoom: Command, *arguments: object, code: int = 0, **variables: str) -> list[dict[str, Any]]:
+    """Return the checks of `dialoom doctor`."""
     done = dialoom("doctor", *arguments, "--json", code=code, variables=variables)
     assert KEY not in done.stdout + done.stderr
     found = json.loads(done.stdout)
@@ -136,51 +136,51 @@ def examined(dialoom: Command, *arguments: object, code: int = 0, **variables: s
 
 
 def states(checks: list[dict[str, Any]], about: str) -> Mapping[str, str]:
-    """What was found about one kind of thing, by name."""
+    """Return the states of the checks of one kind, by name."""
     return {check["name"]: check["state"] for check in checks if check["about"] == about}
 
 
 def test_doctor_without_a_model_sends_nothing(dialoom: Command) -> None:
     with serving(lambda _body, _number: completion("Hello.")) as server:
-        checks = examined(dialoom, OPENAI_API_BASE=server.url, OPENAI_API_KEY=KEY)
+        checks = doctor_checks(dialoom, OPENAI_API_BASE=server.url, OPENAI_API_KEY=KEY)
         assert server.requests == []
     assert set(states(checks, "python").values()) == {"ok"}
     assert {"dialoom", "litellm", "langgraph", "tenacity"} <= states(checks, "package").keys()
     assert set(states(checks, "package").values()) == {"ok"}
     assert "st" in states(checks, "extra")
-    assert "dev" not in states(checks, "extra"), "that is not for users"
+    assert "dev" not in states(checks, "extra"), "this extra is not for users"
     assert not states(checks, "model")
     (keys,) = [check for check in checks if check["about"] == "keys"]
     assert "OPENAI_API_KEY" in keys["detail"]
 
 
 def test_doctor_prints_one_line_a_check(dialoom: Command) -> None:
-    said = dialoom("doctor", "--model", "offline/attentive").stdout
-    assert "ok       model offline/attentive" in said
-    assert "ok       structured output offline/attentive" in said
-    assert "\nall required checks passed\n" in said
+    printed = dialoom("doctor", "--model", "offline/attentive").stdout
+    assert "ok       model offline/attentive" in printed
+    assert "ok       structured output offline/attentive" in printed
+    assert "\nall required checks passed\n" in printed
 
 
 def test_doctor_lists_missing_extras_by_purpose(dialoom: Command) -> None:
-    found = states(examined(dialoom), "extra")
-    assert "all" not in found, "it is a sum of the others"
-    said = dialoom("doctor").stdout
-    above, _, optional = said.partition(
+    found = states(doctor_checks(dialoom), "extra")
+    assert "all" not in found, "this extra combines the others"
+    output = dialoom("doctor").stdout
+    above, _, optional = output.partition(
         "optional, not installed; some commands need them (pip install 'dialoom[NAME]'):\n"
     )
-    assert above.endswith("all required checks passed\n"), "nothing below the list denies it"
+    assert above.endswith("all required checks passed\n"), "the list of optional extras follows the verdict"
     shown = {name for line in optional.splitlines() for name in line.partition(": ")[2].split(", ")}
     assert shown == {name for name, state in found.items() if state == "missing"}
     assert {"frames", "datasets", "plots", "studio", "training"} <= found.keys()
 
 
-def test_doctor_asks_a_model_three_times(dialoom: Command) -> None:
+def test_doctor_calls_a_model_three_times(dialoom: Command) -> None:
     answers = {1: completion("I am ready."), 2: completion('{"verdict": true, "explanation": "it is set"}')}
     for third, state in (("A quiet street.", "missing"), ('{"verdict": true, "explanation": "a street"}', "ok")):
         answers[3] = completion(third)
         with serving(lambda _body, number: answers[number]) as server:
             where = ["--model", "openai/house-model", "--api-base", server.url]
-            checks = examined(dialoom, *where, OPENAI_API_KEY=KEY)
+            checks = doctor_checks(dialoom, *where, OPENAI_API_KEY=KEY)
             assert len(server.requests) == 3
         assert states(checks, "shape") == {"openai/house-model": state}
         assert "JSON schema" in checks[-1]["detail"]
@@ -190,14 +190,14 @@ def test_doctor_asks_a_model_three_times(dialoom: Command) -> None:
     assert "10 + 5 tokens at an unknown price" in asked["detail"]
 
 
-def test_doctor_asks_for_the_shape_that_the_run_will_use(dialoom: Command) -> None:
+def test_doctor_requests_the_form_that_the_run_will_use(dialoom: Command) -> None:
     verdict = '{"verdict": true, "explanation": "it is set"}'
     found = {}
     answers = {1: completion("I am ready."), 2: completion(verdict), 3: completion('{"sight": "a street"}')}
     for how in ("schema", "json", "prompt"):
         with serving(lambda _body, number: answers[number]) as server:
             where = ["--model", "openai/house-model", "--api-base", server.url, "--structured", how]
-            checks = examined(dialoom, *where, code=1 if how == "schema" else 0, OPENAI_API_KEY=KEY)
+            checks = doctor_checks(dialoom, *where, code=1 if how == "schema" else 0, OPENAI_API_KEY=KEY)
             asked = [(body.get("response_format") or {}).get("type") for body in server.requests]
         found[how] = (states(checks, "shape")["openai/house-model"], asked)
     assert found == {
@@ -211,32 +211,32 @@ def test_doctor_asks_for_the_shape_that_the_run_will_use(dialoom: Command) -> No
     )
 
 
-def test_doctor_fails_a_model_without_objects(dialoom: Command) -> None:
+def test_doctor_fails_a_model_without_structured_output(dialoom: Command) -> None:
     with serving(lambda _body, _number: completion("I would rather chat.")) as server:
         where = ["--model", "openai/house-model", "--api-base", server.url]
-        checks = examined(dialoom, *where, code=1, OPENAI_API_KEY=KEY)
+        checks = doctor_checks(dialoom, *where, code=1, OPENAI_API_KEY=KEY)
     assert states(checks, "model") == {"openai/house-model": "ok"}
     assert states(checks, "structured output") == {"openai/house-model": "failed"}
     assert "rather chat" in next(each["detail"] for each in checks if each["about"] == "structured output")
 
 
-def test_doctor_asks_a_refusing_model_once_and_hides_its_key(dialoom: Command, tmp_path: Path) -> None:
+def test_doctor_calls_a_refusing_model_once_and_hides_its_key(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={KEY}\n")
     with serving(lambda _body, _number: error(401, f"Incorrect API key provided: {KEY}")) as server:
         where = ["--model", "openai/house-model", "--api-base", server.url, "--env-file", "keys.env"]
-        checks = examined(dialoom, *where, code=1)
+        checks = doctor_checks(dialoom, *where, code=1)
         assert server.keys == [f"Bearer {KEY}"]
     assert states(checks, "model") == {"openai/house-model": "failed"}
     assert not states(checks, "structured output")
 
 
 def test_doctor_names_an_unknown_model(dialoom: Command) -> None:
-    checks = examined(dialoom, "--model", "offline/clever", "--model", "offline/generic", code=1)
+    checks = doctor_checks(dialoom, "--model", "offline/clever", "--model", "offline/generic", code=1)
     assert states(checks, "model") == {"offline/clever": "failed", "offline/generic": "ok"}
 
 
 def files_in(folder: Path) -> set[Path]:
-    """Every file, however deep."""
+    """Return all files and folders below a folder."""
     return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
@@ -249,13 +249,13 @@ def test_estimate_calls_no_model_and_leaves_no_file(dialoom: Command, tmp_path: 
     plan = ["run", "personalens", "--profiles", "release", *cast]
     temporary = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
     done = dialoom(*plan, "--dry-run", "--max-calls", 7, "-o", "run.db", env=temporary)
-    assert files_in(tmp_path) == before, "neither the run nor the file that it was estimated in is left"
+    assert files_in(tmp_path) == before, "neither the run nor the temporary run file is left"
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip()}
     assert rows["20"][0] == "scenarios;"
     assert rows["judge"][0] == "python:never:reply"
-    assert rows["judge"][1] == "120", "six judgements of each"
+    assert rows["judge"][1] == "120", "six judgements of each scenario"
     assert rows["judge"][-1] == "unknown"
-    assert float(rows["user"][-1].removeprefix("$")) > 0, "priced as the real model"
+    assert float(rows["user"][-1].removeprefix("$")) > 0, "at the real model's price"
     assert rows["all"][-1] == "unknown", "a sum with an unknown part is unknown"
     assert "8 of the scenarios" in done.stdout
     assert "--price python:never:reply=IN,OUT" in done.stdout
@@ -273,8 +273,8 @@ def test_estimate_of_offline_models_is_exact(dialoom: Command, tmp_path: Path) -
 
 
 @pytest.fixture
-def odd(tmp_path: Path) -> None:
-    """A recipe of one's own, whose roles have no scripted players."""
+def custom_recipe(tmp_path: Path) -> None:
+    """Write a recipe whose roles have no understudies."""
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "asker.md").write_text(
         "---\nid: asker\nversion: 1\nrole: asker\ninputs: []\nreply: verdict\n---\n=== user ===\nName a number.\n"
@@ -322,12 +322,12 @@ RECIPE = OddRecipe()
     )
 
 
-@pytest.mark.usefixtures("odd")
+@pytest.mark.usefixtures("custom_recipe")
 def test_recipe_without_understudies_is_estimated_with_the_placeholder(dialoom: Command) -> None:
     assert "offline/placeholder" in dialoom("run", "odd.py:RECIPE", "--dry-run").stdout
 
 
-@pytest.mark.usefixtures("odd")
+@pytest.mark.usefixtures("custom_recipe")
 def test_option_with_the_name_of_a_setting_is_refused(dialoom: Command, tmp_path: Path) -> None:
     clash = (
         "from odd import *\nfrom dialoom.graphs import RecipeOptions\n"
@@ -342,14 +342,14 @@ def test_option_with_the_name_of_a_setting_is_refused(dialoom: Command, tmp_path
 
 USAGE = Usage(calls=9000, input_tokens=1_200_000, output_tokens=34_000, cost=1.5)
 LIMITS = {"openai/gpt-4o-mini": LimitState(limit=64, in_flight=16, waiting=0, throttled=3, paused=12.0)}
-STANDING = ProgressSnapshot(120, 7, 4800, 11, 60.0, USAGE, LIMITS)
+SNAPSHOT = ProgressSnapshot(120, 7, 4800, 11, 60.0, USAGE, LIMITS)
 
 
-def _drawn(width: int, *notices: str) -> list[str]:
-    """The lines of a terminal of that width."""
+def _progress_lines(width: int, *notices: str) -> list[str]:
+    """Return the lines of the progress display in a terminal of the given width."""
     console = HarmlessConsole(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    display = ProgressDisplay("playing", STANDING.total, console, lambda: notices)
-    display.show(STANDING.finished, STANDING.figures())
+    display = ProgressDisplay("playing", SNAPSHOT.total, console, lambda: notices)
+    display.show(SNAPSHOT.finished, SNAPSHOT.figures())
     with console.capture() as captured:
         console.print(display.get_renderable())
     return [line.rstrip() for line in captured.get().splitlines()]
@@ -357,7 +357,7 @@ def _drawn(width: int, *notices: str) -> list[str]:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_rate_errors_and_time_left_fit_every_terminal(width: int) -> None:
-    (line,) = _drawn(width)
+    (line,) = _progress_lines(width)
     assert len(line) <= width
     for part in ("120/4800", "2.0/s", "7 failed", "11 unparsed", "0:39:00 left"):
         assert part in line
@@ -365,8 +365,8 @@ def test_rate_errors_and_time_left_fit_every_terminal(width: int) -> None:
     assert ("openai/gpt-4o-mini 16/64 in flight" in line) == (width == 200)
 
 
-def test_waiting_reasons_stand_below_the_progress_line() -> None:
-    lines = _drawn(50, "waiting for openai.com", "a call to openai/gpt-4o-mini has been under way for 4m10s")
+def test_reasons_for_waiting_are_below_the_progress_line() -> None:
+    lines = _progress_lines(50, "waiting for openai.com", "a call to openai/gpt-4o-mini has been under way for 4m10s")
     assert lines[1] == "  waiting for openai.com"
     assert lines[2].startswith("  a call to openai/gpt-4o-mini has")
     assert len(lines) == 3

@@ -1,4 +1,4 @@
-"""`dialoom personas`: pools are built, resumed, checked, imported and combined, and mistakes are named."""
+"""`dialoom personas`: pools are built, resumed, checked, imported and combined, and invalid input is refused."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.server import Answer, completion, serving
 BUILD = ["personas", "build", "--model", "offline/attentive"]
 
 
-# The process sends itself a signal as it says a line: nobody who reads it could be sure to be in time.
-_STOPPED = """
+# The process sends itself the signal when it prints a line; a signal sent by a reader could be late.
+_STOP_SCRIPT = """
 import os, sys
 line, number, write = sys.argv.pop(1), int(sys.argv.pop(1)), sys.stderr.write
 
@@ -41,19 +41,19 @@ main()
 def stopped_at(
     folder: Path, line: str, number: int, *arguments: object, environment: Mapping[str, str] | None = None
 ) -> int:
-    """The exit code of the command after it got a signal at the moment when it printed that line."""
-    with Started(folder, line, int(number), *arguments, script=_STOPPED, environment=environment) as process:
+    """Return the exit code of a command that received a signal when it printed the line."""
+    with Started(folder, line, int(number), *arguments, script=_STOP_SCRIPT, environment=environment) as process:
         process.communicate()
         return process.returncode
 
 
 def calls(dialoom: Command, run: str) -> int:
-    """How many calls a run has made."""
+    """Return the number of calls a run has made."""
     return int(json.loads(dialoom("status", run, "--json").stdout)["calls"])
 
 
 def test_both_pools_are_built_and_combined(dialoom: Command, tmp_path: Path) -> None:
-    """300 profiles and 70 personalities by the offline model, through the lexical filter at its default threshold."""
+    """The offline model writes 300 profiles and 70 personalities that pass the default lexical filter."""
     built = dialoom(*BUILD, "--kind", "profile", "--target", 300, "-o", "profiles.jsonl")
     assert "threshold 0.6: lexical similarity is about the share" in built.stdout
     assert "round 3: 20 of 20 kept, 80 in the pool" in built.stderr
@@ -73,14 +73,14 @@ def test_both_pools_are_built_and_combined(dialoom: Command, tmp_path: Path) -> 
 
 
 def test_pool_ends_after_unproductive_rounds(dialoom: Command) -> None:
-    told = dialoom(
+    output = dialoom(
         *BUILD, "--kind", "profile", "--least", 21, "--stop-after", 2, "--patience", "10s", "-o", "p.jsonl"
     ).stdout
-    assert "after 2 rounds" in told
+    assert "after 2 rounds" in output
 
 
 def test_killed_pool_continues_to_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
-    """SIGKILL in the middle, SIGINT later (exit 3), then to the end; another configuration is refused."""
+    """After SIGKILL and SIGINT (exit code 3) the pool is completed; other settings are refused."""
     build = [*BUILD, "--target", 200, "--seed", 3]
     dialoom(*build, "-o", "whole.jsonl")
     assert stopped_at(tmp_path, "round 3:", signal.SIGKILL, *build, "-o", "pool.jsonl") == -signal.SIGKILL
@@ -94,7 +94,7 @@ def test_killed_pool_continues_to_the_same_bytes(dialoom: Command, tmp_path: Pat
     assert calls(dialoom, "pool.run.db") == calls(dialoom, "whole.run.db") == 9
 
 
-def test_edited_finished_pool_is_left_alone(dialoom: Command, tmp_path: Path) -> None:
+def test_edited_finished_pool_is_not_overwritten(dialoom: Command, tmp_path: Path) -> None:
     build = [*BUILD, "--target", 30, "-o", "pool.jsonl"]
     dialoom(*build)
     pool = tmp_path / "pool.jsonl"
@@ -108,8 +108,8 @@ def test_edited_finished_pool_is_left_alone(dialoom: Command, tmp_path: Path) ->
     assert "pool.jsonl exists, but its run" in dialoom(*build, code=2).stderr
 
 
-def words(body: dict[str, Any], _number: int) -> Answer:
-    """Five new texts from the messages' hash; for an embedding, a vector from each text's hash."""
+def writer_answer(body: dict[str, Any], _number: int) -> Answer:
+    """Answer with five texts from the messages' hash; for an embedding, with a vector from each text's hash."""
     if "input" in body:
         vectors = [[byte - 128 for byte in hashlib.sha256(text.encode()).digest()] for text in body["input"]]
         data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(vectors)]
@@ -119,10 +119,10 @@ def words(body: dict[str, Any], _number: int) -> Answer:
     return completion(json.dumps({"items": [f"This person has the number {hash_[place:][:8]}." for place in range(5)]}))
 
 
-def test_provider_embeddings_are_paid_once(dialoom: Command, tmp_path: Path) -> None:
+def test_provider_embeddings_are_requested_once(dialoom: Command, tmp_path: Path) -> None:
     build = ["personas", "build", "--model", "openai/gpt-4o-mini", "--target", 60]
     build += ["--embedder", "litellm:openai/text-embedding-3-small"]
-    with serving(words) as server:
+    with serving(writer_answer) as server:
         variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none-of-yours"}
         environment = {**os.environ, **variables}
         dialoom(*build, "-o", "whole.jsonl", variables=variables)
@@ -142,8 +142,8 @@ def test_provider_embeddings_are_paid_once(dialoom: Command, tmp_path: Path) -> 
     assert status["roles"]["embedder"]["cost"] is not None, "LiteLLM knows the price of this model"
 
 
-def test_failed_writer_is_asked_again_by_the_same_command(dialoom: Command, tmp_path: Path) -> None:
-    """Exit 1 and no pool; once the writer is well, the run goes on."""
+def test_failed_writer_is_called_again_by_the_same_command(dialoom: Command, tmp_path: Path) -> None:
+    """The exit code is 1 and no pool is written; once the writer works, the run is completed."""
     (tmp_path / "poet.py").write_text(
         "import json, pathlib\n"
         "async def write(messages):\n"
@@ -160,7 +160,7 @@ def test_failed_writer_is_asked_again_by_the_same_command(dialoom: Command, tmp_
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--threshold", "1.5"], "--threshold must be at most 1, got 1.5"),
         (["--threshold", "-0.1"], "--threshold must be at least 0, got -0.1"),
@@ -174,18 +174,18 @@ def test_failed_writer_is_asked_again_by_the_same_command(dialoom: Command, tmp_
         (["--prompts", "none"], "no such folder"),
     ],
 )
-def test_pool_mistakes_are_named_and_write_nothing(
-    dialoom: Command, tmp_path: Path, arguments: list[str], told: str
+def test_wrong_pool_options_are_refused_and_write_nothing(
+    dialoom: Command, tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
-    """Exit 2, one line, no file."""
+    """The exit code is 2, the message has one line, and no file is written."""
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "broken.jsonl").write_text('"fine"\n"cut o')
     refused = dialoom("personas", "build", *arguments, "-o", "pool.jsonl", code=2)
-    assert told in refused.stderr
+    assert expected in refused.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"empty.jsonl", "broken.jsonl"}
 
 
-def test_pool_check_shows_counts_twins_and_neighbours(dialoom: Command, tmp_path: Path) -> None:
+def test_pool_check_shows_counts_duplicates_and_neighbours(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "pool.jsonl").write_text(
         '{"text": "He carves spoons out of birch.", "round": 2}\n'
         '"She repairs pinball machines."\n'
@@ -206,7 +206,7 @@ def test_pool_check_shows_counts_twins_and_neighbours(dialoom: Command, tmp_path
 
 
 def test_threshold_is_suggested_from_the_pool(dialoom: Command, tmp_path: Path) -> None:
-    """Of twenty texts, 19 are to pass: all but the copy; of fewer than twenty nothing is suggested."""
+    """Of twenty texts, the threshold lets 19 pass: all but the copy. Below twenty texts no threshold is suggested."""
     texts = [f"word{number}a word{number}b common{number // 2}c common{number // 2}d" for number in range(19)]
     (tmp_path / "pool.jsonl").write_text("".join(json.dumps(text) + "\n" for text in [*texts, f"{texts[0]} extra"]))
     found = json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)
@@ -236,7 +236,7 @@ def test_pool_file_of_a_release_is_imported(dialoom: Command, tmp_path: Path) ->
 
 
 def test_budget_stops_a_pool_and_a_higher_one_continues(dialoom: Command, tmp_path: Path) -> None:
-    """Exit 3; `--max-calls` with a higher figure goes on to the same pool."""
+    """The exit code is 3; the same command with a higher `--max-calls` completes the same pool."""
     build = [*BUILD, "--target", 100]
     dialoom(*build, "-o", "whole.jsonl")
     stopped = dialoom(*build, "-o", "pool.jsonl", "--max-calls", 2, code=3)

@@ -66,7 +66,7 @@ async def failing(messages):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three benchmarks of four rounds with three people, that differ in the assistant, and one of three rounds."""
+    """Return a folder with three runs of four rounds with different assistants, and one run of three rounds."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "cast.py").write_text(CAST)
     people = [
@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def runs(folder: Path, tmp_path: Path) -> Path:
-    """Copies of them, where the command works."""
+    """Copy the runs into the test's folder."""
     for path in folder.glob("*.db"):
         shutil.copy(path, tmp_path)
     return tmp_path
@@ -98,7 +98,7 @@ def runs(folder: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("runs")
 def test_models_are_rows_and_rounds_are_columns(dialoom: Command) -> None:
-    """As in the paper's table 1: levels, average, IR, N-IR and R², each with its interval and n."""
+    """The columns are those of the paper's table 1: levels, average, IR, N-IR and R², each with its interval and n."""
     text = dialoom("report", "rising.db", "steady.db", "mumbling.db").stdout
     assert "rising.db: 3 of 3 scenarios done; steady.db: 3 of 3" in text
     for column in ("k=1", "k=4", "average AL", "IR", "N-IR", "R²"):
@@ -133,7 +133,7 @@ def test_report_is_written_with_charts_reproducibly(dialoom: Command, runs: Path
     assert (float(mumbling["average AL"]), mumbling["average AL n"]) == (4.0, "3")
     judged = _rows(runs / "one" / "judgements.csv")[2]
     assert (judged["ok"], judged["unparsed"]) == ("9", "3")
-    assert _rows(runs / "one" / "alignment.csv")[2]["k=2"] == "", "counted, not guessed"
+    assert _rows(runs / "one" / "alignment.csv")[2]["k=2"] == "", "an unparsed score is no value"
 
 
 def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) -> None:
@@ -157,8 +157,8 @@ def test_report_replaces_only_an_earlier_report(dialoom: Command, runs: Path) ->
     assert f"the earlier report in {runs / 'kept'} is replaced" in dialoom(*one).stdout
     (runs / "kept" / "notes.txt").write_text("mine")
     before = (runs / "kept" / "report.md").stat().st_mtime_ns
-    told = dialoom(*one, code=2).stderr
-    assert "kept contains notes.txt, which is not a file of this report; give another folder" in told
+    errors = dialoom(*one, code=2).stderr
+    assert "kept contains notes.txt, which is not a file of this report; give another folder" in errors
     assert (runs / "kept" / "report.md").stat().st_mtime_ns == before
 
 
@@ -181,19 +181,19 @@ def test_other_differences_between_runs_are_reported(dialoom: Command) -> None:
     assert "  steady.db " in text and "  short.db " in text
 
 
-def test_report_without_matplotlib_says_how_to_get_it(runs: Path) -> None:
+def test_report_without_matplotlib_names_the_install_command(runs: Path) -> None:
     (runs / "lacking" / "matplotlib").mkdir(parents=True)
     (runs / "lacking" / "matplotlib" / "__init__.py").write_text("raise ModuleNotFoundError('matplotlib')\n")
     shadowed = f"import sys; sys.path.insert(0, {str(runs / 'lacking')!r}); from dialoom.cli import main; main()"
     with Started(runs, "report", "rising.db", "steady.db", "-o", "out", script=shadowed) as process:
-        said, errors = process.communicate()
+        output, errors = process.communicate()
         assert process.returncode == 0, errors
-    assert "no charts" in said and "pip install" in said
+    assert "no charts" in output and "pip install" in output
     assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".html", ".tex", ".csv"}
     assert ".png" not in (runs / "out" / "report.md").read_text()
 
 
-def test_second_judgement_set_is_drawn_beside_the_first(dialoom: Command, runs: Path) -> None:
+def test_second_judgement_set_is_in_the_same_chart(dialoom: Command, runs: Path) -> None:
     (runs / "strict.py").write_text("async def judge(messages):\n    return '{\"score\": 1}'\n")
     dialoom("judge", "rising.db", "--model", "judge=python:strict:judge", "--name", "strict")
     dialoom("report", "rising.db", "-o", "out")
@@ -242,12 +242,14 @@ def test_differences_between_runs_are_paired_and_tested(dialoom: Command, tmp_pa
     dialoom("report", "plain.db", "kind.db", "told.db", "--table", "differences", "-o", "out")
     rows = {(row["run"], row["metric"]): row for row in _rows(tmp_path / "out" / "differences.csv")}
     kind, told = (rows[f"python:cast:{name}", "personalization (assistant)"] for name in ("kind", "told"))
-    assert (kind["difference n"], told["difference n"]) == ("6", "6"), "another setting, but the same people's tasks"
-    assert float(kind["p"]) == pytest.approx(12 * 2 / 2001), "twelve rows are tested together"
+    assert (kind["difference n"], told["difference n"]) == ("6", "6"), (
+        "the setting differs, the people and tasks do not"
+    )
+    assert float(kind["p"]) == pytest.approx(12 * 2 / 2001), "p is corrected for twelve rows"
     assert (float(told["difference"]), float(told["p"])) == (0.0, 1.0)
 
 
-def test_constant_judge_scores_are_marked_at_the_figure(dialoom: Command, tmp_path: Path) -> None:
+def test_constant_judge_scores_are_marked(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=6, tasks=[ALARM])
     (tmp_path / "cast.py").write_text(PAIRED)
     for name in ("plain", "kind"):
@@ -310,18 +312,18 @@ def test_report_as_latex_is_escaped(dialoom: Command, tmp_path: Path) -> None:
 
 
 def test_metrics_in_no_table_of_a_recipe_are_named(dialoom: Command, tmp_path: Path) -> None:
-    """A metric counts as shown by a column with its name in the title."""
+    """A metric counts as shown if a column's title has its name."""
     two = 'checks = [Check("kind", lambda talk: True), Check("sorry", lambda talk: False), '
     recipe = SUPPORT.replace("checks = [", two)
     (tmp_path / "support.py").write_text(recipe)
     dialoom("run", "support.py:RECIPE", "-o", "run.db")
-    told = "Scored, but without a column in the recipe's tables: "
-    assert f"{told}kind, sorry. Each conversation and run.frame() have them." in dialoom("report", "run.db").stdout
+    prefix = "Scored, but without a column in the recipe's tables: "
+    assert f"{prefix}kind, sorry. Each conversation and run.frame() have them." in dialoom("report", "run.db").stdout
     recipe = recipe.replace("[count(), ", '[count("not sorry", of=lambda one: True), ')
     (tmp_path / "support.py").write_text(recipe)
-    assert f"{told}kind. " in dialoom("report", "run.db").stdout
+    assert f"{prefix}kind. " in dialoom("report", "run.db").stdout
     (tmp_path / "support.py").write_text(recipe.replace("not sorry", "kind, sorry"))
-    assert told not in dialoom("report", "run.db").stdout
+    assert prefix not in dialoom("report", "run.db").stdout
 
 
 SUPPORT = """

@@ -24,7 +24,7 @@ async def mute(messages):
 
 
 def _runs(dialoom: Command, folder: Path) -> None:
-    """Play two assistants, an offline one, one with a judge that does not reply as asked, and one with trials."""
+    """Play two assistants, an offline one, one with a judge whose replies are unparsed, and one with trials."""
     (folder / "cast.py").write_text(CAST)
     write_release(folder / "release", users=6)
     runs = {
@@ -43,13 +43,13 @@ def _runs(dialoom: Command, folder: Path) -> None:
 
 @pytest.fixture
 def folder(made_once: MadeOnce) -> Path:
-    """A folder with the runs."""
+    """Return a folder with the runs."""
     return made_once(_runs)
 
 
 @pytest.fixture
 def command(folder: Path, dialoom: Command) -> Command:  # noqa: ARG001
-    """The command in that folder."""
+    """Return the command in the folder of the runs."""
     return dialoom
 
 
@@ -79,12 +79,12 @@ FAILED = {
 
 
 @pytest.mark.parametrize(("run", "requirement", "reason"), FAILED.values(), ids=FAILED.keys())
-def test_line_of_an_unmet_requirement_says_why(command: Command, run: str, requirement: str, reason: str) -> None:
+def test_line_of_an_unmet_requirement_has_the_reason(command: Command, run: str, requirement: str, reason: str) -> None:
     line = command("require", f"{run}.db", requirement, code=1).stdout
     assert line.startswith("NOT MET: ") and reason in line
 
 
-def test_rounded_value_below_the_bound_is_shown_exactly_and_scenarios_that_a_set_lacks_are_missing(
+def test_exact_value_is_shown_if_rounding_hides_the_difference_and_unjudged_scenarios_are_missing(
     command: Command,
 ) -> None:
     line = command("require", "stern.db", "naturalness (user) >= 1.001", "--allow", "constant", code=1).stdout
@@ -192,28 +192,26 @@ async def judge(messages):
 def test_settings_without_effect_are_reported(command: Command) -> None:
     cast = [f"--model={role}=python:cast:{name}" for role, name in (("user", "user"), ("assistant", "kind"))]
     cast += ["--model=judge=python:cast:judge", "--temperature=0.4", "--temperature=user=0.5", "--price=openai/x=1,2"]
-    told = command("run", "personalens", "--profiles", "release", *cast, "--max-calls", 1, "-o", "x.db", code=3)
-    assert "temperature: user is played by python:cast:user, which is called with messages only" in told.stdout
-    assert "temperature: assistant" not in told.stdout, "the setting for all roles may be meant for others"
-    assert "prices: no role is played by openai/x, so the setting has no effect" in told.stdout
+    done = command("run", "personalens", "--profiles", "release", *cast, "--max-calls", 1, "-o", "x.db", code=3)
+    assert "temperature: user is played by python:cast:user, which is called with messages only" in done.stdout
+    assert "temperature: assistant" not in done.stdout, "the value for all roles may be meant for the other roles"
+    assert "prices: no role is played by openai/x, so the setting has no effect" in done.stdout
     judged = command("judge", "x.db", "--model", "judge=python:cast:stern", "--max-reply", "judge=9").stdout
     assert "x.db has no finished scenarios to judge" in judged
     assert "max_reply: judge is played by python:cast:stern" in judged
 
 
-def test_scope_and_number_of_scenarios_are_those_of_the_figures(command: Command) -> None:
+def test_notes_have_the_scope_and_the_scenarios_of_the_figures(command: Command) -> None:
     cast = [f"--model={role}=python:cast:{name}" for role, name in (("user", "user"), ("assistant", "plain"))]
     cast += ["--model=judge=python:cast:judge", "--trials", "2", "-o", "twice.db"]
     command("run", "personalens", "--profiles", "release", *cast)
     text = " ".join(command("report", "stern.db", "twice.db", "--table", "differences").stdout.split())
-    assert "about four times as many scenarios: about 36 more" in text, "12 scenarios, and 24 conversations"
+    assert "about four times as many scenarios: about 36 more" in text, "12 scenarios, not 24 conversations"
     health = command("report", "kind.db", "--table", "judge-health", "--where", "kind == 'single'").stdout
     assert "Covers the judged conversations that match the filter." in health
 
 
-def test_run_with_more_of_what_is_bad_is_worse_and_a_trial_without_it_succeeds(
-    tmp_path: Path, dialoom: Command
-) -> None:
+def test_lower_is_better_metrics_are_compared_and_counted_in_their_direction(tmp_path: Path, dialoom: Command) -> None:
     rows = ", ".join(f'{{ name = "Person {number}" }}' for number in range(12))
     (tmp_path / "study.toml").write_text(STUDY.replace("{rows}", rows))
     (tmp_path / "people.py").write_text(PEOPLE)

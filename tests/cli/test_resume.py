@@ -1,9 +1,8 @@
-"""Nothing is lost: a run is killed, interrupted or locked, and what comes out is the same to the byte."""
+"""Runs that were killed, interrupted or locked: after a resume, the export has the same bytes."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -20,20 +19,20 @@ from tests.processes import Started
 
 
 def wait_for(line: str, process: Started, times: int = 1) -> None:
-    """Wait until a process has printed such a line so often."""
+    """Wait until a process has printed a line with this text `times` times."""
     for _ in range(times):
-        while line not in (told := process.stdout.readline()):
-            assert told, f"it ended early: {process.communicate()[1]}"
+        while line not in (printed := process.stdout.readline()):
+            assert printed, f"the process ended early: {process.communicate()[1]}"
 
 
 def exported(dialoom: Command, folder: Path, run: str) -> bytes:
-    """A run's dialogues."""
+    """Return the export of a run's dialogues."""
     dialoom("export", run, "-o", f"{run}.jsonl")
     return (folder / f"{run}.jsonl").read_bytes()
 
 
 def hashing_players(folder: Path) -> list[str]:
-    """A cast whose every word depends on all that was said before; each process stops after 25 without `the-end`."""
+    """Return a cast with replies hashed from all messages; without the file `the-end` a process stops after 25."""
     (folder / "hashing.py").write_text(
         """
 import asyncio, hashlib
@@ -64,8 +63,8 @@ async def judge(messages):
     return [part for role, name in cast.items() for part in ("--model", f"{role}=python:hashing:{name}")]
 
 
-def answered(path: Path) -> int:
-    """How many calls of a run were answered so far."""
+def answered_calls(path: Path) -> int:
+    """Return the number of answered calls of a run."""
     with closing(sqlite3.connect(path, timeout=30)) as connection:
         return int(connection.execute("SELECT count(reply) FROM calls").fetchone()[0])
 
@@ -81,14 +80,14 @@ def test_run_killed_ten_times_gives_the_same_bytes(dialoom: Command, tmp_path: P
     for _ in range(10):
         with Started(tmp_path, *command, "--concurrency", 3) as process:
             if command[0] == "run":
-                process.stdout.readline()  # planning has something to say, so the file is there
-            enough = answered(tmp_path / "run.db") + moments.randrange(20)
-            while answered(tmp_path / "run.db") < enough and process.poll() is None:
+                process.stdout.readline()  # planning prints a line once the file exists
+            enough = answered_calls(tmp_path / "run.db") + moments.randrange(20)
+            while answered_calls(tmp_path / "run.db") < enough and process.poll() is None:
                 time.sleep(0.005)
             time.sleep(moments.uniform(0.0, 0.02))
             process.kill()
             process.communicate()
-            assert process.returncode == -signal.SIGKILL, "it was at work"
+            assert process.returncode == -signal.SIGKILL, "the process was still running"
         command = ["resume", "run.db"]
     (tmp_path / "the-end").touch()
     dialoom("resume", "run.db")
@@ -105,9 +104,9 @@ def test_resume_of_a_finished_run_changes_nothing(dialoom: Command, players: lis
 
 
 def waiting_players(folder: Path) -> list[str]:
-    """A cast that comes to the third reply, tells so, and waits for `go-on`.
+    """Return a cast that prints a line at the third reply and waits for the file `go-on`.
 
-    It waits some rounds of the event loop more: whatever reached the process before that file has been heard by then.
+    It then waits for some more rounds of the event loop, so that signals sent before the file are handled.
     """
     (folder / "waiting.py").write_text(
         """
@@ -131,8 +130,8 @@ async def assistant(messages):
     return ["--model", "user=python:waiting:user", "--model", "assistant=python:waiting:assistant", "--no-judge"]
 
 
-def test_interrupt_drains_and_says_how_to_resume(dialoom: Command, tmp_path: Path) -> None:
-    """Ctrl-C: exit 3 within a step, nothing lost, every call made once."""
+def test_interrupt_drains_and_names_the_resume_command(dialoom: Command, tmp_path: Path) -> None:
+    """After SIGINT the command exits with 3 after the current step; no call is lost or repeated."""
     write_release(tmp_path / "release", users=4)
     plan = ["run", "personalens", "--profiles", "release", *waiting_players(tmp_path), "--concurrency", "4"]
     with Started(tmp_path, *plan, "-o", "run.db") as process:
@@ -145,12 +144,12 @@ def test_interrupt_drains_and_says_how_to_resume(dialoom: Command, tmp_path: Pat
     assert "Traceback" not in err
     status = json.loads(dialoom("status", "run.db", "--json").stdout)
     assert status["scenarios"]["pending"] == 8
-    assert status["calls"] == 4 * 6, "what was in flight was answered, and no step begun after it"
+    assert status["calls"] == 4 * 6, "calls in flight were answered, and no further step was begun"
     dialoom("resume", "run.db")
     dialoom(*plan, "-o", "whole.db")
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
     calls = [json.loads(dialoom("status", name, "--json").stdout)["calls"] for name in ("run.db", "whole.db")]
-    assert calls[0] == calls[1], "a drained run pays for nothing twice"
+    assert calls[0] == calls[1], "a drained run repeats no call"
 
 
 _SLOW_JUDGE = """
@@ -230,15 +229,15 @@ def test_second_writer_is_refused_while_readers_work(dialoom: Command, tmp_path:
         wait_for("waiting", process)
         refused = dialoom("resume", "run.db", code=2)
         assert "being written by another dialoom process" in refused.stderr
-        said = dialoom("status", "run.db").stdout
-        assert "another dialoom process is writing it now" in said
-        assert "go on with" not in said
+        output = dialoom("status", "run.db").stdout
+        assert "another dialoom process is writing it now" in output
+        assert "go on with" not in output
         assert json.loads(dialoom("status", "run.db", "--json").stdout)["is_being_written"] is True
         dialoom("show", "run.db")
         dialoom("export", "run.db", "-o", "beside.jsonl")
         process.kill()
         process.communicate()
-        assert process.returncode == -signal.SIGKILL, "the writer was at work all the while"
+        assert process.returncode == -signal.SIGKILL, "the writer was running all the time"
     assert "continue with: dialoom resume run.db\n" in dialoom("status", "run.db").stdout
 
 
@@ -275,20 +274,11 @@ def test_planning_can_be_interrupted_and_recipes_may_exit(dialoom: Command, tmp_
     with Started(tmp_path, "run", "plans.py:ENDLESS", *options) as process:
         wait_for("begun", process)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate()
+        _, errors = process.communicate()
         assert process.returncode == 130
-        assert "interrupted: stopping before the work begins" in told
-        assert told.endswith("dialoom: stopped during planning; nothing was written\n")
+        assert "interrupted: stopping before the work begins" in errors
+        assert errors.endswith("dialoom: stopped during planning; nothing was written\n")
     assert not list(tmp_path.glob("run.db*"))
-
-
-def is_read(pipe: Path) -> bool:
-    """Whether somebody has opened a named pipe to read it."""
-    try:
-        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        return False
-    return True
 
 
 _HOLDING = """
@@ -312,7 +302,7 @@ RECIPE = Holding()
 
 def test_run_killed_while_planning_is_planned_by_resume(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=3)
-    # While there is a file 'hold', planning waits behind its third scenario, and makes a file 'held'.
+    # While a file 'hold' exists, planning waits after its third scenario and creates a file 'held'.
     (tmp_path / "holding.py").write_text(_HOLDING)
     dialoom("run", "holding.py:RECIPE", "--profiles", "release", *players, "-o", "whole.db")
     (tmp_path / "hold").touch()
@@ -338,17 +328,19 @@ def test_real_release_is_played_and_judged(dialoom: Command, tmp_path: Path) -> 
     assert {line["ended_by"] for line in lines} == {"user_terminated"}
     assert {judgement["status"] for line in lines for judgement in line["judgements"]} == {"ok"}
     texts = {"\n".join(message["content"] for message in line["messages"]) for line in lines}
-    assert len(texts) == 20, "no dialogue is the same as another"
+    assert len(texts) == 20, "all dialogues are different"
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "run.db exists and is empty; remove it, or give another file with -o"),
         ("A text.", "run.db exists and is not a run; give another file with -o"),
     ],
 )
-def test_file_that_is_no_run_is_not_to_be_resumed(dialoom: Command, tmp_path: Path, content: str, told: str) -> None:
+def test_file_that_is_not_a_run_is_refused_without_advice_to_resume(
+    dialoom: Command, tmp_path: Path, content: str, message: str
+) -> None:
     (tmp_path / "run.db").write_text(content)
-    assert told in dialoom("run", "aloe", "--limit", 1, "-o", "run.db", code=2).stderr
+    assert message in dialoom("run", "aloe", "--limit", 1, "-o", "run.db", code=2).stderr
     assert (tmp_path / "run.db").read_text() == content

@@ -18,13 +18,13 @@ from tests.invented import ALARM, write_release
 
 
 def exported(dialoom: Command, folder: Path) -> list[dict[str, Any]]:
-    """The dialogues of `run.db`."""
+    """Return the dialogues of `run.db`."""
     dialoom("export", "run.db", "-o", "run.jsonl")
     return lines_of(folder / "run.jsonl")
 
 
 def status_of(dialoom: Command) -> dict[str, Any]:
-    """What `status` says of `run.db`, for programs."""
+    """Return the status of `run.db`."""
     return dict(json.loads(dialoom("status", "run.db", "--json").stdout))
 
 
@@ -44,7 +44,7 @@ def test_failed_scenarios_resume_from_the_failed_step(dialoom: Command, players:
     assert "2 failed scenarios are retried" in dialoom("retry", "run.db").stdout
     status = status_of(dialoom)
     assert status["scenarios"]["done"] == 2
-    assert status["calls"] - status["failed_calls"] == 24, "as many as if nothing had failed"
+    assert status["calls"] - status["failed_calls"] == 24, "as many as without a failure"
     assert answered < 24
 
 
@@ -62,7 +62,7 @@ def test_reply_that_failed_a_scenario_is_requested_again(dialoom: Command, playe
     dialoom("retry", "run.db", "--failed")
     after = status_of(dialoom)
     assert after["scenarios"]["done"] == 2
-    assert after["roles"]["user"]["calls"] - before["roles"]["user"]["calls"] == 2, "only the last line of each"
+    assert after["roles"]["user"]["calls"] - before["roles"]["user"]["calls"] == 2, "only the last line of each is new"
 
 
 def test_only_unparsed_judgements_are_repeated(dialoom: Command, players: list[str], tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ async def judge(messages):
     unparsed = [[each for each in judgements if each["status"] == "unparsed"] for judgements in before]
     assert all(unparsed)
     assert f"judgements 'run': {sum(map(len, unparsed))} are unparsed" in dialoom("status", "run.db").stdout
-    said = dialoom("retry", "run.db", "--unparsed").stdout
-    assert "scenarios with unparsed judgements in 'run': 2;" in said
-    assert "unparsed judgements, which have no score: " in said, "the judge is as vague as before"
+    output = dialoom("retry", "run.db", "--unparsed").stdout
+    assert "scenarios with unparsed judgements in 'run': 2;" in output
+    assert "unparsed judgements, which have no score: " in output, "the judge has not changed"
     (tmp_path / "mended").touch()
     dialoom("retry", "run.db", "--unparsed")
     after = [line["judgements"] for line in exported(dialoom, tmp_path)]
@@ -107,7 +107,7 @@ async def judge(messages):
     vague = 'this goal' in messages[-1]['content'] or len(messages) > 2
     return 'it depends' if vague and not Path('mended').exists() else await clear(messages)
 """
-"""A judge who cannot say whether a task is done, until the file is there."""
+"""A judge with unparsed verdicts until the file `mended` exists."""
 
 
 @pytest.mark.parametrize("judging", ["run", "second"])
@@ -127,9 +127,7 @@ def test_one_call_for_each_unparsed_judgement(
     assert "2 scenarios" in dialoom(*retry, "--max-calls", calls + 1, code=3).stdout
     assert status_of(dialoom)["calls"] == calls + 1
     dialoom(*retry, "--max-calls", "none")
-    assert status_of(dialoom)["calls"] == calls + 2, (
-        "each of the two dialogues had six judgements, one of them unparsed"
-    )
+    assert status_of(dialoom)["calls"] == calls + 2, "two dialogues with six judgements each, of which one was unparsed"
     dialoom("export", "run.db", "--judging", judging, "-o", "run.jsonl")
     judgements = [each for line in lines_of(tmp_path / "run.jsonl") for each in line["judgements"]]
     assert [each["status"] for each in judgements] == ["ok"] * 12
@@ -151,8 +149,8 @@ async def judge(messages):
     calls = status_of(dialoom)["calls"]
     statuses = {each["turn"] is None: each["status"] for each in exported(dialoom, tmp_path)[0]["judgements"][:-1]}
     assert statuses == {True: "ok", False: "unparsed"}
-    said = dialoom("retry", "run.db", "--unparsed").stdout
-    assert "--scenario ID" in said
+    output = dialoom("retry", "run.db", "--unparsed").stdout
+    assert "--scenario ID" in output
     assert status_of(dialoom)["calls"] == calls
 
 
@@ -167,8 +165,8 @@ def test_scenario_is_replayed_with_new_replies(dialoom: Command, players: list[s
     dialoom("run", "personalens", "--profiles", "release", *cast, "-o", "run.db")
     before, calls = exported(dialoom, tmp_path), status_of(dialoom)["calls"]
     (tmp_path / "again").touch()
-    said = dialoom("retry", "run.db", "--scenario", 1, "--max-calls", calls + 4, code=3)
-    assert "scenarios to be played again: 1;" in said.stdout
+    done = dialoom("retry", "run.db", "--scenario", 1, "--max-calls", calls + 4, code=3)
+    assert "scenarios to be played again: 1;" in done.stdout
     dialoom("resume", "run.db", "--max-calls", "none")
     after = exported(dialoom, tmp_path)
     assert {message["content"] for message in after[0]["messages"][1::2]} == {"second time"}
@@ -191,7 +189,7 @@ RECIPE = Own()
 """
 
 
-def test_retry_of_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: Path) -> None:
+def test_retry_of_a_recipe_without_judging_is_refused(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(_OWN)
     dialoom("run", "own.py:RECIPE", "--limit", 1, "--rounds", 1, "--verify-pairs", "-o", "run.db")
     refused = dialoom("retry", "run.db", "--unparsed", code=2)
@@ -231,7 +229,7 @@ async def anyone(messages):
 
 
 def _judged(dialoom: Command, folder: Path) -> None:
-    """Three people's dialogues, judged by `strict`, and then by `mild`."""
+    """Play the dialogues of three people, judged by `strict` and then by `mild`."""
     write_release(folder / "release", users=3, tasks=[ALARM])
     (folder / "jury.py").write_text(CAST)
     cast = [f"--model={role}=python:jury:{role}" for role in ("user", "assistant")]
@@ -240,22 +238,25 @@ def _judged(dialoom: Command, folder: Path) -> None:
 
 
 def _panel(dialoom: Command) -> dict[str, Any]:
-    """What the panel says of the first dialogue, by metric and target."""
+    """Return the panel's judgements of the first dialogue, by metric and target."""
     shown = json.loads(dialoom("show", "r.db", 1, "--judging", "panel", "--json").stdout)
     return {f"{each['metric']}.{each['target']}": each for each in shown["judgements"]}
 
 
 def test_two_judges_form_a_panel_with_medians_and_ties(dialoom: Command, made_once: MadeOnce) -> None:
     folder = made_once(_judged)
-    said = _panel(dialoom)
-    assert said["personalization.assistant"]["score"] == 2.5
-    assert said["personalization.assistant"]["explanation"] == "run: 2; python:jury:mild: 3"
-    assert (said["task_completion.assistant"]["score"], said["task_completion.assistant"]["status"]) == (None, "tied")
-    assert said["coherence.user"]["status"] == "unparsed"
+    judgements = _panel(dialoom)
+    assert judgements["personalization.assistant"]["score"] == 2.5
+    assert judgements["personalization.assistant"]["explanation"] == "run: 2; python:jury:mild: 3"
+    assert (judgements["task_completion.assistant"]["score"], judgements["task_completion.assistant"]["status"]) == (
+        None,
+        "tied",
+    )
+    assert judgements["coherence.user"]["status"] == "unparsed"
     assert "2.5" in dialoom("show", "r.db", "--judging", "panel").stdout
     text = " ".join(dialoom("report", "r.db", "--table", "scores", "--table", "judgements").stdout.split())
     assert text.count("(judgements 'panel')") == 2 and "setting metric ok unparsed error tied" in text
-    for command, told in (
+    for command, message in (
         (
             ("judge", "r.db", "--model", "offline/generic", "--name", "panel"),
             "--name 'panel' is reserved for the panel",
@@ -266,11 +267,11 @@ def test_two_judges_form_a_panel_with_medians_and_ties(dialoom: Command, made_on
             "agreement is computed with a single judge",
         ),
     ):
-        assert told in dialoom(*command, code=2).stderr
+        assert message in dialoom(*command, code=2).stderr
     assert [each.name for each in door.open_run(folder / "r.db").judgement_sets] == ["run", "python:jury:mild"]
 
 
-def test_run_with_several_judges_from_its_beginning(dialoom: Command, made_once: MadeOnce) -> None:
+def test_run_with_several_judges_from_the_start(dialoom: Command, made_once: MadeOnce) -> None:
     folder = made_once(_judged)
     cast = [f"--model={role}=python:jury:{role}" for role in ("user", "assistant")]
     judges = ["--model", "judge=python:jury:strict", "--model", "judge=python:jury:mild"]
@@ -282,33 +283,31 @@ def test_run_with_several_judges_from_its_beginning(dialoom: Command, made_once:
     one, two = (door.open_run(folder / name) for name in ("r.db", "two.db"))
     assert [each.name for each in two.judgement_sets] == [each.name for each in one.judgement_sets]
     for judging in ("run", "python:jury:mild", "panel"):
-        said = [[each.outcome.judgements for each in run.episodes(judging)] for run in (one, two)]
-        assert said[0] == said[1]
+        judgements = [[each.outcome.judgements for each in run.episodes(judging)] for run in (one, two)]
+        assert judgements[0] == judgements[1]
     (folder / "two.yaml").write_text(dialoom("status", "two.db", "--config").stdout)
     given: dict[str, Any] = {"config": folder / "two.yaml", "out": folder / "x.db"}
     for flags, found in (([], ["strict", "mild"]), (["judge=python:jury:fond"], "fond")):
         with read_settings(RunCommand, {**given, "model": flags}, two.recipe) as settings:
             pass
         named = [f"python:jury:{name}" for name in found] if isinstance(found, list) else f"python:jury:{found}"
-        assert (settings["models"] or {})["judge"] == named, (
-            "what is printed names them all; flags do, too, if there are any"
-        )
+        assert (settings["models"] or {})["judge"] == named, "the printed settings name both judges; flags replace them"
     unknown = ["--model", "judge=python:jury:mild", "--model", "judge=python:jury:nobody"]
     assert "nobody" in dialoom("run", "personalens", *unknown, "-o", "x.db", code=2).stderr
     doubled = ["--model", "assistant=offline/generic", "--model", "assistant=offline/attentive", "-o", "x.db"]
     assert "only one model can play 'assistant'" in dialoom("run", "personalens", *doubled, code=2).stderr
     every = ["--model", "offline/generic", "--model", "offline/attentive", "-o", "x.db"]
-    told = "--model must name one model for all roles, got offline/generic, offline/attentive"
-    assert told in dialoom("run", "personalens", *every, code=2).stderr
-    for recipe, role, told in (
+    message = "--model must name one model for all roles, got offline/generic, offline/attentive"
+    assert message in dialoom("run", "personalens", *every, code=2).stderr
+    for recipe, role, message in (
         ("personalens", "assistant", "only one model can play 'assistant'"),
         ("persona-pool", "writer", "does not judge"),
     ):
-        with pytest.raises(door.DialoomError, match=told):
+        with pytest.raises(door.DialoomError, match=message):
             door.plan(recipe, path=folder / "x.db", models={role: ["offline/generic", "offline/attentive"]})
 
 
-def test_judges_are_asked_in_turn_and_repeatedly(dialoom: Command, made_once: MadeOnce) -> None:
+def test_judges_are_called_in_turn_and_repeatedly(dialoom: Command, made_once: MadeOnce) -> None:
     folder = made_once(_judged)
     judging = ["judge", "r.db", "--model", "judge=python:jury:fickle", "--model", "judge=python:jury:fond"]
     done = dialoom(*judging, "--repeat", 2)
@@ -316,9 +315,11 @@ def test_judges_are_asked_in_turn_and_repeatedly(dialoom: Command, made_once: Ma
     run = door.open_run(folder / "r.db")
     names = ["fickle", "fond", "fickle #2", "fond #2"]
     assert [each.name for each in run.judgement_sets][2:] == [f"python:jury:{name}" for name in names]
-    said = _panel(dialoom)
-    assert said["personalization.assistant"]["score"] == 2.5, "the median of 2, 3, 2 and 4, without those asked again"
-    assert said["task_completion.assistant"]["score"] is True
+    judgements = _panel(dialoom)
+    assert judgements["personalization.assistant"]["score"] == 2.5, (
+        "the median of 2, 3, 2 and 4, without the repetitions"
+    )
+    assert judgements["task_completion.assistant"]["score"] is True
     report = run.report()
     judges = {row[0]: row for row in report["judges"].rows}
     assert judges["personalization (assistant)"][1:3] == [4, 3]
@@ -326,16 +327,16 @@ def test_judges_are_asked_in_turn_and_repeatedly(dialoom: Command, made_once: Ma
     own = {(row[0], row[2]): row for row in report["repeats"].rows}
     fickle, fond = (own[f"python:jury:{name}", "personalization (assistant)"] for name in ("fickle", "fond"))
     assert (fickle[1], fickle[-1].mean, fond[-1].mean) == (2, 0.0, 1.0)  # type: ignore[union-attr]
-    assert fond[-2] is None, "where all scores are the same, nothing can be said of chance"
+    assert fond[-2] is None, "constant scores have no chance-corrected agreement"
     pair = report["compared-run-python-jury-mild"].rows[0]
-    assert pair[-1] is None, "no kappa tells anything of two judges who never vary"
+    assert pair[-1] is None, "two constant judges have no kappa"
     refused = dialoom(*judging, "--name", "both", code=2).stderr
     assert "--name 'both': the sets of several judges are named after their models" in refused
     with pytest.raises(door.DialoomError, match="repeat must be a whole number of at least 1, got 0"):
         run.judge("offline/generic", repeat=0)
 
 
-def test_judge_of_its_own_words_is_warned_of_on_every_table(dialoom: Command, tmp_path: Path) -> None:
+def test_every_table_warns_of_a_model_that_judges_its_own_text(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "jury.py").write_text(CAST)
     roles = [f"--model={role}=python:jury:anyone" for role in ("assistant", "judge")]
     dialoom("run", "personalens", "--limit", 1, "--turn-limit", 1, *roles, "-o", "own.db")
@@ -344,8 +345,8 @@ def test_judge_of_its_own_words_is_warned_of_on_every_table(dialoom: Command, tm
     assert tables and all(any(note.startswith(warning) for note in table.notes) for table in tables)
 
 
-def test_krippendorffs_alpha_of_his_example() -> None:
-    """His example of three observers, some of whom are silent at times: 0.811 with the interval metric."""
+def test_krippendorffs_alpha_of_a_published_example() -> None:
+    """Krippendorff's example of three observers with missing values gives 0.811 with the interval metric."""
     things = [[2, 2], [1, 1], [3, 3], [3, 3, 4], [4, 4, 4], [1, 3], [2, 2], [1, 1], [1, 1], [3, 3], [3, 3], [3, 4]]
     found = alpha([[*map(float, scores)] for scores in things])
     assert found is not None and found.mean == pytest.approx(0.811, abs=0.0005)
@@ -367,7 +368,7 @@ def test_alpha_interval_is_that_of_resampled_items() -> None:
 
 
 def test_rank_correlation_by_hand() -> None:
-    """By hand: ranks 1, 2.5, 2.5, 4 and 1, 3, 2, 4; an interval from ten pairs on, and nothing where nothing varies."""
+    """The ranks are 1, 2.5, 2.5, 4 and 1, 3, 2, 4; an interval needs ten pairs, and constant values have no tau."""
     found = rank_correlation([(1, 10), (2, 30), (2, 20), (3, 40)])
     assert found is not None and found.mean == pytest.approx(4.5 / 22.5**0.5) and found.low is None
     many = rank_correlation([(place, place % 7) for place in range(40)])

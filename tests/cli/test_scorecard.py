@@ -1,4 +1,4 @@
-"""`dialoom scorecard`: what it plays, goes on with, shows, compares and refuses."""
+"""`dialoom scorecard`: playing, continuing, combining and comparing scorecards, and refused input."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _card(command: Command, folder: Path) -> None:
 
 @pytest.fixture
 def card(made_once: MadeOnce) -> Path:
-    """A folder with a finished scorecard of two assistants, and its sources."""
+    """Return a folder with a finished scorecard of two assistants and its sources."""
     return made_once(_card)
 
 
@@ -110,7 +110,7 @@ def test_scorecard_has_intervals_and_corrected_paired_differences(card: Path) ->
         ("personalens", "how personal", 1.0),
         ("rounds", "alignment", 1.0),
     ]
-    assert [row["p"] for row in rows] == [pytest.approx(2 * 2 / 2001)] * 2, "two rows are tested together"
+    assert [row["p"] for row in rows] == [pytest.approx(2 * 2 / 2001)] * 2, "p is corrected for two rows"
     assert found["suite"] == {"name": "ours", "version": 3, "hash": read_suite(card / "ours.yaml").hash}
     run = open_run(card / "card" / "rounds--python-cast-plain.db")
     assert (run.config.seed, run.config.options["rounds"]) == (5, 2)
@@ -122,31 +122,31 @@ def _rows(found: dict[str, Any]) -> list[Any]:
 
 
 def test_scorecard_page_is_self_contained(card: Path) -> None:
-    page, told = (card / "card" / "index.html").read_text(), (card / "card" / "scorecard.md").read_text()
+    page, markdown = (card / "card" / "index.html").read_text(), (card / "card" / "scorecard.md").read_text()
     assert (
         "default-src &#x27;none&#x27;" in page
         and "<script" not in page
         and 'src="' not in page
         and 'href="http' not in page
     )
-    assert page.count("<figure") == 2, "the figures of one, and the rounds' own: the other has a single figure"
+    assert page.count("<figure") == 2, "one chart of headlines and one of the rounds; a single headline has no chart"
     assert page.index('id="personalens"') < page.index("<figure") < page.index('id="rounds"')
     latex = (card / "card" / "scorecard.tex").read_text()
     assert latex.count("\\toprule") == latex.count("\\bottomrule") == len(_json(card / "card")["tables"])
     charts = sorted(path.name for path in (card / "card").glob("*.pdf"))
     assert charts == ["personalens.pdf", "rounds.pdf"], "a file for each chart of the page"
     assert "must not be averaged" in page and "Two systems with people of our own." in page
-    assert told.count("| python:cast:kind |") >= 4 and "worth" not in told
+    assert markdown.count("| python:cast:kind |") >= 4 and "worth" not in markdown
 
 
-def test_interrupted_scorecard_continues_without_paying_twice(card: Path, dialoom: Command) -> None:
-    """Stopped in the middle of a system by a budget, which is that of all; then killed: the same figures and calls.
+def test_interrupted_scorecard_continues_without_repeated_calls(card: Path, dialoom: Command) -> None:
+    """Stopped by its total budget or killed, a scorecard continues to the same figures without repeating calls.
 
-    Nothing is paid twice, neither then nor where an assistant is added.
+    This includes calls of an earlier assistant when another one is added.
     """
     one = [*BOTH[:2], *BOTH[4:]]
-    told = dialoom("scorecard", *one, "-o", "again", "--max-calls", 40, code=3)
-    assert "Continue with: dialoom scorecard" in told.stdout
+    stopped = dialoom("scorecard", *one, "-o", "again", "--max-calls", 40, code=3)
+    assert "Continue with: dialoom scorecard" in stopped.stdout
     assert _json(card / "again")["scenarios"]["pending"] > 0
     assert "are pending" in (card / "again" / "index.html").read_text()
     assert 30 <= _calls(card / "again") <= 40
@@ -158,7 +158,7 @@ def test_interrupted_scorecard_continues_without_paying_twice(card: Path, dialoo
     whole, first = _json(card / "card"), _json(card / "again")
     assert first["figures"] == [each for each in whole["figures"] if each["assistant"] == "python:cast:kind"]
     assert _calls(card / "again") == _calls(card / "card") / 2
-    dialoom("scorecard", *BOTH[:4], "-o", "again")  # the other assistant, beside the first
+    dialoom("scorecard", *BOTH[:4], "-o", "again")  # adds the other assistant
     both = _json(card / "again")
     assert both["assistants"] == ["python:cast:kind", "python:cast:plain"]
     assert [row for row in both["tables"]["cost"]["rows"] if "kind" in row[1]] == first["tables"]["cost"]["rows"]
@@ -175,8 +175,8 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
     dialoom("scorecard", "one", "two", "-o", "both")
     assert _json(card / "both") == _json(card / "card")
     assert "python:cast:kind" in dialoom("scorecard", "two").stdout
-    twins = open_scorecard(card / "one", card / "card").assistants
-    assert twins == [f"python:cast:plain ({card / 'one'})", f"python:cast:plain ({card / 'card'})", "python:cast:kind"]
+    twice = open_scorecard(card / "one", card / "card").assistants
+    assert twice == [f"python:cast:plain ({card / 'one'})", f"python:cast:plain ({card / 'card'})", "python:cast:kind"]
     record["suite"]["version"] = 4
     (card / "two" / "record.json").write_text(json.dumps(record))
     assert "only scorecards of the same suite and size" in dialoom("scorecard", "one", "two", code=2).stderr
@@ -184,17 +184,17 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
     assert "options for playing do not apply" in dialoom("scorecard", "one", "--full", code=2).stderr
 
 
-def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command) -> None:
+def test_folder_of_another_scorecard_is_not_changed(card: Path, dialoom: Command) -> None:
     (card / "other.yaml").write_text(SUITE.replace("rounds: 2", "rounds: 3"))
-    told = dialoom("scorecard", "--suite", "other.yaml", *BOTH[2:], "-o", "card", code=2).stderr
-    assert "-o card contains a scorecard of ours 3" in told and "give another folder" in told
+    errors = dialoom("scorecard", "--suite", "other.yaml", *BOTH[2:], "-o", "card", code=2).stderr
+    assert "-o card contains a scorecard of ours 3" in errors and "give another folder" in errors
     assert "quick, not of ours 3" in dialoom("scorecard", *BOTH, "--full", "-o", "card", code=2).stderr
-    told = dialoom("scorecard", *BOTH, "--model", "judge=python:cast:strict", "-o", "card", code=2).stderr
-    assert "judge model: 'python:cast:judge' then, 'python:cast:strict' now" in told
+    errors = dialoom("scorecard", *BOTH, "--model", "judge=python:cast:strict", "-o", "card", code=2).stderr
+    assert "judge model: 'python:cast:judge' then, 'python:cast:strict' now" in errors
 
 
 @pytest.mark.parametrize(
-    ("was", "is_now", "told"),
+    ("was", "is_now", "message"),
     [
         (
             "recipe: aloe-eval",
@@ -214,13 +214,13 @@ def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command)
         ("user: ", "usher: ", "--suite 'ours': models: unknown role 'usher'; the roles are user, assistant, judge"),
     ],
 )
-def test_malformed_suite_is_one_message_and_leaves_nothing(
-    dialoom: Command, tmp_path: Path, was: str, is_now: str, told: str
+def test_malformed_suite_gives_one_message_and_writes_nothing(
+    dialoom: Command, tmp_path: Path, was: str, is_now: str, message: str
 ) -> None:
     _sources(tmp_path)
     (tmp_path / "ours.yaml").write_text(SUITE.replace(was, is_now, 1))
     errors = dialoom("scorecard", *BOTH, "-o", "card", code=2).stderr
-    assert told in errors and len(errors.splitlines()) == 1
+    assert message in errors and len(errors.splitlines()) == 1
     assert not list(tmp_path.glob("card/*"))
 
 
@@ -245,7 +245,7 @@ def test_scorecard_judges_form_a_panel_with_agreement(tmp_path: Path) -> None:
     assert again.as_json()["figures"] == card.as_json()["figures"]
 
 
-def test_shipped_suite_finds_its_figures_and_names_offline_models(dialoom: Command, tmp_path: Path) -> None:
+def test_shipped_suite_has_all_figures_and_names_offline_models(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "copied.yaml").write_text(dialoom("scorecard", "--show-suite").stdout)
     (shipped,) = shipped_suites()
     assert read_suite(tmp_path / "copied.yaml").hash == read_suite(shipped).hash

@@ -1,4 +1,4 @@
-"""`dialoom new study --from-transcripts`: users are inferred, and users like them have conversations."""
+"""`dialoom new study --from-transcripts`: users are inferred from transcripts and then simulated."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SECRETS = ("ada.lovelace@gmail.com", "650 253 0000", "4111 1111 1111 1111")
 
 
 def talk(*lines: str, **columns: Any) -> str:
-    """Return a row of a conversation that the user opens."""
-    said = [{"role": ("user", "assistant")[place % 2], "content": line} for place, line in enumerate(lines)]
-    return json.dumps({**columns, "messages": said}) + "\n"
+    """Return a JSONL row of a conversation that the user opens."""
+    messages = [{"role": ("user", "assistant")[place % 2], "content": line} for place, line in enumerate(lines)]
+    return json.dumps({**columns, "messages": messages}) + "\n"
 
 
 TALKS = (
@@ -64,7 +64,7 @@ def requests(run: Path) -> str:
     return "\n".join(str(opened.request(call).messages) for call in calls)
 
 
-def seeded(dialoom: Command, folder: Path) -> None:
+def seed_study(dialoom: Command, folder: Path) -> None:
     """Make a study of the conversations, and play it."""
     (folder / "talks.jsonl").write_text("".join(TALKS))
     dialoom(*NEW, "--model", "offline/attentive")
@@ -78,25 +78,25 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_users_open_as_the_real_ones_and_are_compared_with_them(dialoom: Command, made_once: MadeOnce) -> None:
-    folder = made_once(seeded)
+def test_users_open_like_the_real_ones_and_are_compared_with_them(dialoom: Command, made_once: MadeOnce) -> None:
+    folder = made_once(seed_study)
     run = api.open_run(folder / "shop.db")
     assert [episode.outcome.messages[0].content for episode in run.episodes()] == OPENINGS
     assert all(len(episode.outcome.messages) > 2 for episode in run.episodes())
     asked = [call for place in range(1, 5) for call in run.calls(place) if call["role"] == "user"]
-    assert not any(call["step"] < 2 for call in asked)  # nobody is asked for a line that is given
+    assert not any(call["step"] < 2 for call in asked)  # a given opening needs no call
     assert "Distance of the simulated users from those of talks.jsonl" in (
         dialoom("describe", "shop.db", "--like", "talks.jsonl").stdout
     )
 
 
-def test_statements_manner_and_evidence_are_written(dialoom: Command, made_once: MadeOnce) -> None:
-    folder = made_once(seeded)
+def test_statements_traits_and_evidence_are_written(dialoom: Command, made_once: MadeOnce) -> None:
+    folder = made_once(seed_study)
     people, tasks, evidence = (lines_of(folder / "shop" / f"{name}.jsonl") for name in ("people", "tasks", "evidence"))
     assert [len(rows) for rows in (people, tasks, evidence)] == [4, 4, 4]
     assert people[0]["traits"] == "is polite; objects to what is wrong"
     assert people[1]["description"] == "You say of yourself: Where is my parcel?"
-    assert people[3]["description"] == ""  # nothing is said of themselves
+    assert people[3]["description"] == ""  # this user says nothing about themselves
     measured = ("length", "directness", "patience", "corrections")
     assert [people[3][name] for name in measured] == [5.0, 75.0, 2.0, 0.0]
     assert [people[1][name] for name in measured] == [4.0, "", 1.0, ""]
@@ -111,8 +111,8 @@ def test_statements_manner_and_evidence_are_written(dialoom: Command, made_once:
     assert 'opens = "user"' in study and "max_turns = 4" in study
 
 
-def test_personal_data_is_nowhere(made_once: MadeOnce) -> None:
-    folder = made_once(seeded)
+def test_personal_data_is_neither_sent_nor_stored(made_once: MadeOnce) -> None:
+    folder = made_once(seed_study)
     sent = requests(folder / "shop.run.db")
     assert "Where is my parcel?" in sent
     with closing(sqlite3.connect(folder / "shop.run.db")) as connection:
@@ -166,7 +166,7 @@ async def dies_once(messages):
         ("quotes", ["unparsed", "inferred", "unparsed", "unparsed"]),
     ],
 )
-def test_evidence_that_is_not_the_users_is_unparsed(
+def test_evidence_that_the_user_did_not_write_is_unparsed(
     dialoom: Command, folder: Path, player: str, results: list[str]
 ) -> None:
     (folder / "players.py").write_text(ANALYST)
@@ -175,25 +175,25 @@ def test_evidence_that_is_not_the_users_is_unparsed(
     assert [episode.outcome.details["person"][0]["result"] for episode in episodes] == results
     assert {episode.outcome.details["goal"][0]["reason"] for episode in episodes} == {"without evidence"}
     assert episodes[0].outcome.details["traits"][0]["result"] == "not shown"
-    assert episodes[0].outcome.details["traits"][1]["reason"] == "not the user's words: Thank"  # a part of a word
+    assert episodes[0].outcome.details["traits"][1]["reason"] == "not the user's words: Thank"  # only a part of a word
     report = dialoom("report", "shop.run.db").stdout
     assert "Unparsed, without evidence: 4." in report
     if player == "quotes":
         rows = lines_of(folder / "shop" / "people.jsonl")
         assert [row["description"] for row in rows] == ["", "You have a parcel.", "", ""]
         assert all(row["goal"] == "" for row in lines_of(folder / "shop" / "tasks.jsonl"))
-        dialoom("run", "shop/study.toml", "-o", "shop.db")  # a user of whom nothing is known has a conversation, too
+        dialoom("run", "shop/study.toml", "-o", "shop.db")  # users without a description have conversations, too
 
 
-def test_no_study_is_made_of_nonsense(dialoom: Command, folder: Path) -> None:
+def test_no_study_is_made_from_unreadable_replies(dialoom: Command, folder: Path) -> None:
     (folder / "players.py").write_text(ANALYST)
-    told = dialoom(*NEW, "--model", "python:players:babbles", code=1)
-    assert "nothing could be inferred from any of the 4 conversations" in told.stderr
+    done = dialoom(*NEW, "--model", "python:players:babbles", code=1)
+    assert "nothing could be inferred from any of the 4 conversations" in done.stderr
     assert not (folder / "shop").exists()
     assert "Unparsed, the reply could not be read: 12." in dialoom("report", "shop.run.db").stdout
 
 
-def test_a_killed_inference_goes_on_and_asks_nothing_twice(dialoom: Command, folder: Path) -> None:
+def test_a_killed_inference_resumes_without_repeated_calls(dialoom: Command, folder: Path) -> None:
     (folder / "players.py").write_text(ANALYST)
     command = [*NEW, "--model", "python:players:dies_once", "--concurrency", 1]
     assert dialoom(*command, env=dict(os.environ), code=None).returncode == -signal.SIGKILL
@@ -211,9 +211,9 @@ def test_a_killed_inference_goes_on_and_asks_nothing_twice(dialoom: Command, fol
     assert {path.name: path.read_bytes() for path in (folder / "shop").iterdir()} == whole
 
 
-def test_a_budget_stops_it_and_another_goes_on(dialoom: Command, folder: Path) -> None:
-    told = dialoom(*NEW, "--max-calls", 2, "--concurrency", 1, code=3)
-    assert "shop is not written yet; the same 'dialoom new study' command continues" in told.stdout
+def test_inference_stopped_by_its_budget_continues_with_a_higher_one(dialoom: Command, folder: Path) -> None:
+    done = dialoom(*NEW, "--max-calls", 2, "--concurrency", 1, code=3)
+    assert "shop is not written yet; the same 'dialoom new study' command continues" in done.stdout
     assert not (folder / "shop").exists()
     other = dialoom(*NEW[:-1], "others.jsonl", code=2)
     assert "made with another configuration" in other.stderr and "others.jsonl" in other.stderr
@@ -222,13 +222,13 @@ def test_a_budget_stops_it_and_another_goes_on(dialoom: Command, folder: Path) -
     assert "shop exists already" in dialoom(*NEW, code=2).stderr
 
 
-def test_what_cannot_be_used_is_named_with_its_line(dialoom: Command, folder: Path) -> None:
+def test_unusable_conversations_are_named_with_their_line(dialoom: Command, folder: Path) -> None:
     broken = '{"messages": [{"role": "agent", "content": "Hello"}]}\n{"a": 1}\nno JSON\n'
     (folder / "talks.jsonl").write_text(broken + "".join(TALKS) + TALKS[1])
-    told = dialoom(*NEW, code=2).stderr
-    assert "talks.jsonl:1: has no line of the role 'user'; its roles are agent" in told
-    assert "talks.jsonl:2: there is no conversation" in told and "talks.jsonl:3: not JSON" in told
-    assert "3 conversations cannot be used; nothing was sent" in told
+    errors = dialoom(*NEW, code=2).stderr
+    assert "talks.jsonl:1: has no line of the role 'user'; its roles are agent" in errors
+    assert "talks.jsonl:2: there is no conversation" in errors and "talks.jsonl:3: not JSON" in errors
+    assert "3 conversations cannot be used; nothing was sent" in errors
     assert [path.name for path in folder.iterdir()] == ["talks.jsonl"]
     (folder / "more").mkdir()
     (folder / "talks.jsonl").rename(folder / "more" / "talks.jsonl")
@@ -247,7 +247,7 @@ def test_a_file_without_conversations_is_refused(dialoom: Command, tmp_path: Pat
     assert not (tmp_path / "shop.run.db").exists()
 
 
-def test_options_that_do_not_belong_together_are_refused(dialoom: Command, folder: Path) -> None:
+def test_conflicting_options_are_refused(dialoom: Command, folder: Path) -> None:
     assert "there is no such file" in dialoom(*NEW[:-1], "none.jsonl", code=2).stderr
     assert "not both" in dialoom(*NEW, "--from", "talks.jsonl", code=2).stderr
     assert "--model needs --from-transcripts" in dialoom("new", "study", "x", "--model", "a/b", code=2).stderr
@@ -268,8 +268,8 @@ opening = '{opening}'
 """
 
 
-def test_a_given_first_line_is_said_as_it_is(dialoom: Command, tmp_path: Path) -> None:
-    """Also after an assistant's greeting, and with a word in it that would end the conversation."""
+def test_a_given_first_line_is_used_unchanged(dialoom: Command, tmp_path: Path) -> None:
+    """This also holds after an assistant's greeting, and if it contains a keyword that would end the conversation."""
     (tmp_path / "study.toml").write_text(STUDY.format(opening="{{ task.first }}"))
     dialoom("run", "study.toml", "-o", "s.db")
     messages = api.open_run(tmp_path / "s.db").conversation(1).messages
@@ -278,20 +278,20 @@ def test_a_given_first_line_is_said_as_it_is(dialoom: Command, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("opening", "told"),
+    ("opening", "message"),
     [
         ("{{ task.last }}", "there is no column 'last', which [user] opening uses"),
         ("{{ taks.first }}", "study.toml:10: [user] opening uses 'taks'; it can use 'person' and 'task'"),
         ("{{ task.first", "study.toml:10: [user] opening is not a template"),
     ],
 )
-def test_a_wrong_first_line_is_named(dialoom: Command, tmp_path: Path, opening: str, told: str) -> None:
+def test_a_wrong_first_line_is_named(dialoom: Command, tmp_path: Path, opening: str, message: str) -> None:
     (tmp_path / "study.toml").write_text(STUDY.format(opening=opening))
-    assert told in dialoom("run", "study.toml", "-o", "s.db", code=2).stderr
+    assert message in dialoom("run", "study.toml", "-o", "s.db", code=2).stderr
 
 
-def test_the_page_shows_what_happens(dialoom: Command, tmp_path: Path) -> None:
-    """Every command of docs/seeding.md is carried out; what stands below it is in its output."""
+def test_commands_on_the_page_print_what_it_shows(dialoom: Command, tmp_path: Path) -> None:
+    """Each command of docs/seeding.md is run; its output contains the lines below it."""
     text = (ROOT / "docs" / "seeding.md").read_text(encoding="utf-8")
     (talks,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
     (console,) = re.findall(r"```console\n(.*?)```", text, re.DOTALL)

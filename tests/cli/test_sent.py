@@ -1,4 +1,4 @@
-"""How a run tells what was not sent as configured, and `--strict-params`."""
+"""Settings that were not sent as configured are reported, and refused with `--strict-params`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.runs.workers.local_cluster import local_cluster
 from tests.server import Answer, error, serving
 
 MODEL, CLAUDE = "openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"
-SAID = "temperature 0.7 not sent (OpenAI's reasoning models accept only 1)"
+CHANGE = "temperature 0.7 not sent (OpenAI's reasoning models accept only 1)"
 ASSISTANT = ("--temperature", "0.7", "--temperature", "judge=none")
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> list[object]:
-    """One dialogue, all of whose roles are one reasoning model."""
+    """Return the arguments of a run of one dialogue in which one reasoning model plays all roles."""
     write_release(tmp_path / "release")
     single = ["--profiles", "release", "--tasks", "single", "--model", MODEL, *ASSISTANT]
     return ["run", "personalens", *single, "-o", "run.db"]
@@ -38,16 +38,16 @@ def test_changes_are_announced_once_and_shown_everywhere(dialoom: Command, plan:
     with serving(answer) as server:
         done = dialoom(*plan, "--api-base", server.url, variables={"OPENAI_API_KEY": "k"})
         assert all("temperature" not in body for body in server.requests)
-    told = [line for line in done.stdout.splitlines() if "not sent as configured" in line]
-    assert len(told) == 2 and all(SAID in line for line in told)  # the user and the assistant
-    line = f"not sent as configured, assistant: {SAID} in "
+    notices = [line for line in done.stdout.splitlines() if "not sent as configured" in line]
+    assert len(notices) == 2 and all(CHANGE in line for line in notices)  # the user and the assistant
+    line = f"not sent as configured, assistant: {CHANGE} in "
     assert line in dialoom("status", "run.db").stdout
     assert f"# {line}" in dialoom("status", "run.db", "--config").stdout
     changes = json.loads(dialoom("status", "run.db", "--json").stdout)["not_sent_as_configured"]
-    assert changes.keys() == {"user", "assistant"} and changes["assistant"].keys() == {SAID}
+    assert changes.keys() == {"user", "assistant"} and changes["assistant"].keys() == {CHANGE}
     dialoom("report", "run.db", "--table", "scores", "-o", "report")
     report = dialoom("report", "run.db").stdout
-    assert f"Not sent as configured: assistant: {SAID} in " in report
+    assert f"Not sent as configured: assistant: {CHANGE} in " in report
     written = [(tmp_path / "report" / f"report.{kind}").read_text(encoding="utf-8") for kind in ("md", "html", "tex")]
     assert [text.count("Not sent as configured") for text in (report, *written)] == [1, 1, 1, 1]
     dialoom("export", "run.db", "--format", "sharegpt", "-o", "out.jsonl")
@@ -68,7 +68,7 @@ def test_two_workers_show_the_same_as_one_process(
             name = f"workers-{len(workers)}.db"
             dialoom(*plan[:-1], name, *flags, *workers, variables={"OPENAI_API_KEY": "k"})
             config, report = (dialoom(*command).stdout for command in (("status", name, "--config"), ("report", name)))
-            shown.append([line for text in (config, report) for line in text.splitlines() if SAID in line])
+            shown.append([line for text in (config, report) for line in text.splitlines() if CHANGE in line])
     assert shown[0] == shown[1] != []
 
 
@@ -86,7 +86,7 @@ def test_failed_and_cached_calls_record_changes(dialoom: Command, plan: list[obj
         assert len(server.requests) == asked and recorded("first.db") == recorded("second.db") != {}
     with serving(lambda _body, _number: error(400, "no")) as server:
         dialoom(*plan, "--api-base", server.url, variables=keys, code=1)
-    assert recorded("run.db") == {"user": {SAID: 1}}
+    assert recorded("run.db") == {"user": {CHANGE: 1}}
 
 
 def test_strict_refuses_before_the_first_call(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_strict_refuses_before_the_first_call(dialoom: Command, plan: list[objec
         flags = ["--api-base", server.url, "--strict-params"]
         refused = dialoom(*plan, *flags, variables={"OPENAI_API_KEY": "k"}, code=2)
         assert not server.requests and not (tmp_path / "run.db").exists()
-        assert refused.stderr.count("\n") == 1 and refused.stderr.count(SAID) == 2
+        assert refused.stderr.count("\n") == 1 and refused.stderr.count(CHANGE) == 2
         assert "--strict-params: " in refused.stderr
         dialoom(*plan, *flags, "--temperature", "1", variables={"OPENAI_API_KEY": "k"})
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["not_sent_as_configured"] == {}
@@ -106,7 +106,7 @@ def test_strict_refuses_a_change_that_is_found_during_the_run(dialoom: Command, 
         return (
             error(400, "response_format: json_schema is not supported")
             if form == "json_schema"
-            else verdicts(body, number)
+            else provider_answer(body, number)
         )
 
     flags = ["--temperature", "none", "--structured", "judge=schema"]
@@ -125,18 +125,18 @@ def test_doctor_lists_changes(dialoom: Command) -> None:
         flags = ["--model", MODEL, "--api-base", server.url, "--temperature", "0.7", "--json"]
         checks = json.loads(dialoom("doctor", *flags, variables={"OPENAI_API_KEY": "k"}, code=None).stdout)["checks"]
     (found,) = [check for check in checks if check["about"] == "parameters"]
-    assert found == {"about": "parameters", "name": MODEL, "state": "changed", "detail": SAID, "latency": None}
+    assert found == {"about": "parameters", "name": MODEL, "state": "changed", "detail": CHANGE, "latency": None}
 
 
-def test_what_litellm_leaves_out_of_the_request_itself_is_shown_everywhere_and_refused(
+def test_what_litellms_request_lacks_is_shown_everywhere_and_refused(
     dialoom: Command, plan: list[object], tmp_path: Path
 ) -> None:
     change = "min_p 0.05 not sent (LiteLLM's request does not contain it)"
     model = "gemini/gemini-2.5-flash"
-    plan, told = [model if each == MODEL else each for each in plan], ["--param", "min_p=0.05"]
+    plan, options = [model if each == MODEL else each for each in plan], ["--param", "min_p=0.05"]
     variables = {"GEMINI_API_KEY": "k"}
-    with serving(verdicts) as server:
-        flags = [*told, "--api-base", server.url]
+    with serving(provider_answer) as server:
+        flags = [*options, "--api-base", server.url]
         refused = dialoom(*plan, *flags, "-o", "strict.db", "--strict-params", variables=variables, code=1)
         assert (
             f"strict_params: {change}; change the configuration to what is sent" in refused.stderr
@@ -158,7 +158,7 @@ def test_what_litellm_leaves_out_of_the_request_itself_is_shown_everywhere_and_r
     assert all(change in text for text in (*shown, card))
 
 
-def test_strict_doctor_fails_models_without_asking_them(dialoom: Command) -> None:
+def test_strict_doctor_fails_models_without_calling_them(dialoom: Command) -> None:
     with serving(answer) as server:
         flags = ["doctor", "--model", MODEL, "--api-base", server.url, "--strict-params", "--temperature"]
         assert f"failed   parameters {MODEL}" in dialoom(*flags, "0.7", code=1).stdout
@@ -166,7 +166,7 @@ def test_strict_doctor_fails_models_without_asking_them(dialoom: Command) -> Non
         assert "parameters" not in dialoom(*flags, "1", code=None).stdout and server.requests
 
 
-def test_prices_that_are_unknown_are_named_at_once(dialoom: Command, plan: list[object]) -> None:
+def test_all_unknown_prices_are_named_at_once(dialoom: Command, plan: list[object]) -> None:
     models = ["--model", "user=openai/house-one", "--model", "judge=openai/house-two", "--max-cost", "1"]
     refused = dialoom(*plan, *models, variables={"OPENAI_API_KEY": "k"}, code=2)
     assert "the price of openai/house-one and of openai/house-two is unknown" in refused.stderr
@@ -191,7 +191,7 @@ WITHOUT_KEY = [
     "run personalens --profiles release --model azure/house -o run.db",
     "doctor --model azure/house",
 ]
-ONE_BY_ONE = """
+SEQUENTIAL_SCRIPT = """
 import contextlib, io, json, sys
 import dialoom.cli.app as app
 for command in json.load(sys.stdin):
@@ -216,7 +216,9 @@ def test_missing_key_is_reported_before_litellm_is_imported(dialoom: Command, tm
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("AZURE_", "OPENAI_"))}
     bare["ANTHROPIC_API_KEY"] = "k"
     arguments: dict[str, Any] = {"cwd": tmp_path, "env": bare, "input": json.dumps(WITHOUT_KEY)}
-    done = subprocess.run([sys.executable, "-c", ONE_BY_ONE], capture_output=True, text=True, check=True, **arguments)
+    done = subprocess.run(
+        [sys.executable, "-c", SEQUENTIAL_SCRIPT], capture_output=True, text=True, check=True, **arguments
+    )
     for command, line in zip(WITHOUT_KEY, done.stdout.splitlines(), strict=True):
         name = "AZURE_API_KEY and no address in AZURE_API_BASE" if "azure" in command else "OPENAI_API_KEY"
         shown, code, has_litellm = json.loads(line)
@@ -225,7 +227,7 @@ def test_missing_key_is_reported_before_litellm_is_imported(dialoom: Command, tm
 
 
 THINKING = 'thinking={"type": "enabled", "budget_tokens": 1024}'
-NAMED: dict[str, tuple[str, ...]] = {
+PARAMS_BY_MODEL: dict[str, tuple[str, ...]] = {
     "gpt-5-mini": (),
     "openrouter/openai/gpt-5-mini": (),
     "o4-mini": (),
@@ -240,31 +242,31 @@ NAMED: dict[str, tuple[str, ...]] = {
 LARDER = f"{ROOT / 'docs/examples/larder/larder.py'}:RECIPE"
 
 
-def verdicts(body: dict[str, Any], number: int) -> Answer:
-    """Rejects what the provider rejects, and otherwise says what ends every dialogue and suits every judge."""
-    status, said = provider(body, number)
+def provider_answer(body: dict[str, Any], number: int) -> Answer:
+    """Reject what the provider rejects; otherwise return a reply that ends any dialogue and suits any judge."""
+    status, reply = provider(body, number)
     text = r"{\"score\": 3, \"verdict\": true, \"explanation\": \"so\"} TERMINATE"
-    answered: dict[str, Any] = json.loads(json.dumps(said).replace(r"{\"score\": 4}", text))
+    answered: dict[str, Any] = json.loads(json.dumps(reply).replace(r"{\"score\": 4}", text))
     if body.get("model") == "house":
         answered["choices"][0]["message"]["reasoning_content"] = "The goal is reached."
     return status, answered
 
 
-@pytest.mark.parametrize("model", NAMED)
-def test_what_arrives_is_configured_or_told_wherever_a_run_is_described(
+@pytest.mark.parametrize("model", PARAMS_BY_MODEL)
+def test_parameters_arrive_as_configured_or_are_reported_wherever_a_run_is_described(
     dialoom: Command, model: str, tmp_path: Path
 ) -> None:
     write_release(tmp_path / "release")
     keys = {f"{name}_API_KEY": "k" for name in ("OPENAI", "ANTHROPIC", "OPENROUTER", "GEMINI", "DEEPSEEK", "AZURE")}
     variables = {**keys, "AZURE_API_VERSION": "2025-01-01-preview"}
-    given = dict(param.split("=", 1) for param in NAMED[model])
+    given = dict(param.split("=", 1) for param in PARAMS_BY_MODEL[model])
     params = {name: json.loads(value) for name, value in given.items()}
-    sampling = ["--temperature", "0.7", "--max-reply", "300", *(f"--param={param}" for param in NAMED[model])]
+    sampling = ["--temperature", "0.7", "--max-reply", "300", *(f"--param={param}" for param in PARAMS_BY_MODEL[model])]
     for name, recipe in (
         ("schema", ["personalens", "--profiles", "release", "--tasks", "single"]),
         ("tools", [LARDER]),
     ):
-        with serving(verdicts) as server:
+        with serving(provider_answer) as server:
             plan = ["run", *recipe, "--limit" if name == "schema" else "--larders", 1, "--model", model, *sampling]
             plan += ["--api-base", server.url, "-o", f"{name}.db"]
             strict = dialoom(*plan, "--strict-params", variables=variables, code=None)
@@ -272,8 +274,8 @@ def test_what_arrives_is_configured_or_told_wherever_a_run_is_described(
                 assert not server.requests
                 dialoom(*plan, variables=variables)
             bodies = list(map(sent_of, server.requests))
-        told = json.loads(dialoom("status", f"{name}.db", "--json").stdout)["not_sent_as_configured"]
-        changed = {each for texts in told.values() for text in texts for each in text.split("; ")}
+        recorded = json.loads(dialoom("status", f"{name}.db", "--json").stdout)["not_sent_as_configured"]
+        changed = {each for texts in recorded.values() for text in texts for each in text.split("; ")}
         changes = {each.partition(" ")[0]: each for each in changed}
         assert strict.returncode == (2 if changes.keys() - {"seed"} else 0)
         assert all(each in strict.stderr for each in changed if not each.startswith("seed") and strict.returncode)

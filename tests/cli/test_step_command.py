@@ -1,4 +1,4 @@
-"""`dialoom step` and `dialoom replay` without a terminal: from scripts, pipes and for programs."""
+"""`dialoom step` and `dialoom replay` without a terminal: with scripts, pipes and JSON output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Stepped = Callable[..., str]
 
 @pytest.fixture
 def run(dialoom: Command, made_once: MadeOnce) -> Command:
-    """A finished run of two dialogues in `run.db`, and the command."""
+    """Make `run.db`, a finished run of two dialogues; return the command."""
     made_once(_run)
     return dialoom
 
@@ -36,7 +36,7 @@ def _run(dialoom: Command, folder: Path) -> None:
 
 @pytest.fixture
 def stepped(run: Command, tmp_path: Path) -> Stepped:
-    """Plays lines on the run's first scenario, or as the arguments say; returns what is printed."""
+    """Return a function that runs lines on the run's first scenario, or as given, and returns the output."""
 
     def play(*lines: str, arguments: tuple[object, ...] = ("run.db", 1), code: int = 0) -> str:
         (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -47,12 +47,12 @@ def stepped(run: Command, tmp_path: Path) -> Stepped:
 
 
 def answers(text: str) -> list[dict[str, Any]]:
-    """The lines of JSON."""
+    """Return the objects of JSON lines."""
     return [json.loads(line) for line in text.splitlines()]
 
 
 def calls_in(path: Path) -> int:
-    """How many answered calls a run's file holds."""
+    """Return the number of answered calls in a run file."""
     with closing(sqlite3.connect(path)) as connection:
         return int(connection.execute("SELECT count(*) FROM calls WHERE reply IS NOT NULL").fetchone()[0])
 
@@ -97,7 +97,7 @@ KEYS = {
 
 
 def test_recorded_replies_of_changed_code_are_announced(run: Command, tmp_path: Path) -> None:
-    """The stepper plays them until new ones are requested, as the notice says."""
+    """Recorded replies are used until new ones are requested, as the notice says."""
     players = tmp_path / "players.py"
     players.write_text(players.read_text().replace("Reply to: ", "New reply to: "))
     done = run("step", "run.db", 1, input="goto turn 2\nfork fixed\nnext\ngoto 4\nresample\nnext\n")
@@ -129,22 +129,22 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
     lines = [line for line, _ in EVERY if line != "quit"]
     found = answers(stepped("# all of them", "", *lines, arguments=("run.db", 1, "--json")))
     assert [(each["line"], each["ok"]) for each in found] == [(line, True) for line in lines]
-    told = {each["line"]: each for each in found}
-    assert told["goto turn 2"]["counts"] == {"turn": 2}
-    assert told["calls"]["calls"][0]["reply"] == "Line 1 of mine."
-    assert told["calls"]["calls"][0]["request"][-1]["role"] == "user"
+    by_line = {each["line"]: each for each in found}
+    assert by_line["goto turn 2"]["counts"] == {"turn": 2}
+    assert by_line["calls"]["calls"][0]["reply"] == "Line 1 of mine."
+    assert by_line["calls"]["calls"][0]["request"][-1]["role"] == "user"
     assert [[stop["ran"] for stop in each["passed"]] for each in found if each["line"] == "continue"] == [
         [["user"]],
         [],
     ]
-    assert told["continue"]["next"] == []
-    assert {each["branch"]: each["is_outcome"] for each in told["forks"]["branches"]} == {
+    assert by_line["continue"]["next"] == []
+    assert {each["branch"]: each["is_outcome"] for each in by_line["forks"]["branches"]} == {
         "main": False,
         "b1": True,
         "other": False,
     }
-    assert {"same": True, "left": None, "right": None} not in told["diff b1"]["lines"]
-    assert [each["number"] for each in told["history"]["history"]] == list(range(9))
+    assert {"same": True, "left": None, "right": None} not in by_line["diff b1"]["lines"]
+    assert [each["number"] for each in by_line["history"]["history"]] == list(range(9))
 
 
 @pytest.mark.parametrize(
@@ -194,23 +194,23 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
     ],
 )
 def test_failing_line_is_reported_in_one_line(stepped: Stepped, line: str, complaint: str) -> None:
-    """With the script, the line's number and the command; exit 2."""
-    told = stepped("# first", line, code=2)
-    assert told.startswith(f"lines.txt, line 2 ({line}): ")
-    assert complaint in told
-    assert told.count("\n") == 1
+    """The message names the script, the line's number and the command; the exit code is 2."""
+    errors = stepped("# first", line, code=2)
+    assert errors.startswith(f"lines.txt, line 2 ({line}): ")
+    assert complaint in errors
+    assert errors.count("\n") == 1
 
 
 def test_steps_before_a_failing_line_are_kept(stepped: Stepped, run: Command) -> None:
     lines = ("goto turn 2", "fork mine", "say assistant As you like.", "leap")
     assert stepped(*lines, code=2).startswith("lines.txt, line 4 (leap): ")
-    told = answers(run("step", "run.db", 1, "--script", "lines.txt", "--json", code=2).stdout)
-    assert told[-1] == {"line": "fork mine", "ok": False, "error": told[-1]["error"]}
-    assert "a branch 'mine' exists already" in told[-1]["error"]
+    results = answers(run("step", "run.db", 1, "--script", "lines.txt", "--json", code=2).stdout)
+    assert results[-1] == {"line": "fork mine", "ok": False, "error": results[-1]["error"]}
+    assert "a branch 'mine' exists already" in results[-1]["error"]
     assert "assistant: As you like." in stepped("continue", "transcript", arguments=("run.db", 1, "--branch", "mine"))
 
 
-def test_lines_come_from_a_pipe(run: Command) -> None:
+def test_lines_are_read_from_a_pipe(run: Command) -> None:
     done = run("step", "run.db", "2", input="# look\n\n  back 2  \nhistory\n")
     assert "main> back 2\nmain 6" in done.stdout
     assert "(main)" in done.stdout
@@ -220,7 +220,7 @@ def test_lines_come_from_a_pipe(run: Command) -> None:
 
 
 @pytest.mark.usefixtures("run")
-def test_program_converses_line_by_line(tmp_path: Path) -> None:
+def test_program_gets_an_answer_to_each_line(tmp_path: Path) -> None:
     with Started(tmp_path, "step", "run.db", 1, "--json") as process:
         for line, branch in (("goto turn 1", "main"), ("next", "main"), ("state ended_by", None), ("forward 99", None)):
             process.stdin.write(f"{line}\n")
@@ -232,14 +232,14 @@ def test_program_converses_line_by_line(tmp_path: Path) -> None:
     assert process.returncode == 2
 
 
-def test_output_without_a_terminal_has_no_colours_or_trailing_blanks(stepped: Stepped) -> None:
+def test_output_without_a_terminal_has_no_colours_or_trailing_spaces(stepped: Stepped) -> None:
     printed = stepped("goto turn 2", "say assistant Well.", "continue", "forks", "diff", "history", "help", "prompt")
     assert "\x1b" not in printed
     assert not [line for line in printed.splitlines() if line != line.rstrip()]
     assert max(len(line) for line in printed.splitlines()) <= 120
 
 
-def test_ledger_tells_lines_of_people_from_calls(stepped: Stepped, dialoom: Command, tmp_path: Path) -> None:
+def test_ledger_distinguishes_lines_of_people_from_calls(stepped: Stepped, dialoom: Command, tmp_path: Path) -> None:
     stepped("goto turn 2", "say assistant Well.", "continue")
     rows = {(row[0], row[1]): row for row in cost_table(tmp_path / "run.db").rows}
     assert rows["assistant", "said"][2:5] == [1, 0, 0], "calls, replayed, from cache"
@@ -249,7 +249,7 @@ def test_ledger_tells_lines_of_people_from_calls(stepped: Stepped, dialoom: Comm
     assert "python:players:assistant, said" in " ".join(dialoom("status", "run.db").stdout.split())
 
 
-def test_escape_sequences_of_a_model_are_not_obeyed(stepped: Stepped, tmp_path: Path) -> None:
+def test_escape_sequences_of_a_model_are_removed(stepped: Stepped, tmp_path: Path) -> None:
     reply = "\x1b]0;mine\x07\x1b[2JAll is well."
     (tmp_path / "cunning.py").write_text(f"async def assistant(messages):\n    return {reply!r}\n")
     lines = (
@@ -264,8 +264,8 @@ def test_escape_sequences_of_a_model_are_not_obeyed(stepped: Stepped, tmp_path: 
     printed = stepped(*lines)
     assert "All is well." in printed
     assert not set(printed) & {"\x1b", "\x07"}
-    told = answers(stepped(*lines[:3], arguments=("run.db", 1, "--json")))
-    assert told[-1]["calls"][0]["reply"] == reply
+    results = answers(stepped(*lines[:3], arguments=("run.db", 1, "--json")))
+    assert results[-1]["calls"][0]["reply"] == reply
 
 
 @pytest.mark.parametrize(
@@ -279,14 +279,12 @@ def test_escape_sequences_of_a_model_are_not_obeyed(stepped: Stepped, tmp_path: 
         (("run.db", 1, "--script", "missing.txt"), "missing.txt: there is no such file"),
     ],
 )
-def test_what_cannot_be_opened_is_reported_in_one_line(
-    run: Command, arguments: tuple[object, ...], complaint: str
-) -> None:
-    """No run, no scenario, no branch, no script; exit 2, and nothing is done."""
-    told = run("step", *arguments, code=2).stderr
-    assert complaint in told
-    assert told.startswith("dialoom: ")
-    assert told.count("\n") == 1
+def test_unopenable_input_is_reported_in_one_line(run: Command, arguments: tuple[object, ...], complaint: str) -> None:
+    """A missing run, scenario, branch or script gives exit code 2 and one line."""
+    errors = run("step", *arguments, code=2).stderr
+    assert complaint in errors
+    assert errors.startswith("dialoom: ")
+    assert errors.count("\n") == 1
 
 
 def test_run_being_written_is_not_stepped(run: Command, tmp_path: Path) -> None:
@@ -297,10 +295,10 @@ def test_run_being_written_is_not_stepped(run: Command, tmp_path: Path) -> None:
 
 def test_step_that_fails_at_its_provider_exits_with_one(stepped: Stepped, tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text("async def assistant(messages):\n    raise RuntimeError('out of order')\n")
-    told = stepped("goto turn 2", "model assistant python:failing:assistant", "continue", code=1)
-    assert told.startswith("lines.txt, line 3 (continue): ")
-    assert "out of order" in told
-    assert told.count("\n") == 1
+    errors = stepped("goto turn 2", "model assistant python:failing:assistant", "continue", code=1)
+    assert errors.startswith("lines.txt, line 3 (continue): ")
+    assert "out of order" in errors
+    assert errors.count("\n") == 1
     mended = stepped("model assistant offline/generic", "continue", arguments=("run.db", 1, "--branch", "b1"))
     assert "b1> continue" in mended
     assert "the end: no further steps" in mended
@@ -317,23 +315,23 @@ def test_bug_in_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
     assert "in clerk" in shown
     assert shown.endswith("standard input, line 1 (next): unexpected KeyError: 'nothing'\n")
     with Started(tmp_path, *step, "-o", "two.db", "--json") as process:
-        (told,) = answers(process.communicate("next\n")[0])
-    assert (told["ok"], told["error"]) == (False, "unexpected KeyError: 'nothing'")
+        (result,) = answers(process.communicate("next\n")[0])
+    assert (result["ok"], result["error"]) == (False, "unexpected KeyError: 'nothing'")
 
 
-def test_used_up_budget_stops_the_script_with_three(stepped: Stepped, tmp_path: Path) -> None:
+def test_script_that_uses_up_the_budget_exits_with_three(stepped: Stepped, tmp_path: Path) -> None:
     made = calls_in(tmp_path / "run.db")
     lines = ("goto turn 2", "resample", "continue")
-    told = stepped(*lines, arguments=("run.db", 1, "--max-calls", made + 2), code=3)
-    assert told.startswith("lines.txt, line 3 (continue): ")
-    assert "max-calls" in told
+    errors = stepped(*lines, arguments=("run.db", 1, "--max-calls", made + 2), code=3)
+    assert errors.startswith("lines.txt, line 3 (continue): ")
+    assert "max-calls" in errors
     assert calls_in(tmp_path / "run.db") == made + 2
     done = stepped("continue", arguments=("run.db", 1, "--branch", "b1", "--max-calls", "none"))
     assert "the end: no further steps" in done
     assert calls_in(tmp_path / "run.db") == made + 9
 
 
-def test_interrupted_script_stops_with_three(run: Command, tmp_path: Path) -> None:
+def test_interrupted_script_exits_with_three(run: Command, tmp_path: Path) -> None:
     (tmp_path / "pondering.py").write_text(
         "import asyncio, pathlib\n"
         "async def assistant(messages):\n"
@@ -345,16 +343,16 @@ def test_interrupted_script_stops_with_three(run: Command, tmp_path: Path) -> No
     (tmp_path / "lines.txt").write_text("goto turn 2\nmodel assistant python:pondering:assistant\ncontinue\n")
     with Started(tmp_path, "step", "run.db", 1, "--script", "lines.txt") as process:
         while "let me think" not in (printed := process.stdout.readline()):
-            assert printed, "it ended early"
+            assert printed, "the process ended early"
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate()
+        _, errors = process.communicate()
     assert process.returncode == 3
-    assert told == "lines.txt, line 3 (continue): interrupted; recorded replies are kept\n"
+    assert errors == "lines.txt, line 3 (continue): interrupted; recorded replies are kept\n"
     (tmp_path / "go").touch()
     assert "assistant: There you are." in run("step", "run.db", 1, "--branch", "b1", input="next\n").stdout
 
 
-def test_long_answer_is_cut_at_a_stop_and_whole_in_calls(stepped: Stepped, tmp_path: Path) -> None:
+def test_long_answer_is_shortened_at_a_stop_and_whole_in_calls(stepped: Stepped, tmp_path: Path) -> None:
     reply = "\\n".join(f"Point {number}." for number in range(1, 41))
     (tmp_path / "wordy.py").write_text(f"async def assistant(messages):\n    return '{reply}'\n")
     printed = stepped("goto turn 2", "model assistant python:wordy:assistant", "next")
@@ -370,8 +368,8 @@ def test_replay_only_makes_no_call(stepped: Stepped, tmp_path: Path) -> None:
     made = calls_in(tmp_path / "run.db")
     only = ("run.db", 1, "--replay-only")
     assert "the end: no further steps" in stepped("goto turn 1", "continue", arguments=only)
-    told = stepped("goto turn 1", "resample", "continue", arguments=only, code=2)
-    assert told.startswith("lines.txt, line 3 (continue): ")
+    errors = stepped("goto turn 1", "resample", "continue", arguments=only, code=2)
+    assert errors.startswith("lines.txt, line 3 (continue): ")
     assert calls_in(tmp_path / "run.db") == made
 
 
@@ -400,18 +398,18 @@ def test_prompt_is_edited_without_a_terminal(run: Command, tmp_path: Path) -> No
 
 @pytest.fixture
 def case(stepped: Stepped, tmp_path: Path) -> Path:
-    """A saved case with an edit and words of a person's."""
+    """Return a saved case with an edited state and a line said by a person."""
     stepped("goto turn 2", "say assistant Well.", "set messages[0].content Good morning.", "continue", "save case.json")
     return tmp_path / "case.json"
 
 
 def test_case_replays_the_same_path(run: Command, case: Path, tmp_path: Path) -> None:
-    """Exit 0, with how much was played; the run is not needed."""
+    """The exit code is 0 and the number of steps is printed; the run is not needed."""
     (tmp_path / "run.db").unlink()
     steps = len(json.loads(case.read_text())["steps"])
     assert run("replay", "case.json").stdout.startswith(f"case.json: the same path, {steps} steps with ")
-    (told,) = answers(run("replay", "case.json", "--json").stdout)
-    assert (told["steps"], told["departures"]) == (steps, [])
+    (result,) = answers(run("replay", "case.json", "--json").stdout)
+    assert (result["steps"], result["departures"]) == (steps, [])
 
 
 def test_case_is_saved_over_an_earlier_one_only_with_notice(stepped: Stepped, case: Path) -> None:
@@ -429,25 +427,27 @@ def test_case_of_an_unfinished_conversation_is_saved_with_notice(run: Command) -
     assert "saved in cut.json; 'dialoom replay cut.json' replays them. " + notice in cut
     assert "'dialoom replay whole.json' replays them" in whole
     assert notice not in whole
-    told = run("step", "run.db", 1, "--json", input="goto turn 2\nsave other.json\ncontinue\nsave all.json\n").stdout
-    assert [each["is_end"] for each in answers(told) if "file" in each] == [False, True]
+    output = run("step", "run.db", 1, "--json", input="goto turn 2\nsave other.json\ncontinue\nsave all.json\n").stdout
+    assert [each["is_end"] for each in answers(output) if "file" in each] == [False, True]
 
 
 def test_run_in_place_of_a_case_is_recognized(run: Command) -> None:
-    told = run("replay", "run.db", code=2).stderr
-    assert told == (
+    errors = run("replay", "run.db", code=2).stderr
+    assert errors == (
         "dialoom: run.db is a run, not a saved case; "
         "'save FILE' in 'dialoom step run.db' saves one of its conversations as a case\n"
     )
 
 
-def test_say_of_a_role_that_is_not_next_tells_where_it_is(stepped: Stepped) -> None:
-    told = stepped("goto turn 2", "say user Well.", code=2)
-    assert "the next step calls assistant, not 'user'; 'back' leads to earlier steps, and 'until user' plays on" in told
+def test_say_for_a_role_that_is_not_next_names_the_next_one(stepped: Stepped) -> None:
+    errors = stepped("goto turn 2", "say user Well.", code=2)
+    assert (
+        "the next step calls assistant, not 'user'; 'back' leads to earlier steps, and 'until user' plays on" in errors
+    )
 
 
 def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
-    """A line each, and exit 1."""
+    """Each difference has a line, and the exit code is 1."""
     held = json.loads(case.read_text())
     first = next(step for step in held["steps"] if step["calls"])
     first["calls"][0]["request"] = "0" * 64
@@ -458,8 +458,8 @@ def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
     assert departures[0] == "step 1: user sent user a request that differs from the recorded one"
     assert departures[1].startswith("the outcome: ended_by")
     assert last.startswith("case.json: not the same path, ")
-    (told,) = answers(run("replay", "case.json", "--json", code=1).stdout)
-    assert told["departures"] == departures
+    (result,) = answers(run("replay", "case.json", "--json", code=1).stdout)
+    assert result["departures"] == departures
 
 
 @pytest.mark.parametrize(
@@ -470,13 +470,15 @@ def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
         ('{"format": "another"}', "format: Input should be 'dialoom case, version 1'"),
     ],
 )
-def test_file_that_is_no_case_is_refused(dialoom: Command, tmp_path: Path, content: str | None, complaint: str) -> None:
-    """Exit 2, and one line that says what is wrong."""
+def test_file_that_is_not_a_case_is_refused(
+    dialoom: Command, tmp_path: Path, content: str | None, complaint: str
+) -> None:
+    """The exit code is 2, and one line names the error."""
     if content is not None:
         (tmp_path / "nothing.json").write_text(content)
-    told = dialoom("replay", "nothing.json", code=2).stderr
-    assert complaint in told
-    assert told.count("\n") == 1
+    errors = dialoom("replay", "nothing.json", code=2).stderr
+    assert complaint in errors
+    assert errors.count("\n") == 1
 
 
 def test_step_help_lists_exit_codes(dialoom: Command) -> None:

@@ -1,4 +1,4 @@
-"""`dialoom step` as a person at a terminal meets it."""
+"""`dialoom step` in a terminal."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tests.conftest import ROOT, Command, MadeOnce, lines_of
 from tests.processes import COMMAND, PATIENCE, start
 from tests.server import completion, serving, silence
 
-_HESITATION = 0.5
-"""Seconds after which a person presses again what seemed to have no effect."""
+_KEY_INTERVAL = 0.5
+"""Seconds after which a key without effect is pressed again."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """A person's terminal, with `dialoom step` in it.
+    """A pseudoterminal in which `dialoom step` runs.
 
     Args:
-        folder: Where it is started.
-        arguments: What follows `dialoom step`.
-        environment: What differs in its environment.
-        columns: How wide it is.
+        folder: The working directory.
+        arguments: The arguments of `dialoom step`.
+        environment: Additional environment variables.
+        columns: The width of the terminal.
     """
 
     def __init__(self, folder: Path, arguments: tuple[object, ...], environment: dict[str, str], columns: int) -> None:
@@ -52,7 +52,7 @@ class Terminal:
         self.raw = ""
 
     def shown(self, branch: str) -> str:
-        """What is printed up to the prompt of a branch, without colours; its answer to the line typed last."""
+        """Return the output up to a branch's prompt, without colours: the answer to the last line typed."""
         self.child.expect(_prompt(branch))
         return self._before()
 
@@ -61,26 +61,26 @@ class Terminal:
         return _COLOURS.sub("", self.raw).replace("\r\n", "\n")
 
     def tell(self, line: str, branch: str) -> str:
-        """Type a line; what it is answered, up to the next prompt, which is that of a branch."""
+        """Type a line; return the output up to the next prompt, that of the given branch."""
         self.child.sendline(line)
         return self.shown(branch)
 
     def interrupt_typing(self, text: str, branch: str) -> str:
-        """Begin a line, see it on the screen, and press Ctrl-C until the prompt comes; what is shown before it.
+        """Type a part of a line, then press Ctrl-C until the prompt returns; return the output before it.
 
-        Python looks for a signal while it waits for a key, not while it takes one in: a Ctrl-C that follows a key
-        too closely stays unnoticed until the next key.
+        Python checks for signals while it waits for a key, not while it reads one: a Ctrl-C too soon after a key has no
+        effect before the next key.
         """
         self.child.send(text)
         self.child.expect_exact(text)
-        for _ in range(int(PATIENCE / _HESITATION)):
+        for _ in range(int(PATIENCE / _KEY_INTERVAL)):
             self.press("C")
-            if self.child.expect([_prompt(branch), pexpect.TIMEOUT], timeout=_HESITATION) == 0:
+            if self.child.expect([_prompt(branch), pexpect.TIMEOUT], timeout=_KEY_INTERVAL) == 0:
                 return self._before()
         raise AssertionError("Ctrl-C has no effect")
 
     def left(self) -> int:
-        """The exit code, once it has ended."""
+        """Wait for the end of the process and return its exit code."""
         self.child.expect(pexpect.EOF)
         self.process.join()
         assert isinstance(self.process.exitcode, int)
@@ -88,14 +88,14 @@ class Terminal:
         return self.process.exitcode
 
     def close(self) -> None:
-        """End what still runs in it."""
+        """Kill the process if it is still running."""
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
         self.child.close()
 
     def press(self, key: str) -> None:
-        """Press a key together with the control key."""
+        """Press a key together with Ctrl."""
         self.child.send(chr(ord(key) - ord("@")))
 
 
@@ -103,26 +103,26 @@ def _prompt(branch: str) -> str:
     return rf"(?<=\n){re.escape(branch)}> |^{re.escape(branch)}> "
 
 
-Sit = Callable[..., Terminal]
+Open = Callable[..., Terminal]
 
 
 @pytest.fixture
-def sit(tmp_path: Path) -> Iterator[Sit]:
-    """Sits down at a terminal with `dialoom step` and what follows it."""
+def terminal(tmp_path: Path) -> Iterator[Open]:
+    """Yield a function that opens a terminal with `dialoom step` and the given arguments."""
     opened: list[Terminal] = []
 
-    def at(*arguments: object, columns: int = 80, **environment: str) -> Terminal:
+    def open_(*arguments: object, columns: int = 80, **environment: str) -> Terminal:
         opened.append(Terminal(tmp_path, arguments, environment, columns))
         return opened[-1]
 
-    yield at
-    for terminal in opened:
-        terminal.close()
+    yield open_
+    for each in opened:
+        each.close()
 
 
 @pytest.fixture
 def run(dialoom: Command, made_once: MadeOnce) -> Command:
-    """A finished dialogue of the sample people, played offline, in `run.db`; and the command."""
+    """Make `run.db`, a finished dialogue played offline; return the command."""
     made_once(_run)
     return dialoom
 
@@ -133,9 +133,9 @@ def _run(dialoom: Command, _folder: Path) -> None:
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_finished_dialogue_is_rewound_changed_compared_and_promoted(
-    run: Command, sit: Sit, tmp_path: Path, columns: int
+    run: Command, terminal: Open, tmp_path: Path, columns: int
 ) -> None:
-    at = sit("run.db", 1, columns=columns)
+    at = terminal("run.db", 1, columns=columns)
     assert "the end: no further steps" in at.shown("main")
     assert "\x1b[" in at.raw
     stop = at.tell("goto turn 1", "main")
@@ -168,7 +168,7 @@ def test_finished_dialogue_is_rewound_changed_compared_and_promoted(
     assert dialogue["branch"] == {"name": "b1", "models": {}, "edits": 0, "said": 1, "prompts": 0}
 
 
-def test_failed_dialogue_is_finished_by_another_model(dialoom: Command, sit: Sit, tmp_path: Path) -> None:
+def test_failed_dialogue_is_finished_by_another_model(dialoom: Command, terminal: Open, tmp_path: Path) -> None:
     (tmp_path / "frail.py").write_text(
         "async def assistant(messages):\n"
         "    if len(messages) > 3:\n"
@@ -177,7 +177,7 @@ def test_failed_dialogue_is_finished_by_another_model(dialoom: Command, sit: Sit
     )
     frail = ["--model", "assistant=python:frail:assistant"]
     dialoom("run", "personalens", "--limit", 1, "--seed", 3, *frail, "-o", "run.db", code=1)
-    at = sit("run.db")
+    at = terminal("run.db")
     begun = at.shown("main")
     assert "in run.db: failed, python:frail:assistant raised RuntimeError: out of order" in begun
     assert "main 4 · turn 2 · user ran" in begun
@@ -190,8 +190,8 @@ def test_failed_dialogue_is_finished_by_another_model(dialoom: Command, sit: Sit
     assert '"done": 1, "failed": 0' in dialoom("status", "run.db", "--json").stdout
 
 
-def test_tree_is_forked_and_both_branches_go_on(dialoom: Command, sit: Sit) -> None:
-    at = sit("aloe", "--limit", 1, "--rounds", 2, "--branching", 1, "--seed", 3)
+def test_tree_is_forked_and_both_branches_continue(dialoom: Command, terminal: Open) -> None:
+    at = terminal("aloe", "--limit", 1, "--rounds", 2, "--branching", 1, "--seed", 3)
     assert "next: user (the conversation begins with this node)" in at.shown("main")
     assert "user ran" in at.tell("next", "main")
     assert "other 2" in at.tell("fork other", "other")
@@ -213,7 +213,7 @@ def test_tree_is_forked_and_both_branches_go_on(dialoom: Command, sit: Sit) -> N
 
 
 @pytest.mark.usefixtures("run")
-def test_ctrl_c_at_a_running_call_returns_to_the_prompt(sit: Sit, tmp_path: Path) -> None:
+def test_ctrl_c_at_a_running_call_returns_to_the_prompt(terminal: Open, tmp_path: Path) -> None:
     (tmp_path / "pondering.py").write_text(
         "import asyncio, pathlib\n"
         "async def assistant(messages):\n"
@@ -222,7 +222,7 @@ def test_ctrl_c_at_a_running_call_returns_to_the_prompt(sit: Sit, tmp_path: Path
         "        await asyncio.Event().wait()\n"
         "    return 'There you are.'\n"
     )
-    at = sit("run.db", 1)
+    at = terminal("run.db", 1)
     at.shown("main")
     at.tell("goto turn 1", "main")
     at.tell("model assistant python:pondering:assistant", "b1")
@@ -239,10 +239,10 @@ def test_ctrl_c_at_a_running_call_returns_to_the_prompt(sit: Sit, tmp_path: Path
 
 
 @pytest.mark.usefixtures("run")
-def test_ctrl_c_at_a_network_call_returns_to_the_prompt(sit: Sit) -> None:
+def test_ctrl_c_at_a_network_call_returns_to_the_prompt(terminal: Open) -> None:
     answers: Any = [silence(), completion("Back again.")]
     with serving(lambda _body, number: answers[min(number, 2) - 1]) as server:
-        at = sit("run.db", 1, OPENAI_API_BASE=server.url, OPENAI_API_KEY="none")
+        at = terminal("run.db", 1, OPENAI_API_BASE=server.url, OPENAI_API_KEY="none")
         at.shown("main")
         at.tell("goto turn 1", "main")
         at.tell("model assistant openai/house", "b1")
@@ -257,8 +257,8 @@ def test_ctrl_c_at_a_network_call_returns_to_the_prompt(sit: Sit) -> None:
 
 
 @pytest.mark.usefixtures("run")
-def test_ctrl_c_at_the_prompt_and_end_of_input(sit: Sit) -> None:
-    at = sit("run.db", 1)
+def test_ctrl_c_at_the_prompt_and_end_of_input(terminal: Open) -> None:
+    at = terminal("run.db", 1)
     at.shown("main")
     assert "'quit' leaves" in at.interrupt_typing("promote nothi", "main")
     at.press("D")
@@ -266,8 +266,8 @@ def test_ctrl_c_at_the_prompt_and_end_of_input(sit: Sit) -> None:
 
 
 @pytest.mark.usefixtures("run")
-def test_mistake_at_the_prompt_is_reported_in_a_line(sit: Sit) -> None:
-    at = sit("run.db", 1)
+def test_mistake_at_the_prompt_is_reported_in_a_line(terminal: Open) -> None:
+    at = terminal("run.db", 1)
     at.shown("main")
     assert at.tell("leap", "main").splitlines() == ["leap", "there is no command 'leap'; 'help' lists them"]
     assert at.tell("", "main").strip() == ""
@@ -277,7 +277,7 @@ def test_mistake_at_the_prompt_is_reported_in_a_line(sit: Sit) -> None:
 
 @pytest.fixture
 def editors(tmp_path: Path) -> Path:
-    """Editors that need nobody: one that changes the text, one that fails, one that changes nothing."""
+    """Write editors that need no user: they change or empty the text, fail, or leave it unchanged."""
     for name, script in {
         "changing": 'sed -E -i "s/^(Hi|Hello|My phone|After).*alarm.*/I usually get up at 6:15. Set my alarm./" "$1"',
         "failing": "exit 3",
@@ -290,8 +290,8 @@ def editors(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("run")
-def test_prompt_is_edited_and_played(sit: Sit, editors: Path) -> None:
-    at = sit("run.db", 1, EDITOR=str(editors / "changing"), VISUAL="")
+def test_prompt_is_edited_and_played(terminal: Open, editors: Path) -> None:
+    at = terminal("run.db", 1, EDITOR=str(editors / "changing"), VISUAL="")
     at.shown("main")
     at.tell("goto turn 1", "main")
     stop = at.tell("prompt edit", "b1")
@@ -301,7 +301,7 @@ def test_prompt_is_edited_and_played(sit: Sit, editors: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("editor", "told"),
+    ("editor", "expected"),
     [
         ("failing", "ended with exit code 3, so nothing was changed"),
         ("idle", "the prompt is unchanged, so nothing was played"),
@@ -311,17 +311,17 @@ def test_prompt_is_edited_and_played(sit: Sit, editors: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("run")
-def test_editor_without_a_new_prompt_changes_nothing(sit: Sit, editors: Path, editor: str, told: str) -> None:
-    at = sit("run.db", 1, EDITOR=str(editors / editor) if editor else "", VISUAL="")
+def test_editor_without_a_new_prompt_changes_nothing(terminal: Open, editors: Path, editor: str, expected: str) -> None:
+    at = terminal("run.db", 1, EDITOR=str(editors / editor) if editor else "", VISUAL="")
     at.shown("main")
     at.tell("goto turn 1", "main")
-    assert told in " ".join(at.tell("prompt edit", "main").split())
+    assert expected in " ".join(at.tell("prompt edit", "main").split())
     assert "b1" not in at.tell("forks", "main")
 
 
 @pytest.mark.usefixtures("run")
-def test_breakpoints_stop_and_are_cleared(sit: Sit) -> None:
-    at = sit("run.db", 1)
+def test_breakpoints_stop_and_are_cleared(terminal: Open) -> None:
+    at = terminal("run.db", 1)
     at.shown("main")
     at.tell("goto 1", "main")
     assert "breakpoint 1: assistant" in at.tell("break assistant", "main")
@@ -337,13 +337,13 @@ def test_breakpoints_stop_and_are_cleared(sit: Sit) -> None:
     assert "the end: no further steps" in at.tell("c", "main")
 
 
-def test_debugger_survives_an_exception_in_a_recipe(sit: Sit, tmp_path: Path) -> None:
+def test_debugger_survives_an_exception_in_a_recipe(terminal: Open, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs/examples/larder", tmp_path / "game")
     recipe = tmp_path / "game" / "larder.py"
     recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))
-    at = sit("game/larder.py:RECIPE", "--larders", "1", "-o", "game.db")
+    at = terminal("game/larder.py:RECIPE", "--larders", "1", "-o", "game.db")
     at.shown("main")
-    told = at.tell("next", "main")
-    assert "KeyError: 'nothing'" in told
-    assert told.endswith("unexpected KeyError: 'nothing'\n")
+    output = at.tell("next", "main")
+    assert "KeyError: 'nothing'" in output
+    assert output.endswith("unexpected KeyError: 'nothing'\n")
     assert "next: clerk (the conversation begins with this node)" in at.tell("where", "main")

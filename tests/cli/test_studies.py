@@ -1,4 +1,4 @@
-"""Studies from the command line: files of people and tasks to conversations that are played, judged and kept."""
+"""Studies from the command line: from files of people and tasks to conversations that are played and judged."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_study_is_played_judged_reported_and_exported(dialoom: Command, folder
 
 
 def test_a_report_has_no_table_by_many_numbers_and_explains_intervals_once(dialoom: Command, folder: Path) -> None:
-    """An age of each person is left out, and said to be; one of two is kept, and so is each value that is a word."""
+    """A column with many different numbers has no table; one with two numbers and one with words have."""
     (folder / "people.csv").write_text(
         "name,age,height,style\n" + "".join(f"P{n},{n},{n % 2},s{n // 2}\n" for n in range(6))
     )
@@ -103,7 +103,7 @@ def test_a_report_has_no_table_by_many_numbers_and_explains_intervals_once(dialo
     assert "Dialogues checked by the gate: 12, of which " in report
 
 
-def test_verdicts_of_turns_are_per_cent_everywhere(dialoom: Command, folder: Path) -> None:
+def test_verdicts_of_turns_are_percentages_everywhere(dialoom: Command, folder: Path) -> None:
     rubric = 'rubric = "The caller'
     (folder / "support.toml").write_text(STUDY.replace(rubric, f"per_turn = true\n{rubric}"))
     dialoom("run", "support.toml", "-o", "support.db")
@@ -121,26 +121,26 @@ def test_verdicts_of_turns_are_per_cent_everywhere(dialoom: Command, folder: Pat
     assert " | 100.0† [" in cells
 
 
-def test_the_roles_of_stand_ins_are_named_and_an_existing_run_is_refused(dialoom: Command, folder: Path) -> None:
-    told = dialoom("run", "support.toml", "-o", "run.db").stdout
+def test_roles_of_stand_ins_are_named_and_an_existing_run_is_refused(dialoom: Command, folder: Path) -> None:
+    output = dialoom("run", "support.toml", "-o", "run.db").stdout
     (folder / "noting.py").write_text("def reply(messages):\n    return 'Noted.'\n")
-    told += dialoom("run", "support.toml", "--model", "assistant=python:noting:reply", "-o", "other.db").stdout
+    output += dialoom("run", "support.toml", "--model", "assistant=python:noting:reply", "-o", "other.db").stdout
     parts = "user, assistant, judge", "user, judge"
     lines = [f"{part}: played by offline/placeholder, a scripted stand-in; --model [ROLE=]MODEL" for part in parts]
-    assert [line.rsplit(" ", 2)[0] for line in told.splitlines() if "stand-in" in line] == lines
+    assert [line.rsplit(" ", 2)[0] for line in output.splitlines() if "stand-in" in line] == lines
     again = dialoom("run", "support.toml", "-o", "run.db", code=2).stderr
     assert again.startswith("dialoom: run.db exists; continue with")
 
 
 @pytest.mark.usefixtures("folder")
 def test_hint_to_resume_names_the_given_concurrency(dialoom: Command) -> None:
-    told = dialoom("run", "support.toml", "-o", "s.db", "--max-calls", 9, "--concurrency", 3, code=3)
-    assert "dialoom resume s.db --concurrency 3" in told.stdout + told.stderr
-    told = dialoom("resume", "s.db", "--max-calls", 10, code=3)
-    assert "dialoom resume s.db" in told.stdout + told.stderr and "--concurrency" not in told.stdout + told.stderr
+    done = dialoom("run", "support.toml", "-o", "s.db", "--max-calls", 9, "--concurrency", 3, code=3)
+    assert "dialoom resume s.db --concurrency 3" in done.stdout + done.stderr
+    done = dialoom("resume", "s.db", "--max-calls", 10, code=3)
+    assert "dialoom resume s.db" in done.stdout + done.stderr and "--concurrency" not in done.stdout + done.stderr
 
 
-def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
+def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
     """A run is resumed, judged again, reported and stepped through without the study's file and rows."""
     dialoom("run", "support.toml", "-o", "whole.db")
     dialoom("run", "support.toml", "-o", "support.db", "--max-calls", 7, "--concurrency", 1, code=3)
@@ -277,12 +277,14 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
         ("[tasks]", "id = 'email'\n[tasks]", "people.csv:2: there is no column 'email'; the columns are name, style"),
     ],
 )
-def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, old: str, new: str, message: str) -> None:
-    """With file and line, and what would be right; nothing is written."""
+def test_a_mistake_in_the_file_gives_one_message(
+    dialoom: Command, folder: Path, old: str, new: str, message: str
+) -> None:
+    """The message names file, line and remedy; nothing is written."""
     assert old in STUDY
     (folder / "support.toml").write_text(STUDY.replace(old, new, 1))
-    told = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
-    assert message in told and len(told.splitlines()) == 1
+    errors = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
+    assert message in errors and len(errors.splitlines()) == 1
     assert not (folder / "support.db").exists()
 
 
@@ -319,14 +321,14 @@ def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, ol
 def test_a_name_within_a_value_is_checked_with_file_and_line(
     dialoom: Command, folder: Path, brief: str, code: int, message: str | None
 ) -> None:
-    """A name that a template may do without is not missed before the conversation needs it."""
+    """A missing name for which the template has a default or a condition is accepted."""
     homes = [{"city": "Bern", "zip": "3000", "street": {"name": "Long"}}, {"city": "Basel", "street": {"name": "Low"}}]
     rows = [{"name": name, "home": home} for name, home in zip(("Ada", "Bo"), homes, strict=True)]
     (folder / "people.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     study = STUDY.replace("people.csv", "people.jsonl").replace("You call a web shop.", brief.replace('"', '\\"'))
     (folder / "support.toml").write_text(study)
-    told = dialoom("run", "support.toml", "-o", "support.db", code=code).stderr
-    assert message is None or message in told
+    errors = dialoom("run", "support.toml", "-o", "support.db", code=code).stderr
+    assert message is None or message in errors
 
 
 @pytest.mark.parametrize(
@@ -348,13 +350,11 @@ def test_a_name_within_a_value_is_checked_with_file_and_line(
         ("name,style\nAda,x\nAda,y\n", None),
     ],
 )
-def test_rows_that_cannot_be_used_are_one_message(
-    dialoom: Command, folder: Path, people: str, message: str | None
-) -> None:
-    """An empty cell is not a fault where nothing shows it, and people of the same name are told apart."""
+def test_unusable_rows_give_one_message(dialoom: Command, folder: Path, people: str, message: str | None) -> None:
+    """An empty cell is accepted unless it is used, and people of the same name are distinguished."""
     (folder / "people.csv").write_text(people)
-    told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
-    assert message is None or message in told
+    errors = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
+    assert message is None or message in errors
 
 
 @pytest.mark.parametrize(
@@ -379,14 +379,14 @@ def test_rows_that_cannot_be_used_are_one_message(
         (b"name\nAda, who is shy\n", "people.csv:2: 2 cells, but the header names 1; put cells that contain ',' in"),
     ],
 )
-def test_files_of_spreadsheets_work_or_are_one_message(
+def test_files_of_spreadsheets_work_or_give_one_message(
     dialoom: Command, folder: Path, content: bytes, message: str | None
 ) -> None:
-    """Byte-order marks, semicolons, quotes and single columns work; other encodings and broken rows are named."""
+    """Byte-order marks, semicolons, quotes and single columns work; other encodings and broken rows are reported."""
     (folder / "people.csv").write_bytes(content)
-    told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
+    errors = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
     if message is not None:
-        assert message in told and len(told.splitlines()) == 1 and not (folder / "support.db").exists()
+        assert message in errors and len(errors.splitlines()) == 1 and not (folder / "support.db").exists()
 
 
 @pytest.mark.parametrize(
@@ -403,22 +403,24 @@ def test_files_of_spreadsheets_work_or_are_one_message(
         ("personas", "check", "people.jsonl"),
     ],
 )
-def test_rows_given_to_a_recipe_lead_to_a_study(dialoom: Command, folder: Path, command: tuple[str, ...]) -> None:
+def test_message_about_rows_given_to_a_recipe_suggests_a_study(
+    dialoom: Command, folder: Path, command: tuple[str, ...]
+) -> None:
     (folder / "people.jsonl").write_text('{"name": "Ada", "style": "in a hurry"}\n')
     out = () if "check" in command else ("-o", "out")
-    told = dialoom(*command, *out, code=2).stderr
-    assert re.search(rf"; 'dialoom new study DIR --from \S*{command[-1]}' makes conversations from your own", told)
+    errors = dialoom(*command, *out, code=2).stderr
+    assert re.search(rf"; 'dialoom new study DIR --from \S*{command[-1]}' makes conversations from your own", errors)
     assert not (folder / "out").exists()
 
 
-def test_a_fault_in_a_file_of_personas_does_not_lead_to_a_study(dialoom: Command, folder: Path) -> None:
+def test_message_about_a_persona_file_does_not_suggest_a_study(dialoom: Command, folder: Path) -> None:
     (folder / "personas.jsonl").write_text('{"profile": "She rows.", "personality": "She is calm.", "note": 1}\n')
-    told = dialoom("run", "aloe", "--personas", "personas.jsonl", "-o", "out", code=2).stderr
-    assert "unknown key 'note'" in told and "study" not in told
+    errors = dialoom("run", "aloe", "--personas", "personas.jsonl", "-o", "out", code=2).stderr
+    assert "unknown key 'note'" in errors and "study" not in errors
 
 
 def test_people_are_planned_one_at_a_time(folder: Path) -> None:
-    """However many there are: neither their rows nor their conversations are held together."""
+    """Neither the rows nor the scenarios are all held in memory, however many there are."""
     (folder / "people.csv").write_text("name,style\n" + "".join(f"P{number},brief\n" for number in range(1_000)))
     recipe: Any = find_recipe(str(folder / "support.toml"))[1]
     alive = WeakValueDictionary[int, Any]()
@@ -431,10 +433,10 @@ def test_people_are_planned_one_at_a_time(folder: Path) -> None:
 
 
 def test_people_of_the_same_name_have_different_ids(dialoom: Command, folder: Path) -> None:
-    """By a number: intervals and splits are made over people."""
+    """A number is added to the name, because intervals and splits are by person."""
     (folder / "people.csv").write_text("name,style\nAda,x\nAda,y\n")
-    told = dialoom("run", "support.toml", "-o", "support.db")
-    assert "1 row with the name of an earlier row, counted as different people: Ada; a column id" in told.stdout
+    done = dialoom("run", "support.toml", "-o", "support.db")
+    assert "1 row with the name of an earlier row, counted as different people: Ada; a column id" in done.stdout
     facets = [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()]
     assert facets == ["Ada", "Ada", "Ada (2)", "Ada (2)"]
 
@@ -453,10 +455,10 @@ def test_people_are_named_by_columns_in_any_letter_case(
 ) -> None:
     (folder / "people.csv").write_text(people)
     (folder / "support.toml").write_text(STUDY.replace("person.name", "person.portrait"))
-    told = dialoom("run", "support.toml", "-o", "support.db").stdout
+    output = dialoom("run", "support.toml", "-o", "support.db").stdout
     episodes = [*api.open_run(folder / "support.db").episodes()]
     assert [each.facets["person"] for each in episodes] == [name for name in names for _ in range(2)]
-    assert "name of an earlier row" not in told
+    assert "name of an earlier row" not in output
 
 
 @pytest.mark.parametrize(
@@ -470,7 +472,7 @@ def test_people_are_named_by_columns_in_any_letter_case(
 def test_tasks_are_combined_with_people(
     dialoom: Command, folder: Path, tasks: str | None, expected: list[tuple[str, str | None]]
 ) -> None:
-    """One by one, drawn with the seed, or none at all."""
+    """Tasks are paired with people, drawn with the seed, or absent."""
     text = STUDY.replace("[tasks]", f"[tasks]\n{tasks}")
     if tasks is None:
         text = STUDY.replace("[tasks]\nrows", "#").replace("{{ task.goal }}", "a kettle")
@@ -492,7 +494,7 @@ def done(talk):
 """
 
 
-def test_an_expression_that_matches_nothing_is_named(dialoom: Command, folder: Path) -> None:
+def test_an_expression_that_matches_nothing_is_reported(dialoom: Command, folder: Path) -> None:
     dialoom("run", "support.toml", "-o", "s.db", "--sample", 1)
     shown = dialoom("show", "s.db", "--where", "goal == 'lampp'")
     assert (shown.stdout, shown.stderr) == ("", "no scenario matches --where \"goal == 'lampp'\"\n")
@@ -526,8 +528,8 @@ def test_a_column_named_like_a_count_or_property_is_not_mistaken_for_it(dialoom:
 
 
 @pytest.fixture
-def coded(dialoom: Command, folder: Path) -> Path:
-    """Return the folder of a run whose study names Python functions, of which half was played."""
+def python_study(dialoom: Command, folder: Path) -> Path:
+    """Return the folder of a half-played run whose study uses Python functions."""
     named = STUDY.replace("pattern = ", 'python = "checks.py:gave_number" #')
     (folder / "support.toml").write_text(named.replace('{ keyword = "GOODBYE" }', '{ python = "checks.py:done" }'))
     (folder / "checks.py").write_text(CODE)
@@ -535,24 +537,26 @@ def coded(dialoom: Command, folder: Path) -> Path:
     return folder
 
 
-def test_functions_of_files_end_and_score_conversations(dialoom: Command, coded: Path) -> None:
-    """They are found again from another working folder."""
-    (coded / "else").mkdir()
-    (coded / "support.db").rename(coded / "else" / "moved.db")
+def test_functions_of_files_end_and_score_conversations(dialoom: Command, python_study: Path) -> None:
+    """They are found from another working folder, too."""
+    (python_study / "else").mkdir()
+    (python_study / "support.db").rename(python_study / "else" / "moved.db")
     dialoom("resume", "else/moved.db", "--max-calls", "none")
-    episodes = list(api.open_run(coded / "else" / "moved.db").episodes())
+    episodes = list(api.open_run(python_study / "else" / "moved.db").episodes())
     assert {each.outcome.ended_by for each in episodes} == {"enough"}
     assert {len(each.outcome.messages) for each in episodes} == {3}
     scores = {each.metric: each.score for each in episodes[0].outcome.judgements}
     assert scores["gave_number"] is False and set(scores) == {"resolved", "tone", "gave_number"}
 
 
-def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, coded: Path) -> None:
-    """At the end of the run and in its status, with the number of scenarios and the first error."""
-    (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / ("kettle" not in talk.text("user")) and "AB-" in'))
-    told = dialoom("run", "support.toml", "-o", "raising.db", code=1).stdout
+def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, python_study: Path) -> None:
+    """The run's end and its status show the number of conversations and the first error."""
+    (python_study / "checks.py").write_text(
+        CODE.replace('"AB-" in', '1 / ("kettle" not in talk.text("user")) and "AB-" in')
+    )
+    output = dialoom("run", "support.toml", "-o", "raising.db", code=1).stdout
     line = "failed check: gave_number in 2 conversations (ZeroDivisionError: division by zero)\n"
-    assert "4 done, 0 failed" in told and line in told
+    assert "4 done, 0 failed" in output and line in output
     assert line in dialoom("status", "raising.db").stdout
     assert json.loads(dialoom("status", "raising.db", "--json").stdout)["check_errors"] == [
         {"metric": "gave_number", "conversations": 2, "error": "ZeroDivisionError: division by zero"}
@@ -560,103 +564,105 @@ def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, cod
     assert line in dialoom("resume", "raising.db", code=1).stdout
 
 
-def test_conversations_are_scored_anew_with_a_corrected_check(dialoom: Command, coded: Path) -> None:
-    """By the two commands that the refusal names; no conversation is played again."""
-    (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / 0 and "AB-" in'))
+def test_conversations_are_scored_again_with_a_corrected_check(dialoom: Command, python_study: Path) -> None:
+    """The two commands named by the refusal do so; no conversation is played again."""
+    (python_study / "checks.py").write_text(CODE.replace('"AB-" in', '1 / 0 and "AB-" in'))
     dialoom("run", "support.toml", "-o", "raising.db", code=1)
-    (coded / "checks.py").write_text(CODE)
-    told = dialoom("resume", "raising.db", code=2).stderr
-    export, imported = re.findall("'dialoom ([^']+)'", told)
+    (python_study / "checks.py").write_text(CODE)
+    errors = dialoom("resume", "raising.db", code=2).stderr
+    export, imported = re.findall("'dialoom ([^']+)'", errors)
     dialoom(*export.split())
     dialoom(*imported.replace("STUDY.toml", "support.toml").split())
     dialoom("run", "support.toml", "-o", "whole.db")
     scored, whole = (
         [
             {each.metric: each.score for each in episode.outcome.judgements}["gave_number"]
-            for episode in api.open_run(coded / name, trust=True).episodes()
+            for episode in api.open_run(python_study / name, trust=True).episodes()
         ]
         for name in ("talks.db", "whole.db")
     )
     assert scored == whole and len(whole) == 4 and None not in whole
 
 
-def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Command, coded: Path) -> None:
+def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Command, python_study: Path) -> None:
     dialoom("run", "support.toml", "-o", "before.db")
-    (coded / "checks.py").write_text(CODE.replace('"AB-" in', 'None if True else "AB-" in'))
+    (python_study / "checks.py").write_text(CODE.replace('"AB-" in', 'None if True else "AB-" in'))
     dialoom("run", "support.toml", "-o", "silent.db")
-    told = dialoom("require", "silent.db", "gave_number >= 50%", "--allow", "offline", code=1).stdout
-    assert told == "NOT MET: gave_number >= 50.0 %: no score: there are no scores\n"
-    told = dialoom("require", "silent.db", "--not-worse-than", "before.db", code=2).stderr
-    assert "they also differ in code of checks.py:done, code of checks.py:gave_number" in told
+    output = dialoom("require", "silent.db", "gave_number >= 50%", "--allow", "offline", code=1).stdout
+    assert output == "NOT MET: gave_number >= 50.0 %: no score: there are no scores\n"
+    output = dialoom("require", "silent.db", "--not-worse-than", "before.db", code=2).stderr
+    assert "they also differ in code of checks.py:done, code of checks.py:gave_number" in output
 
 
-def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, coded: Path) -> None:
-    study = coded / "support.toml"
+def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, python_study: Path) -> None:
+    study = python_study / "support.toml"
     study.write_text(study.read_text() + '\n[[judge]]\nmetric = "brief"\nrubric = "Replies are brief."\n')
     judging = ("judge", "support.db", "--model", "offline/placeholder", "--name", "b")
     for command in (("resume", "support.db", "--max-calls", "none"), judging):
-        told = dialoom(*command).stdout
-        assert "support.toml has changed since support.db was created; the study stored in the run is used" in told
+        output = dialoom(*command).stdout
+        assert "support.toml has changed since support.db was created; the study stored in the run is used" in output
     assert "brief" not in dialoom("report", "support.db", "--table", "scores").stdout
 
 
-def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
-    """To resume or to judge; the run can still be read."""
-    (coded / "checks.py").write_text(CODE + "\n# changed\n")
+def test_a_changed_function_is_refused(dialoom: Command, python_study: Path) -> None:
+    """Resuming and judging are refused; the run can still be read."""
+    (python_study / "checks.py").write_text(CODE + "\n# changed\n")
     for command in (("resume", "support.db"), ("judge", "support.db", "--model", "offline/placeholder")):
-        told = dialoom(*command, code=2).stderr
-        assert "checks.py is missing or has changed since support.db was created; restore it; or score the" in told
-    (coded / "checks.py").unlink()
+        errors = dialoom(*command, code=2).stderr
+        assert "checks.py is missing or has changed since support.db was created; restore it; or score the" in errors
+    (python_study / "checks.py").unlink()
     assert "checks.py is missing or has changed" in dialoom("resume", "support.db", code=2).stderr
     assert "gave_number" in dialoom("report", "support.db").stdout
 
 
-def test_a_conversation_with_changed_functions_is_viewed_and_not_played(dialoom: Command, coded: Path) -> None:
-    """Nothing is scored with them, neither in a comparison nor in a saved case; restored, they score the branch."""
+def test_a_conversation_with_changed_functions_is_viewed_and_not_played(dialoom: Command, python_study: Path) -> None:
+    """Changed functions score nothing, neither in a comparison nor in a saved case; restored, they score the branch."""
     dialoom("resume", "support.db", "--max-calls", "none")
     looking = "goto turn 1\nprompt\ncalls\nback\nforward\nfork other\n"
     whole = "switch other\nsay assistant AB-1\ncontinue\ndiff\n"
-    (coded / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
+    (python_study / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
     seen = dialoom("step", "support.db", 1, input=f"{looking}diff\nswitch main\ndiff\n")
     assert "Recorded steps can be viewed, without the scores of checks" in seen.stderr
     assert "assistant is called by assistant" in seen.stdout and "gave_number" not in seen.stdout
     steps = ("continue", "say assistant AB-1", "resample", "promote main", "switch main\nsave case.json")
     for line in steps:
-        told = dialoom("step", "support.db", 1, "--branch", "other", input=f"{line}\nforks\n", code=2).stderr
-        assert f"{line.splitlines()[-1]}): {coded}/checks.py is missing or has changed since support.db" in told
-    (coded / "checks.py").unlink()
+        errors = dialoom("step", "support.db", 1, "--branch", "other", input=f"{line}\nforks\n", code=2).stderr
+        assert (
+            f"{line.splitlines()[-1]}): {python_study}/checks.py is missing or has changed since support.db" in errors
+        )
+    (python_study / "checks.py").unlink()
     assert "assistant is called by assistant" in dialoom("step", "support.db", 1, input="goto turn 1\nprompt\n").stdout
-    assert not (coded / "ran").exists() and not (coded / "case.json").exists()
-    (coded / "checks.py").write_text(CODE)
+    assert not (python_study / "ran").exists() and not (python_study / "case.json").exists()
+    (python_study / "checks.py").write_text(CODE)
     seen = dialoom("step", "support.db", 1, input=whole)
     assert "gave_number" in seen.stdout and "checks.py" not in seen.stderr
 
 
-def test_the_functions_of_a_strangers_study_are_not_executed(dialoom: Command, coded: Path) -> None:
-    """Without trust, nothing that a run from elsewhere names is imported; a study without Python needs no trust."""
-    (coded / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
-    with sqlite3.connect(coded / "support.db") as connection:
+def test_functions_of_an_untrusted_study_are_not_executed(dialoom: Command, python_study: Path) -> None:
+    """Nothing named by a run of another machine is imported without trust; a study without Python needs none."""
+    (python_study / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
+    with sqlite3.connect(python_study / "support.db") as connection:
         connection.execute("UPDATE run SET value = 'ffff' WHERE key = 'id'")
-    told = dialoom("resume", "support.db", code=2).stderr
-    assert "names the function checks.py:done, which would run" in told and "--trust" in told
+    errors = dialoom("resume", "support.db", code=2).stderr
+    assert "names the function checks.py:done, which would run" in errors and "--trust" in errors
     dialoom("report", "support.db", code=2)
-    assert not (coded / "ran").exists()
-    (coded / "support.toml").write_text(STUDY)
+    assert not (python_study / "ran").exists()
+    (python_study / "support.toml").write_text(STUDY)
     dialoom("run", "support.toml", "-o", "plain.db")
-    with sqlite3.connect(coded / "plain.db") as connection:
+    with sqlite3.connect(python_study / "plain.db") as connection:
         connection.execute("UPDATE run SET value = 'eeee' WHERE key = 'id'")
     dialoom("report", "plain.db")
 
 
-@pytest.mark.usefixtures("coded")
+@pytest.mark.usefixtures("python_study")
 def test_a_saved_conversation_of_a_study_is_replayed(dialoom: Command) -> None:
-    """The case keeps the study."""
+    """The case contains the study."""
     dialoom("step", "support.db", 1, input="save case.json\nquit\n")
     assert "the same path" in dialoom("replay", "case.json").stdout
 
 
-def test_the_example_and_its_mediator(dialoom: Command, tmp_path: Path) -> None:
-    """The shipped study of ten people, and a conversation of four participants whose speaking rules hold."""
+def test_example_study_and_its_mediator_can_be_played(dialoom: Command, tmp_path: Path) -> None:
+    """The shipped study has ten people, and a conversation of four participants follows their speaking rules."""
     for name in ("support.toml", "people.csv", "tasks.csv", "checks.py", "mediation.toml"):
         shutil.copy(ROOT / "docs" / "examples" / "studies" / name, tmp_path)
     dialoom("run", "support.toml", "-o", "support.db")
@@ -672,12 +678,12 @@ def test_the_example_and_its_mediator(dialoom: Command, tmp_path: Path) -> None:
     )
     speakers = [line.role for episode in run.episodes() for line in episode.outcome.messages]
     assert speakers[:7] == ["user", "assistant", "mediator", "user", "assistant", "mediator", "clerk"]
-    heard = [message["content"] for message in asked[1] if message["role"] == "user"]
-    assert heard[1].startswith("mediator: ") and heard[0].startswith("user: ")
+    received = [message["content"] for message in asked[1] if message["role"] == "user"]
+    assert received[1].startswith("mediator: ") and received[0].startswith("user: ")
 
 
 def test_the_assistant_may_open_and_a_keyword_may_end(folder: Path) -> None:
-    """The keyword counts in the messages of its role alone."""
+    """The keyword ends the conversation only in a message of its role."""
     opened = STUDY.replace("max_turns = 5", 'max_turns = 5\nopens = "assistant"')
     (folder / "support.toml").write_text(opened.replace('"GOODBYE"', '"GOODBYE", by = "assistant"'))
 
@@ -708,7 +714,7 @@ async def reply(messages):
 
 
 def test_exports_are_the_same_bytes_after_a_kill_and_at_any_concurrency(dialoom: Command, folder: Path) -> None:
-    """Killed in the middle of the conversations, with further participants."""
+    """The run is killed in the middle of the conversations; it has a third participant."""
     named = '[[role]]\nname = "clerk"\nbrief = "You take notes."\nspeaks = { keyword = "Noted" }\n'
     (folder / "support.toml").write_text(STUDY + named)
     (folder / "slow.py").write_text(SLOW)
@@ -763,22 +769,22 @@ def test_repeated_openings_are_drawn_again_whatever_the_interruptions(dialoom: C
 
 def test_quotas_bound_the_conversations_of_a_value(dialoom: Command, folder: Path) -> None:
     (folder / "support.toml").write_text(STUDY + '[quotas]\nstyle = { wordy = 1, "in a hurry" = 5 }\n')
-    told = dialoom("run", "support.toml", "-o", "support.db").stdout
-    assert "quota style = in a hurry: 2 of 5 scenarios" in told
+    output = dialoom("run", "support.toml", "-o", "support.db").stdout
+    assert "quota style = in a hurry: 2 of 5 scenarios" in output
     assert [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()] == ["Ada", "Ada", "Bo"]
-    assert "without a conversation" not in told
+    assert "without a conversation" not in output
     (folder / "people.csv").write_text("name,style\n" + "".join(f"P{number},wordy\n" for number in range(6)))
-    told = dialoom("run", "support.toml", "-o", "few.db").stdout
-    assert "quotas leave 5 of 6 people without a conversation: P1, P2, P3 and 2 more" in told
+    output = dialoom("run", "support.toml", "-o", "few.db").stdout
+    assert "quotas leave 5 of 6 people without a conversation: P1, P2, P3 and 2 more" in output
     (folder / "support.toml").write_text(STUDY + "[quotas]\nmood = { good = 1 }\n")
-    told = dialoom("run", "support.toml", "-o", "other.db", code=2).stderr
-    assert "support.toml:33: [quotas] has the column 'mood', which neither people nor tasks have" in told
+    output = dialoom("run", "support.toml", "-o", "other.db", code=2).stderr
+    assert "support.toml:33: [quotas] has the column 'mood', which neither people nor tasks have" in output
 
 
 def test_a_sample_to_judge_draws_scenarios_with_all_their_trials(dialoom: Command, folder: Path) -> None:
-    told = dialoom("run", "support.toml", "-o", "support.db", "--trials", 3).stdout
-    assert "planned 12 conversations (4 scenarios, 3 trials each)" in told
-    assert "(12 of 12 conversations of the run are done)" in told
+    output = dialoom("run", "support.toml", "-o", "support.db", "--trials", 3).stdout
+    assert "planned 12 conversations (4 scenarios, 3 trials each)" in output
+    assert "(12 of 12 conversations of the run are done)" in output
     assert dialoom("status", "support.db").stdout.splitlines()[1].startswith("12 conversations: 12 done")
     dialoom("export", "support.db", "-o", "set", "--test-share", 0.5)
     card = (folder / "set" / "README.md").read_text()
@@ -806,7 +812,7 @@ def test_a_sample_to_judge_draws_scenarios_with_all_their_trials(dialoom: Comman
         ("style > 'c'", ["Bo", "Di"]),
     ],
 )
-def test_texts_that_show_numbers_are_compared_as_numbers(
+def test_numeric_texts_are_compared_as_numbers(
     where: str, kept: list[str], dialoom: Command, made_once: MadeOnce
 ) -> None:
     folder = made_once(ages)
@@ -814,12 +820,12 @@ def test_texts_that_show_numbers_are_compared_as_numbers(
     assert [row["scenario"]["person"] for row in rows_of(folder / "rows.jsonl")] == kept
 
 
-def test_text_that_shows_no_number_is_named_and_sorting_is_by_number(dialoom: Command, made_once: MadeOnce) -> None:
+def test_non_numeric_text_is_reported_and_sorting_is_numeric(dialoom: Command, made_once: MadeOnce) -> None:
     made_once(ages)
-    told = dialoom("export", "ages.db", "-o", "rows.jsonl", "--where", "style > 3", code=2).stderr
+    errors = dialoom("export", "ages.db", "-o", "rows.jsonl", "--where", "style > 3", code=2).stderr
     assert (
-        "--where 'style > 3' cannot be evaluated for Ada-" in told
-        and "'brief' is not a number, but is compared with 3" in told
+        "--where 'style > 3' cannot be evaluated for Ada-" in errors
+        and "'brief' is not a number, but is compared with 3" in errors
     )
     listed = dialoom("show", "ages.db", "--sort", "age").stdout
     assert re.findall("Ada|Bo|Cy|Di", listed) == ["Ada", "Bo", "Cy", "Di"]
@@ -836,17 +842,17 @@ def ages(dialoom: Command, folder: Path) -> None:
 
 def test_judges_metrics_are_sampled_for_labels_and_each_column_is_shown_once(dialoom: Command, folder: Path) -> None:
     dialoom("run", "support.toml", "-o", "support.db")
-    told = dialoom("agree", "support.db", "--sample", 8, "-o", "labels.csv").stdout
-    assert "tone" in told and "resolved" in told and "gave_number" not in told
+    output = dialoom("agree", "support.db", "--sample", 8, "-o", "labels.csv").stdout
+    assert "tone" in output and "resolved" in output and "gave_number" not in output
     with (folder / "labels.csv").open(encoding="utf-8-sig", newline="") as file:
         about = next(csv.DictReader(file))["about"]
     assert about == "person:\n  name: Ada\n  style: in a hurry\ntask:\n  goal: return a kettle"
-    told = dialoom("agree", "support.db", "--sample", 2, "--metric", "gave_number", "-o", "checked.csv").stdout
-    assert "2  gave_number (assistant)" in told
+    output = dialoom("agree", "support.db", "--sample", 2, "--metric", "gave_number", "-o", "checked.csv").stdout
+    assert "2  gave_number (assistant)" in output
     (folder / "checks.toml").write_text(re.sub(r"\[\[judge\]\].*(?=\[\[check)", "", STUDY, flags=re.DOTALL))
     dialoom("run", "checks.toml", "-o", "checks.db")
-    told = dialoom("agree", "checks.db", "--sample", 2, "-o", "none.csv", code=2).stderr
-    assert "name a check to sample it: gave_number" in told
+    output = dialoom("agree", "checks.db", "--sample", 2, "-o", "none.csv", code=2).stderr
+    assert "name a check to sample it: gave_number" in output
 
 
 FOND = """

@@ -1,4 +1,4 @@
-"""Traits of simulated users: drawn from real conversations, from columns, or a stress kind; and reported."""
+"""Traits of simulated users, drawn from real conversations, from columns, or of a stress kind, and reported."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ rubric = "It is settled."
 
 
 def talks(folder: Path) -> None:
-    """Write six conversations, whose users say one to six words each time, once more each; the last three object."""
+    """Write six conversations with user messages of one to six words; the users of the last three object."""
     with (folder / "talks.jsonl").open("w") as file:
         for count in range(1, 7):
             words = "no, wait, the blue kettle please".split()[:count]
             line = " ".join(words if count > 3 else ["kettle"] * count)
-            said = [{"role": "user", "content": line}, {"role": "assistant", "content": "Well."}] * (count + 1)
-            file.write(json.dumps({"messages": said}) + "\n")
+            messages = [{"role": "user", "content": line}, {"role": "assistant", "content": "Well."}] * (count + 1)
+            file.write(json.dumps({"messages": messages}) + "\n")
 
 
 def study(folder: Path, traits: str, more: str = "") -> None:
@@ -62,13 +62,13 @@ def facets(run: Path) -> list[dict[str, Any]]:
     return [dict(episode.facets) for episode in api.open_run(run).episodes()]
 
 
-def test_a_study_draws_the_manner_of_a_real_user_for_each_person(dialoom: Command, tmp_path: Path) -> None:
+def test_a_study_draws_the_traits_of_a_real_user_for_each_person(dialoom: Command, tmp_path: Path) -> None:
     talks(tmp_path)
     study(tmp_path, "talks.jsonl")
     assert "traits of users are drawn from 6 conversations" in dialoom("run", "shop.toml", "-o", "s.db").stdout
     found = facets(tmp_path / "s.db")
     traits = [(each["person"], each["trait_length"], each["trait_patience"]) for each in found]
-    assert len(traits) == 10 and len(set(traits)) == 5  # a person is the same in all tasks
+    assert len(traits) == 10 and len(set(traits)) == 5  # a person has the same traits in all tasks
     assert {each["trait_length"] for each in found} <= {"1 to 2", "3 to 4", "5 to 6"}
     assert {each["trait_patience"] for each in found} <= {"2 to 3", "4 to 5", "6 to 7"}
     assert {each["trait_corrections"] for each in found} <= {"0", "100"}
@@ -99,7 +99,7 @@ def test_columns_of_people_are_traits(dialoom: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("traits", "more", "told"),
+    ("traits", "more", "message"),
     [
         ("columns", ", directness = 'high'", "traits of Ada: 'directness' must be a number, got 'high'"),
         ("none.jsonl", "", "none.jsonl: there is no such file; give one, or uncooperative or mistaken"),
@@ -107,20 +107,20 @@ def test_columns_of_people_are_traits(dialoom: Command, tmp_path: Path) -> None:
         ("broken.jsonl", "", "broken.jsonl:2: there is no conversation"),
     ],
 )
-def test_wrong_traits_are_named(dialoom: Command, tmp_path: Path, traits: str, more: str, told: str) -> None:
+def test_wrong_traits_are_reported(dialoom: Command, tmp_path: Path, traits: str, more: str, message: str) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "broken.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}]}\n{"a": 1}\n')
     study(tmp_path, traits, more)
-    assert told in dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
+    assert message in dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
 
 
 def test_people_without_the_columns_are_refused(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "shop.toml").write_text('[people]\nrows = ["a nurse"]\n[user]\ntraits = "columns"\n')
-    told = dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
-    assert "at least one of the columns length, directness, patience, corrections is needed" in told
+    errors = dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
+    assert "at least one of the columns length, directness, patience, corrections is needed" in errors
 
 
-def test_personalens_reports_by_trait_and_compares_no_other_users(dialoom: Command, tmp_path: Path) -> None:
+def test_personalens_reports_by_trait_and_warns_of_different_users(dialoom: Command, tmp_path: Path) -> None:
     talks(tmp_path)
     play = ["run", "personalens", "--limit", 4, "--setting", "D", "--setting", "base"]
     dialoom(*play, "--traits-from", "talks.jsonl", "-o", "drawn.db")

@@ -1,4 +1,4 @@
-"""Agents of other frameworks as players, with fake models of theirs: `make test-frameworks`."""
+"""Agents of other frameworks as players, with fake models: `make test-frameworks`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 import dialoom
 from docs.examples.frameworks import openai_agents_player, pydantic_ai_player, smolagents_player
-from tests.api.players import told
+from tests.api.players import run_settings
 from tests.invented import write_release
 
 
 def pydantic_ai_agent() -> Any:
-    """A player from a pydantic-ai agent whose model is a function of its messages."""
+    """Return a player from a pydantic-ai agent whose model is a function of its messages."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelResponse, TextPart
@@ -31,7 +31,7 @@ def pydantic_ai_agent() -> Any:
 
 
 def openai_agent() -> Any:
-    """A player from an agent of the OpenAI Agents SDK."""
+    """Return a player from an agent of the OpenAI Agents SDK."""
     pytest.importorskip("agents", reason="openai-agents is not installed")
     from agents import Agent, Model, ModelResponse, Usage, set_tracing_disabled
     from openai.types.responses import ResponseOutputMessage, ResponseOutputText
@@ -41,8 +41,8 @@ def openai_agent() -> Any:
     class Fake(Model):  # type: ignore[misc]
         async def get_response(self, system_instructions: Any, input: Any, *_: Any, **__: Any) -> ModelResponse:
             roles = [each["role"] for each in input]
-            said = f"{roles[0]} {roles.count('user')}: {input[-1]['content']}"
-            text = ResponseOutputText(type="output_text", text=said, annotations=[])
+            reply = f"{roles[0]} {roles.count('user')}: {input[-1]['content']}"
+            text = ResponseOutputText(type="output_text", text=reply, annotations=[])
             output = ResponseOutputMessage(id="1", type="message", role="assistant", status="completed", content=[text])
             return ModelResponse(output=[output], usage=Usage(), response_id=None)
 
@@ -53,7 +53,7 @@ def openai_agent() -> Any:
 
 
 def smol_agent() -> Any:
-    """A player from agents of smolagents, which answer by their tool `final_answer`."""
+    """Return a player from agents of smolagents, which reply through their tool `final_answer`."""
     pytest.importorskip("smolagents", reason="smolagents is not installed")
     from smolagents import ToolCallingAgent
     from smolagents.models import (
@@ -69,8 +69,8 @@ def smol_agent() -> Any:
             asked = messages[-1].content[0]["text"]
             lines = [line for line in asked.splitlines() if line.startswith(("system: ", "user: "))]
             users = [line for line in lines if line.startswith("user: ")]
-            said = f"{lines[0].partition(':')[0]} {len(users)}: {users[-1].removeprefix('user: ')}"
-            call = ChatMessageToolCallFunction(name="final_answer", arguments={"answer": said})
+            reply = f"{lines[0].partition(':')[0]} {len(users)}: {users[-1].removeprefix('user: ')}"
+            call = ChatMessageToolCallFunction(name="final_answer", arguments={"answer": reply})
             calls = [ChatMessageToolCall(function=call, id="1", type="function")]
             return ChatMessage(role=MessageRole.ASSISTANT, content="", tool_calls=calls)
 
@@ -79,9 +79,11 @@ def smol_agent() -> Any:
 
 @pytest.mark.parametrize("make", [pydantic_ai_agent, openai_agent, smol_agent])
 def test_agents_of_other_frameworks_play(make: Any, tmp_path: Path) -> None:
-    """The agent has the system message and the whole conversation at each turn."""
-    given = told(write_release(tmp_path / "release", users=1), models={"assistant": make()}, options={"limit": 1})
+    """The agent gets the system message and the whole conversation at each turn."""
+    given = run_settings(
+        write_release(tmp_path / "release", users=1), models={"assistant": make()}, options={"limit": 1}
+    )
     (episode,) = dialoom.play("personalens", path=tmp_path / "run.db", **given).episodes()
     assert episode.error is None
-    said = [message.content for message in episode.outcome.messages[1::2]]
-    assert said[:2] == ["system 1: Line 0 of mine.", "system 2: Line 1 of mine."]
+    replies = [message.content for message in episode.outcome.messages[1::2]]
+    assert replies[:2] == ["system 1: Line 0 of mine.", "system 2: Line 1 of mine."]

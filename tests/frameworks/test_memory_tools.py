@@ -94,7 +94,7 @@ def test_agent_with_langmem_remembers_in_the_third_conversation_and_its_model_al
 
 
 def test_agent_with_langmem_remembers_after_an_interruption(tmp_path: Path) -> None:
-    """The run is interrupted after the first conversations, and another process's memory is empty."""
+    """After an interruption, the memory is restored into an agent whose store is empty."""
     path = tmp_path / "run.db"
     events: list[dialoom.ScenarioDone] = []
 

@@ -1,4 +1,4 @@
-"""A small run that hostile tests look at and write about."""
+"""A small finished run for the tests of hostile input."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.invented import write_release
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of two dialogues; made once, and not to be changed."""
-    folder = tmp_path_factory.mktemp("kept")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a finished run of two dialogues; it is made once and must not be changed."""
+    folder = tmp_path_factory.mktemp("finished")
     write_release(folder / "release")
     run = dialoom.play("personalens", path=folder / "run.db", options={"profiles": folder / "release"})
     assert run.status().done == 2
@@ -22,9 +22,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def damaged(kept: Path, tmp_path: Path) -> Path:
-    """A copy to be damaged, in no log."""
-    with sqlite3.connect(kept) as source, sqlite3.connect(tmp_path / "source") as target:
+def damaged(finished: Path, tmp_path: Path) -> Path:
+    """Return a copy of the run file, without a write-ahead log, to be damaged."""
+    with sqlite3.connect(finished) as source, sqlite3.connect(tmp_path / "source") as target:
         source.backup(target)
     target.close()
     return tmp_path / "source"

@@ -1,4 +1,4 @@
-"""Runs of a single round whose players say whatever a test gives them."""
+"""Runs of a single round whose players give fixed replies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Player = Callable[[list[Any]], Awaitable[str]]
 
 
 def saying(text: str) -> Player:
-    """A player that always says this."""
+    """Return a player that always gives the same reply."""
 
     async def say(_messages: list[Any]) -> str:
         return text
@@ -22,7 +22,7 @@ def saying(text: str) -> Player:
 
 
 def play(folder: Path, people: int = 3, name: str = "run", **players: Any) -> dialoom.Run:
-    """A run of `aloe-eval` with so many people; whoever is not given says something that can be used."""
+    """Play `aloe-eval` with `people` people; roles that are not given have valid replies."""
     personas = [{"profile": f"She keeps {number} hens.", "personality": "She is calm."} for number in range(people)]
     source = folder / f"{name}.jsonl"
     source.write_text("".join(f"{json.dumps(each)}\n" for each in personas), encoding="utf-8")

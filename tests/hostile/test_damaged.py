@@ -1,4 +1,4 @@
-"""Damaged and crafted run files: one message that says what is wrong, no traceback, no hang, nothing else lost."""
+"""Damaged and crafted run files: one message that names the error, no traceback, no hang, no other damage."""
 
 from __future__ import annotations
 
@@ -63,23 +63,23 @@ READ = frozenset(
 
 
 def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[tuple[object, ...]]) -> list[str]:
-    """Carry out commands, each on a copy; what they said where they refused it."""
+    """Run commands, each on a copy of the file; return the messages of those that refused it."""
     (folder / "script.txt").write_text("state\nnext\n")
-    said = []
+    messages = []
     for command in commands:
         for old in (*folder.glob("d.*"), *folder.glob("folder*")):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         shutil.copy(damaged, folder / "d.db")
         before = {path.name for path in folder.iterdir()}
-        gc.collect()  # a connection that an error has left open is a process' own matter
-        done = dialoom(*command, code=None)  # whatever comes of it, but no traceback
+        gc.collect()  # closes connections that an error has left open, as the end of a process would
+        done = dialoom(*command, code=None)  # fails the test if there is a traceback
         assert done.returncode in (0, 1, 2, 3), command
         new = {path.name for path in folder.iterdir()} - before
         assert new <= {"d.jsonl", "d.csv", "folder", "d.db-wal", "d.db-shm"}, (command, new)
         if done.returncode == 2:
             assert done.stderr.startswith(("dialoom: ", "script.txt")), (command, done.stderr)
-            said.append(done.stderr)
-    return said
+            messages.append(done.stderr)
+    return messages
 
 
 @pytest.mark.parametrize("table", sorted(schema.TABLES))
@@ -87,13 +87,13 @@ def test_dropped_table_is_named(dialoom: Command, tmp_path: Path, damaged: Path,
     with sqlite3.connect(damaged) as connection:
         connection.execute(f"DROP TABLE {table}")
     connection.close()
-    said = all_commands(dialoom, tmp_path, damaged, [COMMANDS[4]])
-    for text in said:
+    messages = all_commands(dialoom, tmp_path, damaged, [COMMANDS[4]])
+    for text in messages:
         assert "d.db is damaged" in text and "no such table" in text, text
-    assert bool(said) is (table in READ)
+    assert bool(messages) is (table in READ)
 
 
-def test_locked_file_is_not_called_damaged(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_file_is_not_reported_as_damaged(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dialoom.runs.store.connections.BUSY_SECONDS", 0.0)
     with closing(sqlite3.connect(damaged)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -106,10 +106,10 @@ def test_truncated_file_is_reported(dialoom: Command, tmp_path: Path, damaged: P
     whole = damaged.read_bytes()
     for size in (50, 5000, len(whole) // 2):
         damaged.write_bytes(whole[:size])
-        said = all_commands(dialoom, tmp_path, damaged, [COMMANDS[0], COMMANDS[4], COMMANDS[11]])
-        assert len(said) == 3
-        assert all("damaged" in text or "not a run" in text for text in said), said
-    assert ".recover" in said[0]
+        messages = all_commands(dialoom, tmp_path, damaged, [COMMANDS[0], COMMANDS[4], COMMANDS[11]])
+        assert len(messages) == 3
+        assert all("damaged" in text or "not a run" in text for text in messages), messages
+    assert ".recover" in messages[0]
 
 
 def test_damaged_row_is_named(damaged: Path) -> None:
@@ -122,7 +122,7 @@ def test_damaged_row_is_named(damaged: Path) -> None:
     assert run.episode(1) is not None
 
 
-def test_row_that_only_the_recipe_cannot_read_names_the_recipe(damaged: Path) -> None:
+def test_row_that_only_the_recipe_rejects_names_the_recipe(damaged: Path) -> None:
     with sqlite3.connect(damaged) as connection:
         connection.execute("UPDATE scenarios SET facets = '{}'")
     with pytest.raises(DialoomError, match="the recipe 'personalens' cannot read its content: KeyError"):
@@ -130,7 +130,7 @@ def test_row_that_only_the_recipe_cannot_read_names_the_recipe(damaged: Path) ->
 
 
 @pytest.mark.parametrize("name", ["run", "again"])
-def test_judgements_without_their_set_are_corruption(
+def test_judgements_without_their_set_are_reported_as_damage(
     dialoom: Command, tmp_path: Path, damaged: Path, name: str
 ) -> None:
     damaged = damaged.rename(tmp_path / "d.db")
@@ -139,9 +139,9 @@ def test_judgements_without_their_set_are_corruption(
     with sqlite3.connect(damaged) as connection:
         connection.execute("DELETE FROM judgement_sets WHERE name = ?", (name,))
     for command in (("status", "d.db"), ("export", "d.db", "-o", "d.jsonl"), ("resume", "d.db")):
-        said = dialoom(*command, code=2).stderr
-        assert f"d.db is damaged: it contains judgements of the set {name!r}" in said
-        assert "which is missing in the table judgement_sets; add its row" in said
+        errors = dialoom(*command, code=2).stderr
+        assert f"d.db is damaged: it contains judgements of the set {name!r}" in errors
+        assert "which is missing in the table judgement_sets; add its row" in errors
 
 
 @pytest.mark.parametrize(
@@ -204,20 +204,20 @@ def test_stepping_refuses_malformed_state(
 
 
 def check_crafted(dialoom: Command, folder: Path, source: Path, edits: list[tuple[int, int]], command: int) -> None:
-    """One command on a file with some values put in the place of others."""
+    """Run a command on a file in which some values are replaced by wrong ones."""
     target = folder / "crafted"
     shutil.copy(source, target)
     with sqlite3.connect(target) as connection:
         for column, value in edits:
             table, name = COLUMNS[column]
-            with suppress(sqlite3.IntegrityError):  # what a column cannot hold
+            with suppress(sqlite3.IntegrityError):  # for a value that the column cannot have
                 connection.execute(f"UPDATE OR IGNORE {table} SET {name} = ?", (WRONG[value],))
     connection.close()
     all_commands(dialoom, folder, target, [COMMANDS[command]])
 
 
 def check_flipped(dialoom: Command, folder: Path, source: Path, flips: list[tuple[int, int]], command: int) -> None:
-    """One command on a file with some bytes changed."""
+    """Run a command on a file in which some bytes are changed."""
     content = bytearray(source.read_bytes())
     for place, bits in flips:
         content[place % len(content)] ^= bits
@@ -233,7 +233,7 @@ FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(Health
 
 @given(EDITS, ANY_COMMAND)
 @FEW
-def test_crafted_rows(
+def test_crafted_rows_give_a_result_or_a_message(
     dialoom: Command, tmp_path: Path, damaged: Path, edits: list[tuple[int, int]], command: int
 ) -> None:
     check_crafted(dialoom, tmp_path, damaged, edits, command)
@@ -241,7 +241,7 @@ def test_crafted_rows(
 
 @given(FLIPS, ANY_COMMAND)
 @FEW
-def test_flipped_bytes(
+def test_flipped_bytes_give_a_result_or_a_message(
     dialoom: Command, tmp_path: Path, damaged: Path, flips: list[tuple[int, int]], command: int
 ) -> None:
     check_flipped(dialoom, tmp_path, damaged, flips, command)

@@ -39,7 +39,7 @@ def test_impossible_usage_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyP
         usage = figure
     with serving(lambda _body, _number: ended("Hello.", "stop", usage=usage)) as server:
         run = play(tmp_path, people=2, assistant=dialoom.Model("openai/gpt-4o-mini", api_base=server.url))
-        assert len(server.requests) == 2, "paid for once"
+        assert len(server.requests) == 2, "there is one call for each dialogue"
     status = run.status()
     assert (status.done, status.failed) == (2, 0)
     assert status.by_role["assistant"].input_tokens is None
@@ -79,24 +79,24 @@ def test_reply_is_read_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"score": true}', '{"score": false}', 'Surely {score: true, explanation: "x"}'])
-def test_truth_is_no_number(text: str) -> None:
-    """Although Python takes it for 1."""
+def test_boolean_score_is_refused(text: str) -> None:
+    """Python's `True == 1` does not make it a score."""
     with pytest.raises(ValueError, match="score: a number is needed"):
         parse_reply(text, score_type(1, 5))
 
 
-HALF = "\ud83d"
+LONE_SURROGATE = "\ud83d"
 
 
 def test_surrogate_pairs_are_joined_and_others_replaced() -> None:
     assert well_formed("wh\u00f6le \U0001f600") == "wh\u00f6le \U0001f600"
     assert well_formed("\ud83d\ude00") == "\U0001f600"
-    assert well_formed(f"ok {HALF}!") == "ok \ufffd!"
+    assert well_formed(f"ok {LONE_SURROGATE}!") == "ok \ufffd!"
 
 
-def test_error_with_a_lone_surrogate_is_a_row(tmp_path: Path) -> None:
+def test_error_with_a_lone_surrogate_is_stored(tmp_path: Path) -> None:
     async def fails(_messages: list[Any]) -> str:
-        raise ValueError(f"no {HALF}")
+        raise ValueError(f"no {LONE_SURROGATE}")
 
     run = play(tmp_path, assistant=fails)
     assert (run.status().done, run.status().failed) == (0, 3)
@@ -106,9 +106,9 @@ def test_error_with_a_lone_surrogate_is_a_row(tmp_path: Path) -> None:
 
 def test_provider_may_send_lone_surrogates_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    said = b'{"role": "assistant", "content": "x \\ud83d", "reasoning_content": "y \\ude00"}'
+    message = b'{"role": "assistant", "content": "x \\ud83d", "reasoning_content": "y \\ude00"}'
     whole = b'{"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [{"index": 0, '
-    whole += b'"finish_reason": "stop", "message": ' + said + b"}]}"
+    whole += b'"finish_reason": "stop", "message": ' + message + b"}]}"
     answers = [Response(400, raw=b'{"error": {"message": "bad \\ud83d", "type": "t", "code": "c"}}')]
     with serving(lambda _body, number: answers[0] if number == 1 else Response(raw=whole)) as server:
         assistant = dialoom.Model("openai/m", api_base=server.url)
@@ -131,12 +131,12 @@ def test_files_with_lone_surrogates_are_read_and_counted(tmp_path: Path) -> None
     assert repairs[HALVES] == 1
 
 
-class _Unkept(Exception):
+class _Unstored(Exception):
     pass
 
 
 @pytest.mark.parametrize("where", ["finish", "fail"])
-def test_outcome_that_cannot_be_kept_fails_one_scenario(tmp_path: Path, where: str) -> None:
+def test_outcome_that_cannot_be_stored_fails_one_scenario(tmp_path: Path, where: str) -> None:
     from dialoom.runs.configuration.recipes import load_recipe
 
     own = type(load_recipe("aloe-eval"))
@@ -149,8 +149,8 @@ def test_outcome_that_cannot_be_kept_fails_one_scenario(tmp_path: Path, where: s
             if "1 hens" not in scenario.model_dump_json():
                 return outcome
             if failed and where == "fail":
-                raise _Unkept
-            return outcome.model_copy(update={"details": {"odd": HALF if where == "fail" else object()}})
+                raise _Unstored
+            return outcome.model_copy(update={"details": {"odd": LONE_SURROGATE if where == "fail" else object()}})
 
     people = [{"profile": f"She keeps {number} hens.", "personality": "Calm."} for number in range(3)]
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
@@ -164,8 +164,8 @@ def test_outcome_that_cannot_be_kept_fails_one_scenario(tmp_path: Path, where: s
     assert (again.status().done, again.status().failed) == (2, 1)
 
 
-def watched(control: dialoom.Control, is_waiting: Any) -> threading.Thread:
-    """Drains as soon as a model has to wait."""
+def drained_when(control: dialoom.Control, is_waiting: Any) -> threading.Thread:
+    """Start a thread that drains the run as soon as a model's calls have to wait."""
 
     def watch() -> None:
         while not is_waiting(control.limits.values()):
@@ -196,9 +196,9 @@ def test_draining_ends_every_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     others = {"user": saying("Hi."), "judge": saying('{"score": 3}')}
     with serving(answer) as server:
         if kind == "retry-after":
-            watched(control, lambda states: any(state.paused > 100 for state in states))
+            drained_when(control, lambda states: any(state.paused > 100 for state in states))
         if kind == "rate":
-            watched(control, lambda _states: len(server.requests) == 1)  # and so it stays for a minute
+            drained_when(control, lambda _states: len(server.requests) == 1)  # the next one has to wait for a minute
         run = dialoom.play(
             "aloe-eval",
             path=tmp_path / "run.db",
@@ -210,8 +210,8 @@ def test_draining_ends_every_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         )
         status = run.status()
         assert status.failed == 0
-        assert status.pending in ((2, 3) if kind == "rate" else (3,)), "one call was let through"
-        assert status.usage.unanswered == 0, "the books say what became of each call"
+        assert status.pending in ((2, 3) if kind == "rate" else (3,)), "the rate allows one call"
+        assert status.usage.unanswered == 0, "the ledger has the result of every call"
         is_well.set()
         again = dialoom.resume(run.path, models=others, rpm={"": None})
     assert (again.status().done, again.status().failed) == (3, 0)
@@ -236,16 +236,16 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), HOSTILE, ids=[text[:30] for text, _ in HOSTILE])
-def test_expression_that_would_grow_is_refused(kept: Path, text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), HOSTILE, ids=[text[:30] for text, _ in HOSTILE])
+def test_expression_with_unbounded_cost_is_refused(finished: Path, text: str, message: str) -> None:
     with pytest.raises(RunError) as caught:
-        list(door.open_run(kept).episodes(where=text))
-    assert told in str(caught.value)
+        list(door.open_run(finished).episodes(where=text))
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_ordinary_expressions_work(kept: Path) -> None:
-    run = door.open_run(kept)
+def test_ordinary_expressions_work(finished: Path) -> None:
+    run = door.open_run(finished)
     for text in (
         "turns * 2 ** 2 - turns // 1 % 7 > -100",
         "user + '!' == user ~ '!' and number is number",
@@ -261,7 +261,7 @@ PROMPT = "---\nid: x/y\nversion: 1\nrole: user\ninputs: [words]\n---\n=== user =
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ('{{ "a" * 10**8 }}', "'*' needs numbers"),
         ("{% for a in range(100000) %}{{ words }}{% endfor %}", "'range'"),
@@ -273,8 +273,8 @@ PROMPT = "---\nid: x/y\nversion: 1\nrole: user\ninputs: [words]\n---\n=== user =
         ("{{ " + "9" * 5_000 + " }}", "4300 digits"),
     ],
 )
-def test_prompt_that_would_grow_is_refused(body: str, told: str) -> None:
+def test_prompt_with_unbounded_cost_is_refused(body: str, message: str) -> None:
     with pytest.raises(PromptError) as caught:
         Prompt.parse(PROMPT + body, "y.md").render({"words": "word " * 100})
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("y.md")

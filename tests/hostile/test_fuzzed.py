@@ -1,4 +1,4 @@
-"""Fuzzed replies, answers of servers and releases: parsed, or refused with a message."""
+"""Fuzzed replies, server answers and releases: they are parsed, or refused with a message."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from tests.virtual_time import SkippedPauses
 EXAMPLES = 80
 
 BRACKETS = ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "\n", "\x00", "```json", "<think>", "</think>"]
-VALUED = ["score", "verdict", "explanation", "true", "3", "1e999", "NaN", "\\ud83d", "\ud83d"]
+KEYWORDS = ["score", "verdict", "explanation", "true", "3", "1e999", "NaN", "\\ud83d", "\ud83d"]
 LONG = ["{" * 500, '{"a":' * 300, "9" * 5000]
-PIECES = st.sampled_from([*BRACKETS, *VALUED, *LONG])
-TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)  # lone surrogates, too
+PIECES = st.sampled_from([*BRACKETS, *KEYWORDS, *LONG])
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)  # with lone surrogates
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
     lambda each: st.lists(each) | st.dictionaries(TEXTS, each),
@@ -49,9 +49,9 @@ REPLIES = st.lists(PIECES | TEXTS | OBJECTS, max_size=12).map("".join)
 
 
 def check_reply(text: str) -> None:
-    """One reply, all the way: kept as text, without its thoughts, and as each type."""
-    said, _thoughts = without_thinking(Completion(text).text)
-    said.encode()
+    """Check that a reply can be stored, without its reasoning, and parsed as each type or refused."""
+    stripped, _thoughts = without_thinking(Completion(text).text)
+    stripped.encode()
     for type_ in (score_type(1, 5), Verdict):
         try:
             reply = parse_reply(text, type_)
@@ -64,7 +64,7 @@ def check_reply(text: str) -> None:
 
 
 def check_figures(figure: object) -> None:
-    """Usage that a provider may send."""
+    """Check that any usage figures of a provider become valid or unknown."""
     kept = Completion("x", figure, figure, figure, figure)  # type: ignore[arg-type]
     for value in (kept.input_tokens, kept.output_tokens, kept.cached_tokens, kept.cost):
         assert value is None or 0 <= value < 2**53
@@ -84,15 +84,15 @@ def test_any_figure_is_known_or_not(figure: object) -> None:
 
 MODELS = st.sampled_from(["openai/gpt-4o-mini", "hosted_vllm/m", "openrouter/openai/gpt-4o-mini"])
 PATIENCE = 30.0
-"""Seconds after which an answer that was sent to its end, and is still waited for, has hung its reader."""
+"""Seconds after which a reader still waiting for a complete answer counts as hung."""
 
-ILL_TREATED = 1
-"""The number of hens that one of three people keeps; the provider knows them by it."""
+HOSTILE_HENS = 1
+"""The number of hens of the person, one of three, whose dialogue gets the hostile answer."""
 
 STATUSES = st.sampled_from([200, 400, 401, 403, 404, 408, 413, 422, 429, 500, 502, 503, 504, 529]) | st.integers(
     400, 599
 )
-SAID = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n"), max_size=20)
+HEADER_TEXTS = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n"), max_size=20)
 NUMBERS = st.floats().map(str) | st.integers().map(str) | st.sampled_from(["9" * 5000, "1e400", "-1", "0x10", "\xb2"])
 DATES = st.builds(http_date, st.integers(-(10**9), 10**10)) | st.sampled_from(
     [
@@ -106,27 +106,31 @@ TYPES = st.sampled_from(
     ["application/json", "text/html", "text/event-stream", "image/png", "multipart/form-data", "", ";", "/"]
 )
 CHARSETS = st.sampled_from(["utf-8", "utf-16", "hex", "rot13", "zlib", "idna", "undefined", "punycode", "x", "\x00"])
-CONTENTS = st.builds("{}; charset={}".format, TYPES, CHARSETS | SAID) | TYPES | SAID
-ENCODINGS = st.sampled_from(["identity", "gzip", "deflate", "br", "zstd", "none"]) | SAID
+CONTENTS = st.builds("{}; charset={}".format, TYPES, CHARSETS | HEADER_TEXTS) | TYPES | HEADER_TEXTS
+ENCODINGS = st.sampled_from(["identity", "gzip", "deflate", "br", "zstd", "none"]) | HEADER_TEXTS
 LIMITS = [f"x-ratelimit-{kind}-{unit}" for kind in ("limit", "remaining", "reset") for unit in ("requests", "tokens")]
 HEADERS = st.fixed_dictionaries(
     {},
     optional={
         "Content-Type": CONTENTS,
         "Content-Encoding": ENCODINGS,
-        "Retry-After": NUMBERS | DATES | SAID,
-        "retry-after-ms": NUMBERS | SAID,
-        "Date": DATES | SAID,
-        "Location": SAID,
-        **dict.fromkeys(LIMITS, NUMBERS | DATES | SAID),
+        "Retry-After": NUMBERS | DATES | HEADER_TEXTS,
+        "retry-after-ms": NUMBERS | HEADER_TEXTS,
+        "Date": DATES | HEADER_TEXTS,
+        "Location": HEADER_TEXTS,
+        **dict.fromkeys(LIMITS, NUMBERS | DATES | HEADER_TEXTS),
     },
 )
 
 ERRORS = st.fixed_dictionaries({}, optional=dict.fromkeys(("message", "type", "code", "param", "metadata"), VALUES))
 FUNCTIONS = st.fixed_dictionaries({}, optional={"name": VALUES, "arguments": VALUES})
 CALLS = st.fixed_dictionaries({}, optional={"id": VALUES, "type": VALUES, "function": FUNCTIONS | VALUES})
-SPOKEN = {"content": VALUES, "reasoning_content": VALUES, "tool_calls": st.lists(CALLS | VALUES, max_size=2) | VALUES}
-MESSAGES = st.fixed_dictionaries({}, optional=SPOKEN)
+MESSAGE_FIELDS = {
+    "content": VALUES,
+    "reasoning_content": VALUES,
+    "tool_calls": st.lists(CALLS | VALUES, max_size=2) | VALUES,
+}
+MESSAGES = st.fixed_dictionaries({}, optional=MESSAGE_FIELDS)
 CHOICES = st.fixed_dictionaries({}, optional={"index": VALUES, "finish_reason": VALUES, "message": MESSAGES | VALUES})
 ANSWERS = st.fixed_dictionaries(
     {},
@@ -147,34 +151,38 @@ BODIES = (
     | st.lists(PIECES | TEXTS, max_size=6).map(lambda parts: "".join(parts).encode(errors="surrogatepass"))
     | HUGE
 )
-PROPER = st.just(json.dumps(completion("Hello.")[1]).encode())
-HOSTILE = st.builds(Response, status=STATUSES, headers=HEADERS, raw=BODIES | PROPER, cut=st.none() | st.integers(0, 30))
+REGULAR = st.just(json.dumps(completion("Hello.")[1]).encode())
+HOSTILE = st.builds(
+    Response, status=STATUSES, headers=HEADERS, raw=BODIES | REGULAR, cut=st.none() | st.integers(0, 30)
+)
 
 
 TOOL = {"type": "function", "function": {"name": "count", "parameters": {"type": "object", "properties": {}}}}
-CALLED = {"choices": [{"message": {"content": "Hm.", "tool_calls": [{"function": {"name": 3, "arguments": [1e400]}}]}}]}
+MALFORMED_CALL = {
+    "choices": [{"message": {"content": "Hm.", "tool_calls": [{"function": {"name": 3, "arguments": [1e400]}}]}}]
+}
 
 
 @dataclass
 class Provider:
-    """A server whose bad answer is set from without.
+    """A provider whose hostile answer is set by the test.
 
     Attributes:
-        hostile: What it answers whoever is to be treated badly.
+        hostile: The answer in the hostile dialogue.
     """
 
     url: str = ""
     hostile: Response = field(default_factory=Response)
 
     def answer(self, body: dict[str, Any], _number: int) -> Answer | Response:
-        """The hostile answer; a proper one to those who keep another number of hens than `ILL_TREATED`."""
+        """Return the hostile answer, or a regular one in dialogues about other numbers of hens than `HOSTILE_HENS`."""
         hens = re.search(r"I keep (\d+) hens", json.dumps(body["messages"]))
-        return completion("Hello.") if hens and int(hens[1]) != ILL_TREATED else self.hostile
+        return completion("Hello.") if hens and int(hens[1]) != HOSTILE_HENS else self.hostile
 
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
-    """One, with a key for it."""
+    """Run a provider, with keys for it in the environment."""
     made = Provider()
     with pytest.MonkeyPatch.context() as patch, serving(made.answer) as server:
         for name in ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "OPENROUTER_API_KEY"):
@@ -186,13 +194,13 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[asyncio.Runner]:
-    """An event loop for all requests: connections are kept, as in a run."""
+    """Return an event loop for all requests: connections are reused, as in a run."""
     with asyncio.Runner() as made:
         yield made
 
 
 def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile: Response) -> None:
-    """One answer, as the gateway gets it: read, or refused with a text that can be kept and a wait that has an end."""
+    """Check that an answer is read, or refused with a text that can be stored and a bounded wait."""
     provider.hostile = hostile
     asked = request(provider.url, model, tools=(TOOL,))
     try:
@@ -213,26 +221,26 @@ def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile
 
 @given(MODELS, HOSTILE)
 @example("openai/gpt-4o-mini", Response(429, raw=b"{}", headers={"Retry-After": "1e9"}))
-@example("openai/gpt-4o-mini", Response(200, raw=json.dumps(CALLED).encode()))
+@example("openai/gpt-4o-mini", Response(200, raw=json.dumps(MALFORMED_CALL).encode()))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_answer_is_a_reply_or_an_error_of_ours(
+def test_any_answer_is_a_reply_or_a_provider_error(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response
 ) -> None:
     check_answer(provider, runner, model, hostile)
 
 
 async def user(messages: list[Any]) -> str:
-    """Says how many hens it keeps, so that the server can tell whose dialogue it is."""
+    """Tell the number of hens, by which the server identifies the dialogue."""
     hens = re.search(r"keeps (\d+) hens", str(messages))
     assert hens is not None
     return f"I keep {hens[1]} hens."
 
 
 def check_run(provider: Provider, folder: Path, hostile: Response) -> None:
-    """A run in which one of three dialogues gets nothing but that answer: the others are had, and can be read."""
+    """Check that a hostile answer in one of three dialogues leaves the others done, and all readable."""
     provider.hostile = hostile
     player = dialoom.Model("openai/gpt-4o-mini", api_base=provider.url)
-    with pytest.MonkeyPatch.context() as patch:  # pauses of the whole model go by the real clock
+    with pytest.MonkeyPatch.context() as patch:  # the model's pauses use the real clock
         patch.setattr("dialoom.roles.gateway.retries.LONGEST", 0.01)
         run = play(Path(tempfile.mkdtemp(dir=folder)), user=user, assistant=player)
     status = run.status()
@@ -240,14 +248,14 @@ def check_run(provider: Provider, folder: Path, hostile: Response) -> None:
     assert status.done == 2 or hostile.status == 200
     for number in (1, 2, 3):
         episode = run.episode(number)
-        said = "" if episode is None else str(episode)
-        said.encode()
-        assert "Hello." in said or number == ILL_TREATED + 1
+        text = "" if episode is None else str(episode)
+        text.encode()
+        assert "Hello." in text or number == HOSTILE_HENS + 1
 
 
 @given(HOSTILE)
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_answer_to_one_dialogue_leaves_the_others_alone(
+def test_any_answer_in_one_dialogue_leaves_the_others_unaffected(
     provider: Provider, tmp_path: Path, hostile: Response
 ) -> None:
     check_run(provider, tmp_path, hostile)
@@ -259,48 +267,48 @@ PLACES = st.lists(st.integers(0, 30), min_size=1, max_size=4)
 ENTRIES = VALUES | st.fixed_dictionaries({"profile": VALUES, "personality": VALUES})
 
 
-def put(whole: Any, way: list[int], value: Any) -> None:
-    """A value in place of the one that some steps lead to."""
-    for number, step in enumerate(way):
+def replace_at(whole: Any, path: list[int], value: Any) -> None:
+    """Replace the value at the end of a path."""
+    for number, step in enumerate(path):
         keys = list(whole) if isinstance(whole, dict) else range(len(whole))
         if not keys:
             return
         key = keys[step % len(keys)]
-        if number == len(way) - 1 or not isinstance(whole[key], dict | list):
+        if number == len(path) - 1 or not isinstance(whole[key], dict | list):
             whole[key] = value
             return
         whole = whole[key]
 
 
 def check_planned(folder: Path, recipe: str, options: dict[str, Any]) -> None:
-    """A plan, or a message of our own; and nothing but the run's file is new."""
+    """Check that options give a plan or a `DialoomError`, and that no file but the run's is created."""
     before = {path.name for path in folder.iterdir()}
     with suppress(dialoom.DialoomError):
         dialoom.plan(recipe, path=folder / "run.db", options=options)
     assert {path.name for path in folder.iterdir()} - before <= {"run.db", "run.db-wal", "run.db-shm"}
 
 
-def emptied(folder: Path) -> Path:
-    """A folder in which nothing is left of the example before."""
+def emptied_folder(folder: Path) -> Path:
+    """Return an empty folder."""
     shutil.rmtree(folder / "made", ignore_errors=True)
     (folder / "made").mkdir()
     return folder / "made"
 
 
-def check_release(tmp_path: Path, way: list[int], value: Any) -> None:
-    """PersonaLens' people and tasks, with a value in the place of another."""
-    folder = emptied(tmp_path)
+def check_release(tmp_path: Path, path: list[int], value: Any) -> None:
+    """Check a PersonaLens release of people and tasks in which one value is replaced."""
+    folder = emptied_folder(tmp_path)
     content: dict[str, Any] = copy.deepcopy({"profile": PROFILE, "tasks": [ALARM, BOTH]})
-    put(content, way, value)
-    with suppress(AttributeError, TypeError):  # what the writer of the release does not take
+    replace_at(content, path, value)
+    with suppress(AttributeError, TypeError):  # for values that the writer of the release rejects
         write_release(folder / "release", content["profile"], content["tasks"])
     if (folder / "release").exists():
         check_planned(folder, "personalens", {"profiles": folder / "release"})
 
 
 def check_lines(tmp_path: Path, entry: Any, tail: bytes) -> None:
-    """ALOE's personas and pools, with any entry and any bytes behind it."""
-    folder = emptied(tmp_path)
+    """Check ALOE's personas and pools with an arbitrary entry, followed by arbitrary bytes."""
+    folder = emptied_folder(tmp_path)
     (folder / "people.jsonl").write_bytes(json.dumps(entry).encode() + b"\n" + tail)
     check_planned(folder, "aloe-eval", {"personas": folder / "people.jsonl"})
     with suppress(FileNotFoundError):
@@ -310,8 +318,8 @@ def check_lines(tmp_path: Path, entry: Any, tail: bytes) -> None:
 
 @given(PLACES, VALUES)
 @FEW
-def test_any_release_is_planned_or_refused(tmp_path: Path, way: list[int], value: Any) -> None:
-    check_release(tmp_path, way, value)
+def test_any_release_is_planned_or_refused(tmp_path: Path, path: list[int], value: Any) -> None:
+    check_release(tmp_path, path, value)
 
 
 @given(ENTRIES, BYTES)

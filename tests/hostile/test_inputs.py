@@ -1,4 +1,4 @@
-"""Unusable input files, runs that cannot be created, and media that cannot be written."""
+"""Unusable input files, runs that cannot be created, and media that cannot be written to."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ COMMANDS = {
     "labels": ("x.csv", ["agree", "run.db", "--labels", "x.csv"]),
     "script": ("x.txt", ["step", "run.db", "1", "--script", "x.txt"]),
 }
-"""What reads a file, and how it is called."""
+"""For each kind of file, its name and the command that reads it."""
 
 
 def _zeros(path: Path) -> None:
@@ -64,16 +64,16 @@ KINDS: dict[str, Callable[[Path], None]] = {"device": _zeros, "pipe": os.mkfifo,
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", COMMANDS)
-def test_only_regular_files_are_read(dialoom: Command, kept: Path, tmp_path: Path, what: str, kind: str) -> None:
+def test_only_regular_files_are_read(dialoom: Command, finished: Path, tmp_path: Path, what: str, kind: str) -> None:
     name, command = COMMANDS[what]
     if (what, kind) == ("card", "folder"):
-        pytest.skip("a folder without a card says so")
-    shutil.copy(kept, tmp_path / "run.db")
+        pytest.skip("a folder without a card has its own message")
+    shutil.copy(finished, tmp_path / "run.db")
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     KINDS[kind](tmp_path / name)
-    said = dialoom(*command, code=2).stderr
-    assert Path(name).name in said or "README.md" in said
-    assert len(said.strip().splitlines()) == 1
+    errors = dialoom(*command, code=2).stderr
+    assert Path(name).name in errors or "README.md" in errors
+    assert len(errors.strip().splitlines()) == 1
     assert not (tmp_path / "new.db").exists()
 
 
@@ -88,7 +88,7 @@ def test_documented_streams_are_read(dialoom: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("max-calls: 1\nmax-calls: 100000\n", "c.yaml:2: the key 'max-calls' is given twice"),
         ("max-calls: 1\nmax_calls: 100000\n", "max_calls is given twice, in different spellings"),
@@ -103,15 +103,15 @@ def test_documented_streams_are_read(dialoom: Command) -> None:
         ("#" * (2**20 + 1), "c.yaml: is larger than 1,048,576 bytes"),
     ],
 )
-def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str, said: str) -> None:
+def test_hostile_yaml_gives_one_message(dialoom: Command, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "c.yaml").write_text(text, errors="surrogateescape")
-    told = dialoom(*PLAN, "--config", "c.yaml", code=2).stderr
-    assert said in told
-    assert len(told.strip().splitlines()) == 1
+    error_output = dialoom(*PLAN, "--config", "c.yaml", code=2).stderr
+    assert message in error_output
+    assert len(error_output.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"a": 1,\n "b": {"a": 2},\n "a": 3}', "3: the key 'a' is given twice"),
         ('[1,\n {"x": "1:2,{", "y": 1, "\\"": {}, "y": 2}]', "2: the key 'y' is given twice"),
@@ -122,10 +122,10 @@ def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str
         ("1\n2", "1: not JSON: '2' follows the value; there must be a single value"),
     ],
 )
-def test_hostile_json_is_one_message(text: str, said: str) -> None:
+def test_hostile_json_gives_one_message(text: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         parse_json(text, "x.json")
-    assert str(caught.value) == f"x.json:{said}"
+    assert str(caught.value) == f"x.json:{message}"
 
 
 def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a = 1\nb = " + "9" * 10_000, "x.toml:2: an integer has more than 300 digits"),
         ("a = 1\nb = 0x" + "f" * 10_000, "x.toml: an integer has more than 300 digits"),
@@ -152,11 +152,11 @@ def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
         ("a = 2024-13-45", "x.toml: not TOML: "),
     ],
 )
-def test_hostile_toml_is_one_message(tmp_path: Path, text: str, said: str) -> None:
+def test_hostile_toml_gives_one_message(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(DataError) as caught:
         read_toml(tmp_path / "x.toml")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_line_without_end_is_refused(tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ dialoom.plan("personalens", path=folder + "/run.db", options={"limit": 1})
 """
 
 
-@pytest.mark.parametrize("is_nameless", [True, False], ids=["nameless files", "files beside it"])
-def test_run_file_appears_whole(tmp_path: Path, is_nameless: bool) -> None:
+@pytest.mark.parametrize("is_nameless", [True, False], ids=["O_TMPFILE", "temporary file"])
+def test_run_file_appears_complete_or_not_at_all(tmp_path: Path, is_nameless: bool) -> None:
     for at in (1, 2, 3, 4, 6):
         (folder := tmp_path / f"run{at}").mkdir()
         with Started(tmp_path, folder, at, is_nameless, script=_KILLED) as process:
@@ -225,8 +225,8 @@ def test_run_file_appears_whole(tmp_path: Path, is_nameless: bool) -> None:
 
 
 @contextmanager
-def little_room(size: int) -> Iterator[None]:
-    """No file of this process may grow beyond that: SQLite takes it for a disk that is full."""
+def file_size_limit(size: int) -> Iterator[None]:
+    """Limit the size of files written by this process; SQLite reports a full disk beyond it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -237,13 +237,13 @@ def little_room(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, before)
 
 
-@pytest.mark.parametrize("size", [20_000, 500_000], ids=["while it is made", "while it is planned"])
+@pytest.mark.parametrize("size", [20_000, 500_000], ids=["while it is created", "while it is planned"])
 def test_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None:
     hens = (f"She keeps the hens {Random(number).getrandbits(8_000):x}." for number in range(1000))
     people = ({"profile": each, "personality": "Calm."} for each in hens)
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
     options: dict[str, Any] = {"personas": str(tmp_path / "people.jsonl")}
-    with little_room(size), pytest.raises(DialoomError, match="no file was left") as caught:
+    with file_size_limit(size), pytest.raises(DialoomError, match="no file was left") as caught:
         dialoom.plan("aloe-eval", path=tmp_path / "run.db", options=options)
     assert "resume" not in str(caught.value)
     assert [each.name for each in tmp_path.iterdir()] == ["people.jsonl"]
@@ -257,7 +257,7 @@ def test_new_run_is_in_wal_mode(tmp_path: Path) -> None:
 
 @pytest.fixture
 def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a read-only mount answers: tests may run as root, whom no permission stops."""
+    """Fail writes as a read-only mount does: the tests may run as root, for whom permissions have no effect."""
     opened, connect = os.open, connections._connect
 
     def refuse(path: Any, flags: int, *rest: Any, **more: Any) -> int:
@@ -287,7 +287,7 @@ def test_unreadable_wal_file_is_an_error(tmp_path: Path, request: pytest.Fixture
         dialoom.open_run(tmp_path / "media.db").status()
 
 
-def test_writing_to_a_read_only_run_is_one_message(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_writing_to_a_read_only_run_gives_one_message(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     run = play(tmp_path, people=1)
     request.getfixturevalue("read_only")
     assert run.status().done == 1

@@ -1,4 +1,4 @@
-"""Output files and shown text: nothing is overwritten, escaped from its folder or obeyed."""
+"""Output files and shown text: no file is overwritten or escapes its folder, no control character is shown."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from tests.processes import Started
 
 OPENERS = {
     "dialoom/outputs.py",
-    "dialoom/cli/stepping/editing.py",  # a folder of its own that is gone afterwards
-    "runs/workers/worker.py",  # the folder of its own files, which goes with them
+    "dialoom/cli/stepping/editing.py",  # a temporary folder
+    "runs/workers/worker.py",  # a temporary folder
 }
-"""The modules that open files to write, beside those that open databases."""
+"""The modules that open files for writing, besides those that open databases."""
 
 
 @pytest.fixture
-def run(kept: Path, tmp_path: Path) -> Path:
-    """A run that a test may lose."""
-    return Path(shutil.copy(kept, tmp_path / "run.db"))
+def run(finished: Path, tmp_path: Path) -> Path:
+    """Return a copy of the run that a test may change."""
+    return Path(shutil.copy(finished, tmp_path / "run.db"))
 
 
 def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path
         ["step", run, 1, "--script", "script"],
         ["step", run, 1, "--script", "script2"],
     ):
-        said = dialoom(*command, code=2).stderr
-        assert "overwritten" in said or "may contain people's labels" in said
+        errors = dialoom(*command, code=2).stderr
+        assert "overwritten" in errors or "may contain people's labels" in errors
     assert {path: path.read_bytes() for path in before} == before
     with pytest.raises(DialoomError, match="overwritten"):
         door.open_run(run).export("dialogues", run)
@@ -83,7 +83,7 @@ def test_wal_file_of_a_run_is_part_of_it(run: Path, tmp_path: Path) -> None:
         door.open_run(run).export("dialogues", log)
 
 
-def test_many_writers_of_one_file_each_write_it_whole(tmp_path: Path) -> None:
+def test_concurrent_writers_of_one_file_each_write_it_whole(tmp_path: Path) -> None:
     target = tmp_path / "set.jsonl"
 
     def write(number: int) -> None:
@@ -115,7 +115,9 @@ with text_output(folder / "a.md") as file, folder_output(folder / "set") as made
 """
 
 
-def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(dialoom: Command, kept: Path, tmp_path: Path) -> None:
+def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(
+    dialoom: Command, finished: Path, tmp_path: Path
+) -> None:
     (folder := tmp_path / "results").mkdir()
     with Started(tmp_path, folder, script=_KILLED) as process:
         process.communicate()
@@ -125,15 +127,15 @@ def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(dialoom: Comma
         assert len(list(folder.iterdir())) == 1
         with folder_output(folder / "more") as other, other.text("y.json") as inner:
             inner.write("{}")
-            dialoom("report", kept, "-o", folder / "report")
+            dialoom("report", finished, "-o", folder / "report")
     assert (folder / "b.md").read_text() == "whole"
     assert (folder / "more" / "y.json").read_text() == "{}"
     assert (folder / "report" / "report.md").exists()
     assert not list(folder.glob(".*"))
 
 
-def test_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path, tmp_path: Path) -> None:
-    run = door.open_run(kept)
+def test_second_export_is_added_and_a_repeated_one_changes_nothing(finished: Path, tmp_path: Path) -> None:
+    run = door.open_run(finished)
     run.export("personalens", tmp_path / "set")
     dialogues = {path: path.read_bytes() for path in (tmp_path / "set").rglob("*.json")}
     assert len(dialogues) == 2
@@ -163,7 +165,7 @@ def test_files_are_opened_for_writing_in_one_module_only() -> None:
 
 
 def _writes(tree: ast.Module) -> list[int]:
-    """The lines of calls that write, rename or make files."""
+    """Return the line numbers of calls that write, rename or create files."""
     lines = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
@@ -210,13 +212,13 @@ def test_hostile_release_is_exported_into_its_folder(tmp_path: Path) -> None:
 
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eback\u2066\x08[bold]x[/y] :cat: end"
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 NAME = "openai/[/x]\x1b[2J"
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose every player says what a terminal would obey, about a person whose names do, and that fails so."""
+    """Return a run with control characters in every reply, in a person's data, in a model's name and in an error."""
     folder = tmp_path_factory.mktemp("hostile")
     person = profile()
     person["affinities"]["Alarm"]["Alarm Sound"] = EVIL
@@ -247,7 +249,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run.path
 
 
-def test_no_command_lets_a_terminal_obey_what_was_said(dialoom: Command, hostile: Path, tmp_path: Path) -> None:
+def test_no_command_prints_control_characters(dialoom: Command, hostile: Path, tmp_path: Path) -> None:
     pool = tmp_path / "pool.jsonl"
     pool.write_text("".join(json.dumps(f"{EVIL} number {n}") + "\n" for n in range(3)))
     (tmp_path / "script").write_text("next\nlook state\n")
@@ -265,18 +267,18 @@ def test_no_command_lets_a_terminal_obey_what_was_said(dialoom: Command, hostile
         ["personas", "check", pool, "--json"],
     ):
         done = dialoom(*command)
-        assert not OBEYED.search(done.stdout + done.stderr), command
+        assert not CONTROL.search(done.stdout + done.stderr), command
         assert done.stdout
         if "--json" in command:
             assert json.loads(done.stdout)
     shown = dialoom("show", hostile, 1).stdout + dialoom("show", hostile, 2).stdout
     assert shown.count("[bold]x[/y] :cat: end") >= 4
     assert "openai/[/x]" in dialoom("status", hostile).stdout
-    told = [json.loads(dialoom("show", hostile, number, "--json").stdout) for number in (1, 2)]
-    assert any(EVIL in line["content"] for each in told for line in each["messages"])
+    outcomes = [json.loads(dialoom("show", hostile, number, "--json").stdout) for number in (1, 2)]
+    assert any(EVIL in line["content"] for each in outcomes for line in each["messages"])
 
 
-def test_running_run_shows_any_models_name() -> None:
+def test_progress_shows_any_models_name() -> None:
     out = io.StringIO()
     console = HarmlessConsole(file=out, force_terminal=True, width=100)
     with Progress(TextColumn("{task.fields[figures]}", markup=False), console=console) as bar:
@@ -300,13 +302,13 @@ def test_everything_is_printed_through_the_terminal_modules() -> None:
     assert found == []
 
 
-def test_page_starts_no_script_and_table_no_formula(tmp_path: Path) -> None:
-    said = ["<script>alert(1)</script>", '=HYPERLINK("http://x")', "@SUM(1)", "![x](http://x/y.png)", "a|b\x1b[2J"]
-    table = Table("../../evil", f"T {said[0]}", ["a", said[0]], [[each, -1] for each in said], [said[3]])
-    page = markdown([table], said[0])
+def test_page_has_no_script_and_table_no_formula(tmp_path: Path) -> None:
+    texts = ["<script>alert(1)</script>", '=HYPERLINK("http://x")', "@SUM(1)", "![x](http://x/y.png)", "a|b\x1b[2J"]
+    table = Table("../../evil", f"T {texts[0]}", ["a", texts[0]], [[each, -1] for each in texts], [texts[3]])
+    page = markdown([table], texts[0])
     assert "<script" not in page
     assert "](" not in page
-    assert not OBEYED.search(page)
+    assert not CONTROL.search(page)
     written = Report("t", [table], ()).write(tmp_path / "report")
     assert {path.parent for path in written} == {tmp_path / "report"}
     (table_file,) = (tmp_path / "report").glob("*.csv")
@@ -314,13 +316,13 @@ def test_page_starts_no_script_and_table_no_formula(tmp_path: Path) -> None:
         rows = list(csv.reader(file))
     assert [row[0][0] for row in rows[1:]] == ["<", "'", "'", "!", "a"]
     assert {row[1] for row in rows[1:]} == {"-1"}
-    assert [cell_text(str(csv_cell(each))) for each in said] == said
+    assert [cell_text(str(csv_cell(each))) for each in texts] == texts
 
 
-def test_shown_text_is_otherwise_unchanged() -> None:
-    kept = "na\u00efve \u0645\u0631\u062d\u0628\u0627 \U0001f468\u200d\U0001f469 tab\tend\n"
-    assert harmless(kept) == kept
+def test_ordinary_text_is_shown_unchanged() -> None:
+    text = "na\u00efve \u0645\u0631\u062d\u0628\u0627 \U0001f468\u200d\U0001f469 tab\tend\n"
+    assert harmless(text) == text
     assert harmless("a\r\nb") == "a\nb"
-    value = {"text": f"{EVIL}{kept}"}
+    value = {"text": f"{EVIL}{text}"}
     assert json.loads(json_line(value)) == value
-    assert not OBEYED.search(json_line(value))
+    assert not CONTROL.search(json_line(value))

@@ -1,4 +1,4 @@
-"""Run files of strangers run nothing, and keys are never shown."""
+"""Run files from elsewhere execute no code, and keys are never shown."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _TRACE = "\nimport pathlib\npathlib.Path(__file__ + '.ran').touch()\n"
 
 
 @pytest.fixture
-def own(dialoom: Command, tmp_path: Path) -> Path:
-    """A finished run of one's own, whose recipe and players are files; whoever imports these leaves a trace now."""
+def own_run(dialoom: Command, tmp_path: Path) -> Path:
+    """Return a finished run of this machine; its recipe and players are files that now leave a trace when imported."""
     (tmp_path / "recipe.py").write_text((EXAMPLE / "recipe.py").read_text())
     (tmp_path / "words.toml").write_text((EXAMPLE / "words.toml").read_text())
     (tmp_path / "prompts").symlink_to(EXAMPLE / "prompts")
@@ -46,18 +46,18 @@ def own(dialoom: Command, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def strange(own: Path) -> Path:
-    """The same as it would be if it came by mail: this machine does not know it."""
-    with sqlite3.connect(own) as connection:
+def foreign_run(own_run: Path) -> Path:
+    """Return the run as if it came from another machine: this one has no record of it."""
+    with sqlite3.connect(own_run) as connection:
         connection.execute("UPDATE run SET value = 'ffff' WHERE key = 'id'")
         connection.execute("UPDATE scenarios SET state = 'pending' WHERE position = 1")
         connection.execute("DELETE FROM outcomes WHERE scenario = 1")
         connection.execute("DELETE FROM judgements WHERE scenario = 1")
-    return own
+    return own_run
 
 
-def imported(folder: Path, act: Callable[[], object]) -> set[str]:
-    """Which files were imported meanwhile."""
+def imported_files(folder: Path, act: Callable[[], object]) -> set[str]:
+    """Return the names of the files that were imported by an action."""
     sys.modules.pop("strange_game", None)
     act()
     found = {path.name.removesuffix(".py.ran") for path in folder.glob("*.ran")}
@@ -78,7 +78,7 @@ REFUSED = [
     ("retry", "r.db", "--scenario", 1),
     ("judge", "r.db", "--model", "judge=offline/attentive"),
 ]
-SHOWN = [
+ALLOWED = [
     ("status", "r.db"),
     ("status", "r.db", "--config"),
     ("show", "r.db"),
@@ -89,26 +89,26 @@ SHOWN = [
 ]
 
 
-@pytest.mark.usefixtures("strange")
-def test_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("foreign_run")
+def test_run_from_elsewhere_executes_no_code(dialoom: Command, tmp_path: Path) -> None:
     def refused() -> None:
         for command in REFUSED:
-            said = dialoom(*command, code=2).stderr
-            assert f"r.db names the recipe recipe.py:RECIPE, which would run {tmp_path}/recipe.py" in said, command
-            assert "add --trust" in said, command
+            errors = dialoom(*command, code=2).stderr
+            assert f"r.db names the recipe recipe.py:RECIPE, which would run {tmp_path}/recipe.py" in errors, command
+            assert "add --trust" in errors, command
 
     def shown() -> None:
-        for command in SHOWN:
+        for command in ALLOWED:
             dialoom(*command)
         assert "Is it a heron?" in dialoom("show", "r.db", 1).stdout
 
-    assert imported(tmp_path, refused) == set()
-    assert imported(tmp_path, shown) == set()
-    told = dialoom("resume", "r.db", code=2).stderr
-    assert "the player python:strange_game:keeper, which would run" in told
+    assert imported_files(tmp_path, refused) == set()
+    assert imported_files(tmp_path, shown) == set()
+    error_output = dialoom("resume", "r.db", code=2).stderr
+    assert "the player python:strange_game:keeper, which would run" in error_output
 
 
-@pytest.mark.usefixtures("strange")
+@pytest.mark.usefixtures("foreign_run")
 def test_trusted_run_is_used_with_a_notice(dialoom: Command, tmp_path: Path) -> None:
     lines = dialoom("resume", "r.db", "--trust").stdout
     assert "allowed to use the recipe recipe.py:RECIPE" in lines
@@ -119,18 +119,18 @@ def test_trusted_run_is_used_with_a_notice(dialoom: Command, tmp_path: Path) -> 
     dialoom("report", "r.db", code=2)
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_run")
 def test_own_run_is_trusted_under_any_name(dialoom: Command, tmp_path: Path) -> None:
     shutil.move(tmp_path / "r.db", tmp_path / "moved.db")
     assert "Code had changed" not in dialoom("report", "moved.db").stdout
-    assert imported(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
+    assert imported_files(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
     done = dialoom("report", "moved.db")
     assert "recipe.py has changed since the run was created" in done.stderr
     assert "allowed to use" not in done.stderr
     assert "Code had changed when the run was continued: recipe.py, strange_game.py." in " ".join(done.stdout.split())
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_run")
 def test_another_file_under_the_same_name_is_not_trusted(tmp_path: Path) -> None:
     (tmp_path / "mail").mkdir()
     for name in ("recipe.py", "r.db"):
@@ -141,7 +141,7 @@ def test_another_file_under_the_same_name_is_not_trusted(tmp_path: Path) -> None
             dialoom.open_run("r.db").report()
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_run")
 def test_trust_list_is_private_to_its_user(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
@@ -160,12 +160,12 @@ def test_trust_list_is_private_to_its_user(dialoom: Command, tmp_path: Path, mon
 
 @pytest.fixture
 def plain(tmp_path: Path) -> Path:
-    """A run of one dialogue that is pending, by an installed recipe and the offline model."""
+    """Return a planned run of one dialogue, with an installed recipe and the offline model."""
     return dialoom.plan("personalens", path=tmp_path / "plain.db", options={"limit": 1}).path
 
 
-def changed(path: Path, **more: Any) -> None:
-    """Let a run's file say something else of its assistant."""
+def change_assistant(path: Path, **more: Any) -> None:
+    """Change the assistant in a run's configuration."""
     with sqlite3.connect(path) as connection:
         config = json.loads(connection.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
         config["models"]["assistant"].update(more)
@@ -185,18 +185,18 @@ def changed(path: Path, **more: Any) -> None:
         ({"model": "python:evil.part:f"}, "the player python:evil.part:f, which would run evil.part"),
     ],
 )
-def test_no_player_is_called_because_a_file_says_so(plain: Path, more: dict[str, str], text: str) -> None:
-    changed(plain, **more)
+def test_player_named_by_an_untrusted_file_is_not_called(plain: Path, more: dict[str, str], text: str) -> None:
+    change_assistant(plain, **more)
     run = dialoom.open_run(plain)
-    ways: list[Callable[[], object]] = [run.resume, lambda: dialoom.resume(plain), lambda: dialoom.retry(plain)]
-    for going_on in ways:
+    actions: list[Callable[[], object]] = [run.resume, lambda: dialoom.resume(plain), lambda: dialoom.retry(plain)]
+    for action in actions:
         with pytest.raises(TrustError) as caught:
-            going_on()
+            action()
         assert text in str(caught.value)
         assert "trust=True" in str(caught.value)
 
 
-async def test_no_branch_or_judge_is_called_because_a_file_says_so(plain: Path) -> None:
+async def test_branch_or_judge_named_by_an_untrusted_file_is_not_called(plain: Path) -> None:
     with sqlite3.connect(plain) as connection:
         row = connection.execute("SELECT models FROM judgement_sets").fetchone()
         judges = {role: {**each, "model": "graph:evil.py:G"} for role, each in json.loads(row[0]).items()}
@@ -210,7 +210,7 @@ async def test_no_branch_or_judge_is_called_because_a_file_says_so(plain: Path) 
             pass
 
 
-async def test_no_embedder_is_loaded_because_a_file_says_so(tmp_path: Path) -> None:
+async def test_embedder_named_by_an_untrusted_file_is_not_loaded(tmp_path: Path) -> None:
     options = {"kind": "profile", "target": 3}
     run = await _planned_pool(tmp_path, options)
     with sqlite3.connect(run.path) as connection:
@@ -225,7 +225,7 @@ async def _planned_pool(folder: Path, options: dict[str, Any]) -> dialoom.Run:
     return await dialoom.aplan("persona-pool", path=folder / "pool.db", options=options)
 
 
-def test_no_file_is_read_because_a_file_says_so(plain: Path, tmp_path: Path) -> None:
+def test_source_named_by_an_untrusted_file_is_not_read(plain: Path, tmp_path: Path) -> None:
     with sqlite3.connect(plain) as connection:
         config = json.loads(connection.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
         config["options"]["profiles"] = str(tmp_path / "private")
@@ -236,8 +236,8 @@ def test_no_file_is_read_because_a_file_says_so(plain: Path, tmp_path: Path) -> 
         dialoom.resume(plain)
 
 
-@pytest.mark.usefixtures("own")
-def test_case_runs_nothing_unless_saved_here(dialoom: Command, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("own_run")
+def test_case_executes_no_code_unless_saved_here(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("save case.json\n")
     dialoom("step", "r.db", 1, "--script", "lines.txt")
     assert "the same path" in dialoom("replay", "case.json").stdout
@@ -251,7 +251,7 @@ def test_case_runs_nothing_unless_saved_here(dialoom: Command, tmp_path: Path) -
     assert "allowed to use the recipe" in dialoom("replay", "case.json", "--trust", code=1).stderr
 
 
-def test_study_beside_a_case_is_compared_without_its_code(
+def test_study_next_to_a_case_is_compared_without_its_code(
     dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -275,59 +275,59 @@ def test_trust_notice_is_printed_once() -> None:
 
 
 KEY = "Zq7/vT+m2Lx9Kd4/Wb6Rn8Hs3Jp5Gf1C"
-SPARED = "it says: the model does not exist, see https://docs.example.com/errors (request req_0123456789)"
+UNCHANGED = "it says: the model does not exist, see https://docs.example.com/errors (request req_0123456789)"
 
 
 def _encoded(before: str) -> str:
     return base64.b64encode(f"{before}{KEY} and more".encode()).decode()
 
 
-WRITTEN = {
+FORMS = {
     "whole": KEY,
-    "cut behind": KEY[:11],
-    "cut before": KEY[-9:],
-    "out of the middle": f"...{KEY[7:18]}...",
+    "first part": KEY[:11],
+    "last part": KEY[-9:],
+    "middle part": f"...{KEY[7:18]}...",
     "slashes escaped": KEY.replace("/", "\\/"),
     "unicode escapes": KEY.replace("/", "\\u002f").replace("+", "\\u002B"),
-    "twice JSON": json.dumps(json.dumps({"key": KEY.replace("/", "\\/")})),
+    "JSON in JSON": json.dumps(json.dumps({"key": KEY.replace("/", "\\/")})),
     "in a URL": quote(KEY, safe=""),
-    "over lines": "\n".join(KEY[start : start + 6] for start in range(0, len(KEY), 6)),
-    "over lines, indented": "\n    ".join(KEY[start : start + 5] for start in range(0, len(KEY), 5)),
+    "on several lines": "\n".join(KEY[start : start + 6] for start in range(0, len(KEY), 6)),
+    "on several indented lines": "\n    ".join(KEY[start : start + 5] for start in range(0, len(KEY), 5)),
     "line ends escaped": "\\n".join(KEY[start : start + 7] for start in range(0, len(KEY), 7)),
     "pieces in quotes": '" "'.join(KEY[start : start + 5] for start in range(0, len(KEY), 5)),
-    "small letters": KEY.lower(),
+    "lower case": KEY.lower(),
     "hexadecimal": KEY.encode().hex(),
-    **{f"base64 behind {count}": _encoded("user:"[:count]) for count in range(4)},
+    **{f"base64 after {count} bytes": _encoded("user:"[:count]) for count in range(4)},
     "base64, escaped": _encoded("").replace("/", "\\/"),
-    "base64, cut": _encoded("u:")[8:30],
+    "part of base64": _encoded("u:")[8:30],
     "base64 for URLs": _encoded("u").replace("+", "-").replace("/", "_"),
-    "base64 over lines": base64.encodebytes(f"Basic {KEY * 3}".encode()).decode(),
+    "base64 on several lines": base64.encodebytes(f"Basic {KEY * 3}".encode()).decode(),
 }
 
 
-@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
-def test_key_is_removed_however_it_is_written(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
+@pytest.mark.parametrize("written", FORMS.values(), ids=FORMS)
+def test_key_is_removed_in_every_form(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
     monkeypatch.setenv("STRANGE_API_KEY", KEY)
-    told = redacted(f"{SPARED}: {written}: bye")
-    assert told.startswith(f"{SPARED}: ")
-    assert told.endswith(": bye")
-    assert "[STRANGE_API_KEY]" in told
-    left = told.removeprefix(SPARED).replace("[STRANGE_API_KEY]", "")
+    redacted_text = redacted(f"{UNCHANGED}: {written}: bye")
+    assert redacted_text.startswith(f"{UNCHANGED}: ")
+    assert redacted_text.endswith(": bye")
+    assert "[STRANGE_API_KEY]" in redacted_text
+    left = redacted_text.removeprefix(UNCHANGED).replace("[STRANGE_API_KEY]", "")
     for form in (KEY.lower(), KEY.encode().hex(), *(_encoded("abc"[:count]).lower()[4:42] for count in range(3))):
         assert not any(form[start : start + 8] in "".join(left.lower().split()) for start in range(len(form) - 7))
 
 
-def test_paths_and_addresses_are_no_keys_in_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_parts_of_paths_and_addresses_are_not_redacted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "credentials.json"
     file.touch()
     monkeypatch.setenv("SOME_CREDENTIALS", str(file))
     monkeypatch.setenv("HOOK_TOKEN", "https://docs.example.com/hook/17")
-    assert redacted(f"{tmp_path / 'run.db'}: {SPARED}") == f"{tmp_path / 'run.db'}: {SPARED}"
+    assert redacted(f"{tmp_path / 'run.db'}: {UNCHANGED}") == f"{tmp_path / 'run.db'}: {UNCHANGED}"
     assert redacted(f"at {file}") == "at [SOME_CREDENTIALS]"
 
 
 def test_long_error_is_searched_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRANGE_API_KEY", KEY)
-    told = redacted("x" * 50_000 + " " + "x" * 50_000 + f" {KEY} " + "y" * 10_000_000)
-    assert len(told) < 300_000
-    assert "[STRANGE_API_KEY]" in told
+    text = redacted("x" * 50_000 + " " + "x" * 50_000 + f" {KEY} " + "y" * 10_000_000)
+    assert len(text) < 300_000
+    assert "[STRANGE_API_KEY]" in text

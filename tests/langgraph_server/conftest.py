@@ -1,4 +1,4 @@
-"""LangGraph's development server on loopback: nothing is fetched and nothing leaves the machine."""
+"""LangGraph's development server on loopback: nothing is downloaded or sent elsewhere."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ROOT = Path(__file__).parent.parent.parent
 
 @dataclass(frozen=True)
 class Server:
-    """Its HTTP API."""
+    """The HTTP API of a running server."""
 
     url: str
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """What it answers, as plain values."""
+        """Return the answer to a request, as plain values."""
         headers = {"Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
@@ -38,41 +38,41 @@ class Server:
             raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()}") from error
 
     def thread(self) -> str:
-        """The id of a new thread."""
+        """Create a thread and return its id."""
         return str(self.call("POST", "/threads", {})["thread_id"])
 
     def wait(self, thread: str, graph: str, input_: dict[str, Any] | None, **more: Any) -> Any:
-        """Play a graph on a thread; its final state, or its error under `__error__`."""
+        """Play a graph on a thread; return its final state, or its error under `__error__`."""
         return self.call("POST", f"/threads/{thread}/runs/wait", {"assistant_id": graph, "input": input_, **more})
 
     def state(self, thread: str) -> Any:
-        """Where a thread stands."""
+        """Return the state of a thread."""
         return self.call("GET", f"/threads/{thread}/state")
 
     def history(self, thread: str) -> Any:
-        """A thread's checkpoints, the last one first."""
+        """Return a thread's checkpoints, the last one first."""
         return self.call("GET", f"/threads/{thread}/history?limit=1000")
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server with the graphs of the project's own `langgraph.json`, until all tests are over."""
+    """Run the server with the graphs of the project's `langgraph.json` for the session."""
     with serving(ROOT / "langgraph.json", tmp_path_factory.mktemp("langgraph")) as started:
         yield started
 
 
 @contextmanager
 def serving(configuration: Path, folder: Path) -> Iterator[Server]:
-    """`langgraph dev` in a folder of its own, to which it writes."""
+    """Run `langgraph dev` in its own folder, to which it writes."""
     port = free_port()
-    program = Path(sys.executable).with_name("langgraph")  # of this environment, be it activated or not
+    program = Path(sys.executable).with_name("langgraph")  # of this environment, activated or not
     options = ["--config", str(configuration), "--port", str(port), "--no-browser", "--no-reload"]
     with running([str(program), "dev", *options], folder, _environment(), f"http://127.0.0.1:{port}/ok"):
         yield Server(f"http://127.0.0.1:{port}")
 
 
 def _environment() -> dict[str, str]:
-    """Without an account of the user's, and without what the server would ask or tell the network at its start."""
+    """Return an environment without the user's account, in which the server does not use the network at its start."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH_", "LANGCHAIN_"))}
     quiet = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true"}
     return {**kept, **quiet, "NO_PROXY": "127.0.0.1"}

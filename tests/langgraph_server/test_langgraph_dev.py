@@ -1,4 +1,4 @@
-"""Recipes behind `langgraph dev`: threads and runs over its HTTP API, on the offline model."""
+"""Recipes behind `langgraph dev`: threads and runs over its HTTP API, with the offline model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytest.importorskip(
 THIRD = {"scenario": 3, "seed": 7}
 
 
-def said(state: dict[str, Any]) -> list[str]:
-    """The conversation's lines."""
+def texts_of(state: dict[str, Any]) -> list[str]:
+    """Return the texts of the conversation's lines."""
     return [message["content"] for message in state["messages"]]
 
 
@@ -57,7 +57,7 @@ def test_thread_holds_the_conversation_of_a_run(server: Server, dialoom: Command
     final = server.wait(server.thread(), "personalens", {}, context=THIRD)
     dialoom("run", "personalens", "--seed", 7, "--limit", 3, "-o", "run.db")
     shown = json.loads(dialoom("show", "run.db", 3, "--json").stdout)
-    assert said(final) == said(shown)
+    assert texts_of(final) == texts_of(shown)
 
 
 def test_stopped_thread_continues_with_its_context(server: Server) -> None:
@@ -71,12 +71,12 @@ def test_stopped_thread_continues_with_its_context(server: Server) -> None:
 
 def test_edited_line_is_answered(server: Server) -> None:
     thread = server.thread()
-    before = said(server.wait(thread, "personalens", {}, context=THIRD))
+    before = texts_of(server.wait(thread, "personalens", {}, context=THIRD))
     checkpoint = next(each for each in server.history(thread) if len(each["values"].get("messages", [])) == 2)
     line = {**checkpoint["values"]["messages"][1], "content": "Do you read poems at all?"}
     edit = {"values": {"messages": [line]}, "as_node": "assistant", "checkpoint": checkpoint["checkpoint"]}
     server.call("POST", f"/threads/{thread}/state", edit)
-    after = said(server.wait(thread, "personalens", None))
+    after = texts_of(server.wait(thread, "personalens", None))
     assert after[:2] == [before[0], "Do you read poems at all?"]
     assert after[2] != before[2]
 
@@ -97,7 +97,7 @@ def test_impossible_request_is_refused_and_the_thread_stays_usable(server: Serve
     assert "start a new thread for a new one" in again["__error__"]["message"]
 
 
-def test_every_graph_shows_its_nodes_and_context(server: Server) -> None:
+def test_every_graph_has_its_nodes_and_context(server: Server) -> None:
     for assistant in server.call("POST", "/assistants/search", {}):
         drawn = server.call("GET", f"/assistants/{assistant['assistant_id']}/graph")
         schemas = server.call("GET", f"/assistants/{assistant['assistant_id']}/schemas")
@@ -105,7 +105,7 @@ def test_every_graph_shows_its_nodes_and_context(server: Server) -> None:
         assert {"scenario", "model", "models", "seed", "sample"} == set(schemas["context_schema"]["properties"])
 
 
-def test_own_recipe_and_players(tmp_path: Path) -> None:
+def test_custom_recipe_and_players(tmp_path: Path) -> None:
     (tmp_path / "players.py").write_text(
         """
 async def guesser(messages):
@@ -130,4 +130,4 @@ game = serve(
     (tmp_path / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": {"game": "./mine.py:game"}}))
     with serving(tmp_path / "langgraph.json", tmp_path) as server:
         final = server.wait(server.thread(), "game", {}, context={"scenario": 2})
-        assert said(final) == ["Is it a heron?", "Yes, you found it."]
+        assert texts_of(final) == ["Is it a heron?", "Yes, you found it."]

@@ -1,4 +1,4 @@
-"""The notebook of the documentation does what it shows, and what is saved in it is what comes out."""
+"""The notebook of the documentation works, and its saved output is current."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TEXT = ("text/markdown", "text/html", "text/plain")
 
 @pytest.fixture(scope="module")
 def fresh() -> Any:
-    """The notebook, executed now; it raises if a cell fails."""
+    """Return the notebook as executed now; it raises if a cell fails."""
     return executed(NOTEBOOK)
 
 
 def outputs(notebook: Any) -> Iterator[tuple[str, str, Any]]:
-    """Each output: of which cell, of which kind, and what it is."""
+    """Yield each output's cell, kind and content."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             assert output["output_type"] != "error"
@@ -49,7 +49,7 @@ def test_saved_output_is_current(fresh: Any) -> None:
     assert texts[0] == texts[1] and len(texts[0]) > 8
 
 
-def test_notebook_holds_nothing_of_the_machine() -> None:
+def test_notebook_contains_nothing_machine_specific() -> None:
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert not re.search(r"/(home|root|tmp|Users)/|dialoom-\w{8}\b|\d\d:\d\d:\d\d", text)
     notebook = saved(NOTEBOOK)

@@ -31,7 +31,7 @@ RUNS: dict[str, tuple[str, dict[str, Any], set[str]]] = {
 
 
 def text_of(library: PromptLibrary) -> str:
-    """Return the text of all prompts."""
+    """Return the text of all prompts, joined."""
     return "".join(prompt.source for prompt in library.values())
 
 
@@ -50,7 +50,7 @@ def test_dialogue_recipes_play_with_short_prompts(name: str, tmp_path: Path) -> 
     replaced = {id_ for id_ in small if small[id_].hash != standard[id_].hash}
     assert {call["role"] for call in sent if call["prompt"] in replaced} == roles
     assert {call["prompt"] for call in sent} - replaced <= {"aloe/assistant", "support/assistant"}, (
-        "not shipped as short"
+        "prompts without a short version"
     )
     for call in sent:
         for each in run.request(call["call"]).messages:
@@ -62,8 +62,8 @@ def library_of(*sets: str) -> PromptLibrary:
     return WithPrompts.of(find_recipe(STUDY)[1]).library(sets)
 
 
-def test_short_texts_ask_for_all_that_the_originals_ask_for() -> None:
-    """A judge's criterion, scale and target, the study's ends and its own texts."""
+def test_short_texts_contain_all_that_the_originals_ask_for() -> None:
+    """They keep a judge's criterion, scale and target, the study's end markers and its own texts."""
     standard, small = library_of(), library_of("small")
     assert {id_: prompt.front.reply for id_, prompt in small.items()} == {
         id_: prompt.front.reply for id_, prompt in standard.items()
@@ -75,7 +75,7 @@ def test_short_texts_ask_for_all_that_the_originals_ask_for() -> None:
 
 
 def test_last_set_wins(tmp_path: Path, dialoom: Command) -> None:
-    """A folder after the short prompts replaces them, and the other way round; also texts of studies."""
+    """A folder after the short prompts replaces them, and vice versa; this includes the texts of studies."""
     folder = tmp_path / "mine"
     (folder / "dialogue").mkdir(parents=True)
     (folder / "dialogue" / "opening.txt").write_text("=== user ===\nBegin.\n")
@@ -86,7 +86,7 @@ def test_last_set_wins(tmp_path: Path, dialoom: Command) -> None:
     assert mine["support/judge-resolved"].hash == library_of("small")["support/judge-resolved"].hash
     last = library_of(str(folder), "small")
     assert "\nBegin.\n" not in last["support/user"].source
-    assert "Be strict." in last["support/judge-tone"].source, "the study's own prompt, which no shipped file replaces"
+    assert "Be strict." in last["support/judge-tone"].source, "no shipped file replaces the study's own prompt"
     options = ("--prompts", "small", "--prompts", "mine", "--sample", 1)
     dialoom("run", STUDY, *options, "-o", "run.db")
     assert f", prompts small, {folder}\n" in dialoom("status", "run.db").stdout
@@ -107,16 +107,16 @@ def test_folder_named_small_is_written_with_its_path(tmp_path: Path, dialoom: Co
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("", "", "tiny: no such folder of prompts; the shipped sets are small"),
         ("opening.md.txt", "", "replaces no shipped text; the shipped texts are judge-score.txt"),
         ("judge-score.txt", "=== user ===\n%CRITERION% %TARGET% %LOW%", "lacks %HIGH%"),
     ],
 )
-def test_unusable_set_is_refused(tmp_path: Path, dialoom: Command, name: str, text: str, said: str) -> None:
+def test_unusable_set_is_refused(tmp_path: Path, dialoom: Command, name: str, text: str, message: str) -> None:
     if name:
         (tmp_path / "tiny" / "dialogue").mkdir(parents=True)
         (tmp_path / "tiny" / "dialogue" / name).write_text(text)
-    assert said in dialoom("run", STUDY, "--prompts", "tiny", "-o", "run.db", code=2).stderr
+    assert message in dialoom("run", STUDY, "--prompts", "tiny", "-o", "run.db", code=2).stderr
     assert not (tmp_path / "run.db").exists()

@@ -1,4 +1,4 @@
-"""LiteLLM's own proxy on loopback, with models that are made up: nothing is fetched and nothing leaves the machine."""
+"""LiteLLM's own proxy on loopback, with mock models: nothing is downloaded or sent elsewhere."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ import pytest
 
 from tests.programs import free_port, running
 
-pytest.importorskip("fastapi_sso", reason="LiteLLM's proxy is not installed: 'make test-proxy' makes an environment")
+pytest.importorskip("fastapi_sso", reason="LiteLLM's proxy is not installed; 'make test-proxy' installs it")
 
 MASTER_KEY = "sk-of-the-proxy-4f9a8c7b6d5e"
 VERDICT = json.dumps({"score": 4, "explanation": "It suits the person."})
 MODELS = {
     "chatty": "That is how it is.",
     "strict": VERDICT,
-    "forgetful": "litellm.ContextWindowExceededError",  # LiteLLM takes that for an order
+    "forgetful": "litellm.ContextWindowExceededError",  # LiteLLM raises this error
 }
 
 
 @dataclass(frozen=True)
 class Proxy:
-    """Where it is, and what it says itself."""
+    """A running proxy."""
 
     url: str
 
     def usage(self, model: str) -> dict[str, int]:
-        """The tokens that it states for a reply of a model."""
+        """Return the usage that the proxy reports for a model's reply."""
         body = {"model": model, "messages": [{"role": "user", "content": "Hello."}]}
         headers = {"Authorization": f"Bearer {MASTER_KEY}", "Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}/chat/completions", json.dumps(body).encode(), headers)
@@ -43,11 +43,11 @@ class Proxy:
 
 @pytest.fixture(scope="session")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    """The proxy, until all tests are over."""
+    """Run the proxy for the session."""
     folder = tmp_path_factory.mktemp("proxy")
     (folder / "config.yaml").write_text(json.dumps(_configuration()))  # JSON is YAML
     port = free_port()
-    program = Path(sys.executable).with_name("litellm")  # of this environment, be it activated or not
+    program = Path(sys.executable).with_name("litellm")  # of this environment, activated or not
     command = [
         str(program),
         "--config",
@@ -65,8 +65,8 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
 
 def _configuration() -> dict[str, Any]:
     models = [
-        {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_key": "none", "mock_response": said}}
-        for name, said in MODELS.items()
+        {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_key": "none", "mock_response": reply}}
+        for name, reply in MODELS.items()
     ]
     return {
         "model_list": models,
@@ -76,7 +76,7 @@ def _configuration() -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """Without a database or a model of the user's; what LiteLLM would fetch at its start comes from its package."""
+    """Return an environment without the user's database and key, in which LiteLLM uses its packaged data."""
     kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "LITELLM_MASTER_KEY")}
     local = ("MODEL_COST_MAP", "ANTHROPIC_BETA_HEADERS", "POLICY_TEMPLATES", "BLOG_POSTS")
     return {**kept, "NO_PROXY": "127.0.0.1", **{f"LITELLM_LOCAL_{name}": "True" for name in local}}

@@ -1,4 +1,4 @@
-"""A run with models behind LiteLLM's own proxy: replies, books, and what is said of a wrong key or name."""
+"""Runs with models behind LiteLLM's own proxy: replies, usage, cost, and errors for a wrong key or model."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PROVIDERS = {"openai": "OPENAI_API_KEY", "litellm_proxy": "LITELLM_PROXY_API_KEY
 
 
 def environment() -> dict[str, str]:
-    """Without any key: only the file gives one."""
+    """Return the environment without API keys: only the file has one."""
     return {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
 
 
 def plan(proxy: Proxy, provider: str, key: str, folder: Path, **others: str) -> list[object]:
-    """A short run; the key stands in a file, and each role has its own address."""
+    """Return the arguments of a short run; the key is in a file, and each role has its own address."""
     (folder / "keys.env").write_text(f"{PROVIDERS[provider]}={key}\n")
     models = {"user": "chatty", "assistant": "chatty", "judge": "strict", **others}
     cast = [part for role, model in models.items() for part in ("--model", f"{role}={provider}/{model}")]
@@ -35,25 +35,27 @@ def plan(proxy: Proxy, provider: str, key: str, folder: Path, **others: str) -> 
 
 
 def status_of(dialoom: Command) -> dict[str, Any]:
-    """What `status` says, for programs."""
+    """Return the run's status."""
     return dict(json.loads(dialoom("status", "run.db", "--json").stdout))
 
 
 def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    """What the run's file says."""
+    """Return the rows of a query on the run file."""
     with closing(sqlite3.connect(folder / "run.db")) as connection:
         return connection.execute(query).fetchall()
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_replies_and_tokens_are_the_proxys_and_unknown_prices_stay_unknown(
+def test_replies_and_usage_are_the_proxys_and_unknown_prices_stay_unknown(
     proxy: Proxy, dialoom: Command, tmp_path: Path, provider: str
 ) -> None:
     dialoom(*plan(proxy, provider, MASTER_KEY, tmp_path), env=environment())
     status = status_of(dialoom)
     assert (status["scenarios"]["done"], status["calls"], status["failed_calls"]) == (CASES, CALLS, 0)
-    said = dict(rows(tmp_path, "SELECT role, content FROM calls JOIN texts ON texts.id = reply GROUP BY role, content"))
-    assert said == {"user": MODELS["chatty"], "assistant": MODELS["chatty"], "judge": MODELS["strict"]}
+    replies = dict(
+        rows(tmp_path, "SELECT role, content FROM calls JOIN texts ON texts.id = reply GROUP BY role, content")
+    )
+    assert replies == {"user": MODELS["chatty"], "assistant": MODELS["chatty"], "judge": MODELS["strict"]}
     usages = [proxy.usage(model) for model in ("chatty", "chatty", "strict")]
     each = CASES * ROUNDS
     assert status["tokens"] == {
@@ -76,9 +78,9 @@ def test_stated_price_gives_the_cost(proxy: Proxy, dialoom: Command, tmp_path: P
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_wrong_key_is_reported_at_once(proxy: Proxy, dialoom: Command, tmp_path: Path, provider: str) -> None:
-    """One attempt for each scenario, the variable that wants a key, and not the key.
+    """Each scenario fails after one attempt; the error names the variable for the key and does not show the key.
 
-    A proxy without a database knows its master key only; of any other it says, with status 400, that it has none.
+    A proxy without a database knows its master key only; it answers any other key with status 400.
     """
     wrong = "sk-none-of-the-proxys-11aa22bb"
     done = dialoom(*plan(proxy, provider, wrong, tmp_path), env=environment(), code=1)

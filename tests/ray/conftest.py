@@ -1,4 +1,4 @@
-"""Ray itself, started once for all tests: what workers do has tests of its own without it."""
+"""Ray, started once for all tests; tests/runs/workers tests workers without it."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections.abc import Iterator
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: 'make test-ray' makes an environment")
+ray = pytest.importorskip("ray", reason="Ray is not installed; 'make test-ray' installs it")
 
 
-_STARTS = 3
+_ATTEMPTS = 3
 
-_SOON = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "health_check_failure_threshold": 5}
-"""Ray itself takes most of a minute until it takes a machine for lost."""
+_FAST_DETECTION = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "health_check_failure_threshold": 5}
+"""By default, Ray takes most of a minute to declare a machine lost."""
 
-_HEAD = {"num_cpus": 2, "include_dashboard": False, "_system_config": _SOON}
+_HEAD = {"num_cpus": 2, "include_dashboard": False, "_system_config": _FAST_DETECTION}
 
-_BOUND, _ONCE_MORE = 1200.0, 5.0
-"""Seconds after which a test is taken for hanging, only a net; and until it is told again, should an event loop's
-callback have swallowed it."""
+_TIMEOUT, _REPEAT = 1200.0, 5.0
+"""Seconds after which a test counts as hung, and seconds until the alarm is repeated, in case a callback of an event
+loop has swallowed the first one."""
 
 
 @pytest.fixture(autouse=True)
-def bound(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No test hangs: one that takes too long fails."""
+def time_limit(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail tests that take too long."""
     if "cluster" in request.fixturenames:
-        request.getfixturevalue("cluster")  # its start is not the test's time
+        request.getfixturevalue("cluster")  # starting it does not count as the test's time
 
     def fail(_number: int, _frame: object) -> None:
-        pytest.fail(f"it took more than {_BOUND:.0f} s")
+        pytest.fail(f"the test took more than {_TIMEOUT:.0f} s")
 
     before = signal.signal(signal.SIGALRM, fail)
-    signal.setitimer(signal.ITIMER_REAL, _BOUND, _ONCE_MORE)
+    signal.setitimer(signal.ITIMER_REAL, _TIMEOUT, _REPEAT)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
@@ -40,19 +40,19 @@ def bound(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[object]:
-    """Two machines, as far as Ray can tell; this process is on the first, and uses both."""
+    """Start a Ray cluster of two machines; this process is connected to the first and uses both."""
     from ray.cluster_utils import Cluster
 
     from dialoom.runs.workers.cluster import ray_settings
 
-    for turn in range(_STARTS):
+    for turn in range(_ATTEMPTS):
         try:
             with ray_settings():
                 found = Cluster(initialize_head=True, head_node_args=_HEAD)
                 ray.init(address=found.address, log_to_driver=False)
             break
-        except Exception:  # on a machine that is busy Ray gives itself too little time
-            if turn + 1 == _STARTS:
+        except Exception:  # on a busy machine Ray's own timeouts are too short
+            if turn + 1 == _ATTEMPTS:
                 raise
     yield found
     ray.shutdown()

@@ -1,4 +1,4 @@
-"""The matrix with Ray: every recipe and operation on two worker processes."""
+"""The matrix on Ray: every recipe and operation on two worker processes."""
 
 from __future__ import annotations
 

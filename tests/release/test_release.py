@@ -1,6 +1,6 @@
-"""The built wheel, installed into an empty environment outside the checkout, and used from there.
+"""The built wheel, installed into an empty environment outside the checkout and used from there.
 
-`make test-release` builds it first. The tests share nothing with the checkout but the versions in `constraints.txt`.
+`make test-release` builds it first. The tests use nothing of the checkout but the versions in `constraints.txt`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 300.0
-"""Seconds after which something is taken for hanging; only a net."""
+"""Seconds after which a process counts as hung."""
 
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `dialoom` command of a new environment."""
+    """Return the `dialoom` command of a new environment."""
     (wheel,) = (ROOT / "dist").glob("dialoom-*.whl")
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
@@ -38,7 +38,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "120"}
 
 
-def _done(command: Path, folder: Path, *arguments: object) -> str:
+def _output_of(command: Path, folder: Path, *arguments: object) -> str:
     done = subprocess.run(
         [str(command), *map(str, arguments)], cwd=folder, env=_environment(folder), capture_output=True, text=True
     )
@@ -70,42 +70,42 @@ def test_package_is_imported_from_the_environment(command: Path, tmp_path: Path)
     python = command.with_name("python")
     printed = subprocess.check_output([python, "-c", script], cwd=tmp_path, env=_environment(tmp_path), text=True)
     assert printed.startswith(str(command.parent.parent))
-    assert _done(command, tmp_path, "--version").split()[-1] == printed.split()[-1]
+    assert _output_of(command, tmp_path, "--version").split()[-1] == printed.split()[-1]
 
 
 def test_demo_plays(command: Path, tmp_path: Path) -> None:
-    _done(command, tmp_path, "run", "personalens", "--model", "offline/attentive", "--limit", 6, "-o", "demo.db")
-    _done(command, tmp_path, "export", "demo.db", "-o", "dialogues.jsonl")
+    _output_of(command, tmp_path, "run", "personalens", "--model", "offline/attentive", "--limit", 6, "-o", "demo.db")
+    _output_of(command, tmp_path, "export", "demo.db", "-o", "dialogues.jsonl")
     assert len((tmp_path / "dialogues.jsonl").read_text(encoding="utf-8").splitlines()) == 6
-    assert "TCR" in _done(command, tmp_path, "report", "demo.db", "--table", "scores")
+    assert "TCR" in _output_of(command, tmp_path, "report", "demo.db", "--table", "scores")
 
 
 def test_study_plays(command: Path, tmp_path: Path) -> None:
-    _done(command, tmp_path, "new", "study", "shop")
-    _done(command, tmp_path, "run", "shop/study.toml", "-o", "shop.db")
-    assert _done(command, tmp_path, "status", "shop.db")
-    assert _done(command, tmp_path, "report", "shop.db")
+    _output_of(command, tmp_path, "new", "study", "shop")
+    _output_of(command, tmp_path, "run", "shop/study.toml", "-o", "shop.db")
+    assert _output_of(command, tmp_path, "status", "shop.db")
+    assert _output_of(command, tmp_path, "report", "shop.db")
 
 
 def test_killed_run_resumes_to_the_same_bytes(command: Path, tmp_path: Path) -> None:
     arguments = ("run", "personalens", "--model", "offline/attentive", "--seed", 3, "--limit", 60, "--concurrency", 2)
-    _done(command, tmp_path, *arguments, "-o", "whole.db")
+    _output_of(command, tmp_path, *arguments, "-o", "whole.db")
     process = _started(command, tmp_path, *arguments, "-o", "killed.db")
     _until_played(tmp_path / "killed.db", process)
     process.send_signal(signal.SIGKILL)
     assert process.wait(PATIENCE) == -signal.SIGKILL
-    assert "60 done" in _done(command, tmp_path, "resume", "killed.db")
+    assert "60 done" in _output_of(command, tmp_path, "resume", "killed.db")
     for name in ("whole", "killed"):
-        _done(command, tmp_path, "export", f"{name}.db", "-o", f"{name}.jsonl")
+        _output_of(command, tmp_path, "export", f"{name}.db", "-o", f"{name}.jsonl")
     assert (tmp_path / "killed.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def _until_played(path: Path, process: subprocess.Popen[str]) -> None:
-    """Wait until a run is under way: its plan is stored, and messages are being added."""
+    """Wait until a run's plan is stored and messages are being added."""
     planned = None
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        assert process.poll() is None, "it ended before it was killed"
+        assert process.poll() is None, "the process ended before it was killed"
         size = sum(each.stat().st_size for each in path.parent.glob(f"{path.name}*"))
         planned = planned or size or None
         if planned and size > planned + 200_000:
@@ -115,7 +115,7 @@ def _until_played(path: Path, process: subprocess.Popen[str]) -> None:
 
 
 def test_studio_serves_a_run(command: Path, tmp_path: Path) -> None:
-    _done(command, tmp_path, "run", "personalens", "--model", "offline/attentive", "--limit", 2, "-o", "run.db")
+    _output_of(command, tmp_path, "run", "personalens", "--model", "offline/attentive", "--limit", 2, "-o", "run.db")
     process = _started(command, tmp_path, "studio", "run.db", "--no-browser", "--port", 0)
     try:
         assert process.stdout

@@ -1,4 +1,4 @@
-"""Models bound to roles, their parameters, and providers over HTTP."""
+"""Models bound to roles, their parameters and addresses, and a role's calls over HTTP."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ROLES = {"user": 0.5, "judge": 0.0}
 
 
 async def importable(messages: list[ChatMessage]) -> str:
-    """A player that any process can import."""
+    """Play a role; importable in any process."""
     return str(len(messages))
 
 
-def compiled() -> Any:
-    """A graph that has nothing to add."""
+def compiled_graph() -> Any:
+    """Return a graph that adds no message."""
     builder = StateGraph(MessagesState)
     builder.add_node("answer", lambda _state: {"messages": []})
     builder.add_edge(START, "answer")
@@ -45,11 +45,11 @@ def test_models_are_bound_by_role_or_to_all_roles() -> None:
     bound = bind(ROLES, model="a", models={"judge": Model("b", temperature=0.3)}, temperature={"": 0.9, "judge": 0.8})
     assert {role: binding.model for role, binding in bound.by_role.items()} == {"user": "a", "judge": "b"}
     assert {role: binding.temperature for role, binding in bound.by_role.items()} == {"user": 0.9, "judge": 0.3}
-    assert bind(ROLES, model="a").by_role["user"].temperature == 0.5, "the role's own"
+    assert bind(ROLES, model="a").by_role["user"].temperature == 0.5, "the role's default"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"models": {"user": "a"}}, "role 'judge' has no model"),
         ({"models": {"clerk": "a"}}, "unknown role 'clerk'"),
@@ -59,8 +59,8 @@ def test_models_are_bound_by_role_or_to_all_roles() -> None:
         ({"model": 7}, "int cannot play a role: 7 must be a callable that takes `messages`"),
     ],
 )
-def test_wrong_binding_is_refused(given: Mapping[str, Any], said: str) -> None:
-    with pytest.raises(DialoomError, match=said) as caught:
+def test_wrong_binding_is_refused(given: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(DialoomError, match=message) as caught:
         bind(ROLES, **given)
     assert caught.value.setting in ("models", "temperature")
     assert str(caught.value).startswith(caught.value.setting)
@@ -78,7 +78,7 @@ def test_address_is_bound_by_role_or_to_all_that_have_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "address", "said"),
+    ("role", "address", "message"),
     [
         ("clerk", "http://a.test/v1", "unknown role 'clerk'"),
         ("user", "a.test/v1", "is not an address"),
@@ -92,10 +92,10 @@ def test_address_is_bound_by_role_or_to_all_that_have_one() -> None:
         ("judge", "http://me:hidden@a.test/v1", "it is played by offline/generic"),
     ],
 )
-def test_wrong_address_is_refused_without_its_secret(role: str, address: str, said: str) -> None:
+def test_wrong_address_is_refused_without_its_secret(role: str, address: str, message: str) -> None:
     with pytest.raises(BindingError) as caught:
         bind(ROLES, model="openai/a", models={"judge": "offline/generic"}, api_base={role: address})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "hidden" not in str(caught.value)
 
 
@@ -103,7 +103,7 @@ def test_functions_and_graphs_play() -> None:
     async def echo(messages: list[ChatMessage]) -> str:
         return messages[-1]["content"]
 
-    first, graph = echo, compiled()
+    first, graph = echo, compiled_graph()
 
     async def echo(messages: list[ChatMessage]) -> str:  # type: ignore[no-redef]
         return str(len(messages))
@@ -116,7 +116,7 @@ def test_functions_and_graphs_play() -> None:
     assert bound.objects == {"object:echo": first, "object:echo-2": echo, names["d"]: graph}
 
 
-def test_resuming_asks_for_player_objects_only() -> None:
+def test_resuming_needs_player_objects_only() -> None:
     async def echo(messages: list[ChatMessage]) -> str:
         return messages[-1]["content"]
 
@@ -133,13 +133,13 @@ def test_resuming_asks_for_player_objects_only() -> None:
 PLACE = CallPlace("s", "n", 1, 0, 7)
 
 
-def asked(**fields: Any) -> Request:
-    """A request whose identity is known."""
+def make_request(**fields: Any) -> Request:
+    """Return a request with a known identity."""
     return Request("judge", "p", "openai/x", 0.5, 7, ({"role": "user", "content": "Hello."},), **fields)
 
 
 def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
-    """What is said of a role wins over what is said of all, a model's own over both; 0 and `None` are no limit."""
+    """A role's value overrides the one for all roles, and a model's own overrides both; 0 and `None` are no limit."""
     bound = bind(
         ROLES,
         model="openai/a",
@@ -151,14 +151,14 @@ def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
     assert (bound["user"].max_reply, bound["judge"].max_reply) == (300, 50)
     assert bound["user"].params == {"seed": 1, "top_p": 0.9}
     assert bound["judge"].params == {"seed": 2, "stop": ["END"], "top_p": 0.1}
-    assert bind(ROLES, model="a", reply_limits={"user": 800}).by_role["user"].max_reply == 800, "the role's own"
+    assert bind(ROLES, model="a", reply_limits={"user": 800}).by_role["user"].max_reply == 800, "the role's default"
     for none in (0, {"user": 0}, {"user": None}, {"": None}):
         assert bind(ROLES, model="a", max_reply=none, reply_limits={"user": 800}).by_role["user"].max_reply is None
     assert bind(ROLES, model=Model("a", max_reply=0), reply_limits={"user": 800}).by_role["user"].max_reply is None
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"params": {"clerk": {"top_p": 1}}}, "params: unknown role 'clerk'; the roles are user, judge"),
         ({"params": {"user": {"top_q": 1}}}, "params: user.top_q is unknown; did you mean top_p"),
@@ -183,8 +183,8 @@ def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
         ({"max_reply": {"judge": 0.5}}, "max_reply of judge must be a whole number, got 0.5"),
     ],
 )
-def test_wrong_parameter_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(DialoomError, match=said) as caught:
+def test_wrong_parameter_is_refused(given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(DialoomError, match=expected) as caught:
         bind(ROLES, model="openai/a", **given)
     assert caught.value.setting in given
     assert caught.value.message.startswith(caught.value.setting)
@@ -201,8 +201,8 @@ def test_wrong_parameter_is_refused(given: dict[str, Any], said: str) -> None:
     ],
 )
 def test_setting_of_requests_is_refused_for_a_users_own_player(given: dict[str, Any]) -> None:
-    said = f"{next(iter(given))}: judge is played by python:.*importable, which is called with messages only"
-    with pytest.raises(BindingError, match=said):
+    message = f"{next(iter(given))}: judge is played by python:.*importable, which is called with messages only"
+    with pytest.raises(BindingError, match=message):
         bind(ROLES, model="openai/a", models={"judge": Model(importable, **given)})
 
 
@@ -211,14 +211,19 @@ def test_stored_parameters_cannot_redirect_calls() -> None:
         ModelBinding.model_validate({"model": "openai/a", "temperature": 0, "params": {"base_url": "http://evil.test"}})
 
 
-def test_reply_settings_are_part_of_a_calls_identity_and_time_outs_are_not() -> None:
-    assert asked().call_key(PLACE) == "c58c592d222ab439947f421bcf8191811ecac40a674cae2a4a01eeb82b2bf2ad"
-    assert cache_key(asked(), PLACE).hex() == "7a4e1c135cadcd472948dba1926e389b51a98af51c8fd57d690c2a8ab16f6a32"
-    assert asked(timeout=3.0).call_key(PLACE) == asked().call_key(PLACE)
-    others = [asked(), asked(max_reply=9), asked(params={"top_p": 0.5}), asked(params={"top_p": 0.6}, max_reply=9)]
+def test_reply_settings_are_part_of_a_calls_identity_and_timeouts_are_not() -> None:
+    assert make_request().call_key(PLACE) == "c58c592d222ab439947f421bcf8191811ecac40a674cae2a4a01eeb82b2bf2ad"
+    assert cache_key(make_request(), PLACE).hex() == "7a4e1c135cadcd472948dba1926e389b51a98af51c8fd57d690c2a8ab16f6a32"
+    assert make_request(timeout=3.0).call_key(PLACE) == make_request().call_key(PLACE)
+    others = [
+        make_request(),
+        make_request(max_reply=9),
+        make_request(params={"top_p": 0.5}),
+        make_request(params={"top_p": 0.6}, max_reply=9),
+    ]
     assert len({each.call_key(PLACE) for each in others}) == len({cache_key(each, PLACE) for each in others}) == 4
     one, other = ({"top_p": 0.5, "seed": 3}, {"seed": 3, "top_p": 0.5})
-    assert asked(params=one).call_key(PLACE) == asked(params=other).call_key(PLACE)
+    assert make_request(params=one).call_key(PLACE) == make_request(params=other).call_key(PLACE)
 
 
 @pytest.mark.parametrize(
@@ -228,14 +233,14 @@ async def test_limit_and_parameters_reach_the_provider_by_its_names(
     model: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    stop = {} if "o3" in model else {"stop": ["END"]}  # reasoning models refuse it
+    stop = {} if "o3" in model else {"stop": ["END"]}  # reasoning models reject it
     params = {"seed": 3, "extra_body": {"top_a": 0.2}, "top_k": 5, **stop}
     with serving(lambda _body, _number: completion("Heron.")) as server:
         await ask(request(server.url, model, max_reply=70, params=params))
         await ask(request(server.url, model))
-    told, bare = server.requests
+    with_params, bare = server.requests
     expected = {name: 70, "seed": 3, "top_a": 0.2, "top_k": 5, **stop}
-    assert {key: told[key] for key in (name, "seed", "top_a", "top_k", "stop") if key in told} == expected
+    assert {key: with_params[key] for key in (name, "seed", "top_a", "top_k", "stop") if key in with_params} == expected
     assert not {"max_tokens", "max_completion_tokens", "stop", "top_a", "top_k"} & bare.keys() and bare["seed"] == 5
 
 
@@ -251,8 +256,8 @@ def test_parameter_that_litellm_would_drop_is_refused() -> None:
 KEY = "sk-planted-4f9a8c7b6d5e4f3a2b1c"
 
 
-def run(dialoom: Command, players: list[str], folder: Path, server: ChatServer, code: int = 0) -> dict[str, Any]:
-    """One dialogue whose assistant is the server; returns the run's status."""
+def play_one(dialoom: Command, players: list[str], folder: Path, server: ChatServer, code: int = 0) -> dict[str, Any]:
+    """Play a dialogue whose assistant is the server; return the run's status."""
     if not (folder / "release").exists():
         write_release(folder / "release")
     variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": KEY}
@@ -264,12 +269,12 @@ def run(dialoom: Command, players: list[str], folder: Path, server: ChatServer, 
     return status
 
 
-def test_usage_and_cost_are_booked_as_litellm_reports_them(
+def test_usage_and_cost_are_recorded_as_litellm_reports_them(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
     """Three replies of 10 + 5 tokens; the model has a price, so the assistant's cost is known."""
     with serving(lambda _body, number: completion(f"Reply {number}.")) as server:
-        status = run(dialoom, players, tmp_path, server)
+        status = play_one(dialoom, players, tmp_path, server)
         assert len(server.requests) == 3
         assert server.requests[0]["temperature"] == 0
         assert server.requests[0]["messages"][0]["role"] == "system"
@@ -278,15 +283,15 @@ def test_usage_and_cost_are_booked_as_litellm_reports_them(
     assistant = status["roles"]["assistant"]
     assert assistant["tokens"] == {"input": 30, "output": 15}
     assert assistant["cost"] > 0
-    assert status["cost"] is None, "the other roles' prices are unknown, so the sum is"
+    assert status["cost"] is None, "the other roles' prices are unknown, so the sum is unknown"
 
 
 def test_permanent_refusal_fails_at_once_and_hides_the_key(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
-    """A 401 that quotes the key: one attempt, a failed scenario, and the key nowhere in the file."""
+    """A 401 that quotes the key causes one attempt and a failed scenario, and no file contains the key."""
     with serving(lambda _body, _number: error(401, f"Incorrect API key provided: {KEY}")) as server:
-        status = run(dialoom, players, tmp_path, server, code=1)
+        status = play_one(dialoom, players, tmp_path, server, code=1)
         assert len(server.requests) == 1
         assert server.keys == [f"Bearer {KEY}"]
     assert status["scenarios"]["failed"] == 1
@@ -299,7 +304,7 @@ def test_permanent_refusal_fails_at_once_and_hides_the_key(
 
 def test_empty_reply_is_requested_once_more(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     with serving(lambda _body, number: completion("" if number == 1 else "Words.")) as server:
-        status = run(dialoom, players, tmp_path, server)
+        status = play_one(dialoom, players, tmp_path, server)
         assert len(server.requests) == 4
         assert "could not be used" in server.requests[1]["messages"][-1]["content"]
     assert status["scenarios"]["done"] == 1
@@ -310,10 +315,10 @@ def test_missing_key_is_reported_before_planning(dialoom: Command, players: list
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
     plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
-    said = dialoom(*plan, code=2, env=environment).stderr
-    assert "no key in OPENAI_API_KEY for openai/gpt-4o-mini (assistant)" in said
-    assert "--env-file" in said
-    assert len(said.splitlines()) == 1
+    errors = dialoom(*plan, code=2, env=environment).stderr
+    assert "no key in OPENAI_API_KEY for openai/gpt-4o-mini (assistant)" in errors
+    assert "--env-file" in errors
+    assert len(errors.splitlines()) == 1
     assert not (tmp_path / "r.db").exists()
     shared = dialoom(*plan, "--cache", "shared.db", code=1, env=environment).stderr
     assert "set OPENAI_API_KEY" in shared

@@ -28,7 +28,7 @@ def test_score_is_parsed_from_surrounding_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("three", "no JSON object"),
         ("", "no JSON object"),
@@ -52,19 +52,19 @@ def test_score_is_parsed_from_surrounding_text(text: str) -> None:
         ('{"score": 4, "explanation": "a", "score": 2}', "score has two values, 4 and 2"),
     ],
 )
-def test_score_off_the_scale_is_explained(text: str, said: str) -> None:
+def test_score_off_the_scale_is_explained(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_reply(text, score_type(1, 4))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_repeated_answer_does_not_contradict_itself() -> None:
-    said = '{"score": 3, "explanation": "so", "score": 3} or {"explanation": "thus", "score": "3"} and {"points": 9}'
-    assert parse_reply(said, score_type(1, 4)) == score_type(1, 4)(score=3, explanation="so")
+    text = '{"score": 3, "explanation": "so", "score": 3} or {"explanation": "thus", "score": "3"} and {"points": 9}'
+    assert parse_reply(text, score_type(1, 4)) == score_type(1, 4)(score=3, explanation="so")
 
 
 def test_each_type_has_its_own_scale() -> None:
-    """5 is off one scale and on the other; a verdict is yes or no."""
+    """A score of 5 is outside one scale and within the other; a verdict is true or false."""
     assert parse_reply('{"score": 5}', score_type(1, 5)) == score_type(1, 5)(score=5)
     assert parse_reply('{"verdict": false}', Verdict) == Verdict(verdict=False)
 
@@ -93,8 +93,8 @@ def test_line_breaks_and_quotes_within_a_text_are_repaired() -> None:
     assert parse_reply('{"score": 3, "explanation": "one\ntwo"}', score_type(1, 4)) == score_type(1, 4)(
         score=3, explanation="one\ntwo"
     )
-    said = parse_reply('{"explanation": "they said "no" to it", "score": 3}', score_type(1, 4))
-    assert said == score_type(1, 4)(score=3, explanation='they said "no" to it')
+    reply = parse_reply('{"explanation": "they said "no" to it", "score": 3}', score_type(1, 4))
+    assert reply == score_type(1, 4)(score=3, explanation='they said "no" to it')
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ SOURCE = "---\nid: a/b\nversion: 1\nrole: assistant\ninputs: []\n{more}---\n=== 
 
 
 class Gateway:
-    """Keeps what is asked."""
+    """A gateway that records requests."""
 
     def __init__(self) -> None:
         self.asked: list[Request] = []
@@ -135,7 +135,7 @@ class Gateway:
 
 
 class Site:
-    """One place."""
+    """A site that gives every call the same place."""
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         return CallPlace("s", "n", 0, 0, 1)
@@ -154,7 +154,7 @@ async def test_reply_margin_is_added_to_a_limit(more: str, limit: int | None, se
     assert [request.max_reply for request in gateway.asked] == [sent]
 
 
-def test_reply_margin_is_no_negative_number() -> None:
+def test_negative_reply_margin_is_refused() -> None:
     with pytest.raises(PromptError, match="front matter 'more'"):
         Prompt.parse(SOURCE.format(more="more: -1\n"), "here")
 
@@ -166,7 +166,7 @@ def test_token_counts_are_litellms_of_the_same_encoding(monkeypatch: pytest.Monk
     from litellm.litellm_core_utils.default_encoding import encoding
     from litellm.main import _get_encoding
 
-    assert _get_encoding().encode("So it is.") == encoding.encode("So it is."), "providers' code gets the same encoding"
+    assert _get_encoding().encode("So it is.") == encoding.encode("So it is."), "LiteLLM's code gets the same encoding"
     chats = read_chats(DEFAULT_POOL)
     texts = [line.content for chat in chats[:4] for line in chat]
     for text in (*texts, "", "  \n\n x = 12345.678\t# <|endoftext|> isn't", "Straße, 東京, шесть 🙂"):

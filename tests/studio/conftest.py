@@ -1,4 +1,4 @@
-"""The studio served on loopback, and a real browser that looks at it."""
+"""The studio served on loopback, and a real browser that opens it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ import pytest
 from tests.conftest import command_in, quick_players
 from tests.programs import PATIENCE
 
-playwright = pytest.importorskip("playwright.sync_api", reason="'make test-studio' makes an environment that has it")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing; 'make test-studio' installs it")
 pytest.importorskip("nicegui")
 
 Open = Callable[..., Any]
 Serve = Callable[..., "Served"]
 SECOND = 1000
-"""In the browser's time."""
+"""A second in the browser's unit, milliseconds."""
 
-playwright.expect.set_options(timeout=30 * SECOND)  # on a machine that is busy with other things
+playwright.expect.set_options(timeout=30 * SECOND)  # for a machine under load
 
 
 SYSTEMS: dict[str, list[object]] = {
@@ -40,12 +40,12 @@ SYSTEMS: dict[str, list[object]] = {
 
 @dataclass(frozen=True)
 class Served:
-    """A studio under way.
+    """A running studio.
 
     Attributes:
-        url: Where it is, without a token or a slash at the end.
-        log: What it has printed.
-        process: It.
+        url: Its URL, without a token or a trailing slash.
+        log: The file with its output.
+        process: The process.
     """
 
     url: str
@@ -53,13 +53,13 @@ class Served:
     process: subprocess.Popen[bytes]
 
     def address(self) -> str:
-        """The address that lets in the next browser."""
+        """Return the address with a token for the next browser."""
         return _addresses(self.log)[-1]
 
 
 @contextmanager
 def serving(runs: Sequence[Path], folder: Path, *more: str) -> Iterator[Served]:
-    """`dialoom studio` of some runs, from when it answers to the end of the block."""
+    """Run `dialoom studio` on some runs from its first answer to the end of the block."""
     log = folder / "studio.log"
     command = [sys.executable, "-m", "dialoom", "studio", *map(str, runs), "--port", "0", "--no-browser", *more]
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONUNBUFFERED": "1"}
@@ -83,7 +83,7 @@ def _addresses(log: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of finished runs: `talk.db` and `other.db` of PersonaLens, and one of each of `SYSTEMS` beside it."""
+    """Return a folder of finished runs: `talk.db` and `other.db` of PersonaLens, and one for each of `SYSTEMS`."""
     folder = tmp_path_factory.mktemp("runs")
     dialoom = command_in(folder)
     talk = ["personalens", "--users", 1, "--setting", "base", "--setting", "I", "--seed", 7, "--sample", 60]
@@ -97,7 +97,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def studio(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A studio of these runs; nothing that is tested on it changes them."""
+    """Run a studio of these runs; tests must not change them."""
     paths = [runs / f"{name}.db" for name in ("talk", "other", *SYSTEMS)]
     with serving(paths, tmp_path_factory.mktemp("studio")) as served:
         yield served
@@ -105,14 +105,14 @@ def studio(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Serves runs of the test's own, in the folder where their players are; ask for it before `browse`."""
+    """Return a function that serves the test's own runs in the folder of their players; request it before `browse`."""
     with ExitStack() as served:
         yield lambda *runs: served.enter_context(serving(runs, tmp_path))
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    """Debian's browser."""
+    """Run Debian's Chromium."""
     path = shutil.which("chromium")
     if path is None:
         pytest.fail("Chromium is not in the path: apt-get install chromium")
@@ -123,13 +123,13 @@ def chromium() -> Iterator[Any]:
 
 
 @dataclass
-class Heard:
-    """What a browser said that it should not: errors, dialogs, and requests to anybody else."""
+class Troubles:
+    """Unwanted behaviour of pages: errors, dialogs, and requests to other servers."""
 
-    troubles: list[str] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
 
     def listen(self, page: Any, url: str) -> None:
-        """Hear what a page says."""
+        """Record the troubles of a page."""
         page.on("console", lambda each: self._note("console", each.text) if each.type == "error" else None)
         page.on("pageerror", lambda each: self._note("error", str(each)))
         page.on("dialog", self._dismiss)
@@ -140,7 +140,7 @@ class Heard:
         dialog.dismiss()
 
     def _note(self, kind: str, text: str) -> None:
-        self.troubles.append(f"{kind}: {text:.300}")
+        self.found.append(f"{kind}: {text:.300}")
 
     def _request(self, asked: str, url: str) -> None:
         if not asked.startswith((url, "data:", "blob:", url.replace("http", "ws"))):
@@ -149,23 +149,23 @@ class Heard:
 
 @pytest.fixture
 def browse(chromium: Any) -> Iterator[Open]:
-    """Opens a page of a studio in a browser that is let in; afterwards nothing went wrong in it.
+    """Return a function that opens a page of a studio in an authorized browser; fail the test if it had troubles.
 
-    `browse(studio, "/runs/talk", width=390)` gives playwright's page.
+    `browse(studio, "/runs/talk", width=390)` returns playwright's page.
     """
-    heard, opened, let_in = Heard(), [], {}
+    troubles, opened, authorized = Troubles(), [], {}
 
     def open_page(served: Served, path: str = "/", width: int = 1280, shade: str = "light") -> Any:
-        if served.url not in let_in:
+        if served.url not in authorized:
             context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=shade)
             context.set_default_timeout(60 * SECOND)
             opened.append(context)
-            let_in[served.url] = context
+            authorized[served.url] = context
             first = context.new_page()
             first.goto(served.address())
             first.close()
-        page = let_in[served.url].new_page()
-        heard.listen(page, served.url)
+        page = authorized[served.url].new_page()
+        troubles.listen(page, served.url)
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=shade)
         page.goto(served.url + path)
@@ -175,4 +175,4 @@ def browse(chromium: Any) -> Iterator[Open]:
     yield open_page
     for context in opened:
         context.close()
-    assert heard.troubles == []
+    assert troubles.found == []

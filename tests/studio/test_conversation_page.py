@@ -1,4 +1,4 @@
-"""The pages of a conversation and of a tree, in a real browser."""
+"""The pages of a conversation and of a tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .conftest import Open, Serve, playwright
 expect = playwright.expect
 SCENARIO = "/runs/run/scenarios/1"
 
-_SIXTY = """
+_LONG_CAST = """
 async def user(messages):
     return f"Line {sum(message['role'] == 'assistant' for message in messages)} of <b>mine</b>, [a link](http://x)."
 
@@ -32,20 +32,20 @@ async def judge(messages):
 """
 
 
-def _sixty(dialoom: Command, folder: Path) -> None:
-    (folder / "sixty.py").write_text(_SIXTY)
+def _long_dialogues(dialoom: Command, folder: Path) -> None:
+    (folder / "sixty.py").write_text(_LONG_CAST)
     cast = [part for role in ("user", "assistant", "judge") for part in ("--model", f"{role}=python:sixty:{role}")]
     dialoom("run", "personalens", "--limit", 2, "--turn-limit", 30, *cast, "-o", "run.db")
 
 
 def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    run = dialoom.open_run(made_once(_sixty) / "run.db")
+    run = dialoom.open_run(made_once(_long_dialogues) / "run.db")
     page = browse(serve(run.path), SCENARIO)
     messages = page.locator(".message")
-    said = [line.content for line in run.conversation(1).episode.outcome.messages]
-    assert len(said) > 60
-    expect(messages).to_have_count(len(said))
-    assert page.locator(".bubble > .said").all_inner_texts() == said
+    texts = [line.content for line in run.conversation(1).episode.outcome.messages]
+    assert len(texts) > 60
+    expect(messages).to_have_count(len(texts))
+    assert page.locator(".bubble > .said").all_inner_texts() == texts
     assert page.locator(".message b, .message script, .message a[href^=http]").count() == 0
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -53,14 +53,14 @@ def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve:
     page.keyboard.press("j")
     expect(messages.nth(1)).to_be_focused()
     page.keyboard.press("Enter")
-    expect(messages.nth(1).locator("details.call .block")).to_have_text(said[1])
+    expect(messages.nth(1).locator("details.call .block")).to_have_text(texts[1])
     expect(messages.nth(1)).to_contain_text("python:sixty:assistant")
     page.keyboard.press("n")
     expect(page).to_have_url(re.compile("/scenarios/2"))
     expect(page).not_to_have_title("1")
 
 
-def test_request_shows_what_is_new_in_it(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_request_shows_what_is_new(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     fourth = page.locator(".message").nth(3)
@@ -73,7 +73,7 @@ def test_request_shows_what_is_new_in_it(made_once: MadeOnce, serve: Serve, brow
     expect(side.locator(".asked").first).to_contain_text("system")
 
 
-def test_message_links_to_where_it_can_be_changed(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_message_links_to_its_step(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     page.locator(".message").nth(3).get_by_role("link", name="edit").click()
@@ -83,7 +83,9 @@ def test_message_links_to_where_it_can_be_changed(made_once: MadeOnce, serve: Se
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_person_and_task_are_seen_without_a_click(made_once: MadeOnce, serve: Serve, browse: Open, width: int) -> None:
+def test_person_and_task_are_visible_without_a_click(
+    made_once: MadeOnce, serve: Serve, browse: Open, width: int
+) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO, width)
     about = page.get_by_label("Scenario")
@@ -97,8 +99,8 @@ def test_person_and_task_are_seen_without_a_click(made_once: MadeOnce, serve: Se
     assert box["y"] + box["height"] <= first["y"] if width == 390 else box["x"] > first["x"] + first["width"]
 
 
-def test_next_is_the_next_of_the_list(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    run = dialoom.open_run(made_once(_sixty) / "run.db")
+def test_next_follows_the_order_of_the_list(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    run = dialoom.open_run(made_once(_long_dialogues) / "run.db")
     page = browse(serve(run.path), "/runs/run/scenarios?sort=number&order=desc&state=done")
     page.locator("tbody th a").first.click()
     expect(page.get_by_text("1 of 2 selected, number 2")).to_be_visible()
@@ -122,8 +124,8 @@ def test_blind_labels_become_kappas(made_once: MadeOnce, serve: Serve, browse: O
         choice = page.locator(".judgement").nth(turn).get_by_role("button", name=label, exact=True)
         choice.click()
         expect(choice).to_have_attribute("aria-pressed", "true")
-    told = dialoom("agree", path, "--labels", labels_beside(path)).stdout
-    assert "judge, anna" in told
+    output = dialoom("agree", path, "--labels", labels_beside(path)).stdout
+    assert "judge, anna" in output
     page.get_by_role("link", name="Show the judge's scores").click()
     page.get_by_text("Agreement so far").click()
     expect(page.locator("table.data")).to_contain_text("judge, anna")
@@ -149,7 +151,7 @@ def _others(dialoom: Command, _folder: Path) -> None:
     dialoom("run", "apollo", "--limit", 1, "-o", "calls.db")
 
 
-def test_other_systems_are_shown_as_their_recipes_have_them(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_other_systems_are_shown_as_their_recipes_define(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     folder = made_once(_others)
     studio = serve(folder / "run.db", folder / "calls.db")
     page = browse(studio, SCENARIO)

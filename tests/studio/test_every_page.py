@@ -1,4 +1,4 @@
-"""Every page on every system: one way through the studio, which knows none of them by name."""
+"""The pages on every system: one path through the studio, which knows no system by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ expect = playwright.expect
 
 
 @pytest.mark.parametrize("name", ["talk", *SYSTEMS])
-def test_way_from_the_runs_to_the_steps_of_a_conversation(studio: Served, browse: Open, runs: Path, name: str) -> None:
+def test_path_from_the_runs_to_the_steps_of_a_conversation(studio: Served, browse: Open, runs: Path, name: str) -> None:
     run = dialoom.open_run(runs / f"{name}.db")
     page = browse(studio)
     page.locator("section.card h2").get_by_role("link", name=name, exact=True).click()
@@ -27,7 +27,7 @@ def test_way_from_the_runs_to_the_steps_of_a_conversation(studio: Served, browse
         row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=role, exact=True))
         expect(row).to_contain_text(f"{usage.input_tokens:,}")
     page.get_by_role("link", name="Scenarios").click()
-    position = _choose(page, run)
+    position = _filter_list(page, run)
     page.locator("tbody th a").first.click()
     shown = run.conversation(position + 1)
     expect(page.locator(".message")).to_have_count(len(shown.messages))
@@ -47,8 +47,8 @@ def test_way_from_the_runs_to_the_steps_of_a_conversation(studio: Served, browse
     expect(page.get_by_role("link", name="Forward →")).to_be_visible()
 
 
-def _choose(page: Any, run: dialoom.Run) -> int:
-    """Filter, sort and search the list of a run; the position of what it shows first."""
+def _filter_list(page: Any, run: dialoom.Run) -> int:
+    """Filter, sort and search the list of a run; return the position of the first row."""
     facet, value = next(
         (key.removeprefix("facet:"), value)
         for key, values in run.choices().items()
@@ -64,10 +64,10 @@ def _choose(page: Any, run: dialoom.Run) -> int:
     query = ScenarioQuery(facets={facet: value}, sort="tokens", is_descending=True)
     found = run.scenarios(query)
     assert _ids(page) == [row.id for row in found.rows][:50]
-    said = next(
+    text = next(
         each.line.content for each in run.conversation(found.rows[0].position + 1).messages if each.line.role == "user"
     )
-    word = max(re.findall(r"\b[a-z]{4,}\b", said), key=len)
+    word = max(re.findall(r"\b[a-z]{4,}\b", text), key=len)
     page.get_by_label("Search messages").fill(word)
     page.get_by_label("Search messages").press("Enter")
     expect(page.locator("tbody .said mark, tbody .said").first).to_contain_text(re.compile(word, re.IGNORECASE))
@@ -77,7 +77,7 @@ def _choose(page: Any, run: dialoom.Run) -> int:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_every_figure_leads_to_as_many_conversations(studio: Served, browse: Open, runs: Path, name: str) -> None:
+def test_every_figure_links_to_its_conversations(studio: Served, browse: Open, runs: Path, name: str) -> None:
     run = dialoom.open_run(runs / f"{name}.db")
     found = run.report()
     page = browse(studio, f"/runs/{name}/report")
@@ -94,8 +94,8 @@ def test_every_figure_leads_to_as_many_conversations(studio: Served, browse: Ope
     query = ScenarioQuery(state=asked.get("state", ""), ended_by=asked.get("ended_by", ""), facets=facets)
     total = run.scenarios(query, where=asked.get("where")).total
     figure = page.locator(f'a.cell[href="{target}"]').first
-    if "where" in asked and (said := figure.inner_text()).isdecimal():
-        assert total == int(said)  # of an ending, say: only the conversations that ended so
+    if "where" in asked and (count := figure.inner_text()).isdecimal():
+        assert total == int(count)  # a count, such as that of an ending, links to as many conversations
     figure.click()
     expect(page.locator("tbody tr")).to_have_count(total)
 
@@ -107,8 +107,8 @@ def test_calls_and_tool_outputs_are_shown(studio: Served, browse: Open, runs: Pa
     assert tools
     shown = page.locator(".message.tool")
     expect(shown).to_have_count(len(tools))
-    for place, told in enumerate(tools):
-        assert told[:40] in shown.nth(place).inner_text()
+    for place, content in enumerate(tools):
+        assert content[:40] in shown.nth(place).inner_text()
 
 
 def test_unrelated_talk_is_folded(studio: Served, browse: Open) -> None:

@@ -1,4 +1,4 @@
-"""A run file that wants to harm who looks at it: what it holds is shown as text, and nothing of it is carried out."""
+"""A hostile run file: its content is shown as text, and nothing in it is executed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARKUP = (
     "[link](javascript:window.hit=4) {{ window.hit = 5 }} ${window.hit = 6} `${window.hit = 7}` </textarea></script>"
     "<style>body { display: none }</style><a href='https://evil.example/'>a</a> javascript:alert(1) &lt;b&gt; \\u003cb>"
 )
-TURNED = "\u202egnp.\u202d \u2066right\u2067 to left\u2069 \u200f\u200b\x00\x1b[2J\x07"
+BIDI = "\u202egnp.\u202d \u2066right\u2067 to left\u2069 \u200f\u200b\x00\x1b[2J\x07"
 LONG = "x" * 1_000_000
 SPACES = " " * 1_000_000
 PATHS = [
@@ -38,40 +38,40 @@ PATHS = [
     "/runs/{run}/scenarios/3",
     "/runs/{run}/scenarios/1/step?at=3&branch=main&break=" + quote(MARKUP),
     "/runs/{run}/scenarios/1?as=" + quote(MARKUP),
-    "/runs/{run}/scenarios?labels=labelled&as=" + quote(MARKUP + TURNED),
+    "/runs/{run}/scenarios?labels=labelled&as=" + quote(MARKUP + BIDI),
 ]
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A studio of a run in which every text is an attack."""
+    """Run a studio on a run in which every text is an attack."""
     folder = tmp_path_factory.mktemp("hostile")
     command_in(folder)("run", "personalens", *quick_players(folder), "--limit", 4, "-o", "r.db")
     with (
         closing(sqlite3.connect(folder / "r.db")) as connection,
         connection,
-    ):  # closed, so that nothing stays in its log
-        _spoil(connection)
+    ):  # closed, so that nothing remains in its write-ahead log
+        _insert_attacks(connection)
     path = (folder / "r.db").rename(folder / "<b onclick=x>&'\".db")
     with serving([path], folder, "--trust") as served:
         yield served
 
 
-def _spoil(connection: sqlite3.Connection) -> None:
+def _insert_attacks(connection: sqlite3.Connection) -> None:
     spoken = connection.execute(
         "SELECT position, messages FROM scenarios JOIN outcomes ON position = scenario"
     ).fetchall()
-    for text, (_, messages) in zip((MARKUP + TURNED, LONG, SPACES + "end", MARKUP), spoken, strict=True):
+    for text, (_, messages) in zip((MARKUP + BIDI, LONG, SPACES + "end", MARKUP), spoken, strict=True):
         ids = [each[1] for each in json.loads(messages)]
         connection.execute("UPDATE kept_texts SET content = ?, parts = NULL WHERE id = ?", (text, ids[1]))
     connection.execute(
-        "UPDATE scenarios SET content = json_set(content, '$.demographics.age', ?, '$.goal', ?)", (MARKUP, TURNED)
+        "UPDATE scenarios SET content = json_set(content, '$.demographics.age', ?, '$.goal', ?)", (MARKUP, BIDI)
     )
     for position, _ in spoken:
         facets = json.loads(
             connection.execute("SELECT facets FROM scenarios WHERE position = ?", (position,)).fetchone()[0]
         )
-        facets |= {MARKUP: MARKUP + str(position % 2), "turned": TURNED}
+        facets |= {MARKUP: MARKUP + str(position % 2), "turned": BIDI}
         connection.execute("UPDATE scenarios SET facets = ? WHERE position = ?", (json.dumps(facets), position))
     connection.execute("UPDATE scenarios SET id = id || ?", (MARKUP,))
     connection.execute(
@@ -81,7 +81,7 @@ def _spoil(connection: sqlite3.Connection) -> None:
     connection.execute(
         "UPDATE outcomes SET faults = ?", (json.dumps([{"who": MARKUP, "kind": MARKUP, "words": MARKUP}]),)
     )
-    connection.execute("UPDATE judgements SET explanation = ?", (MARKUP + TURNED,))
+    connection.execute("UPDATE judgements SET explanation = ?", (MARKUP + BIDI,))
     connection.execute("UPDATE kinds SET model = ? WHERE role = 'judge'", (MARKUP,))
 
 
@@ -92,12 +92,12 @@ def test_hostile_run_executes_nothing(hostile: Served, browse: Open, path: str, 
     page.wait_for_timeout(300)
     assert page.evaluate("window.hit") is None
     assert page.locator("#content img, #content script, #content svg[onload], #content style").count() == 0
-    assert _elsewhere(page) == []
+    assert _external_links(page) == []
     assert page.locator("body").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_hostile_text_is_shown_as_it_is(hostile: Served, browse: Open) -> None:
+def test_hostile_text_is_shown_unchanged(hostile: Served, browse: Open) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios?state=failed")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("<script>window.hit = 1</script>")
@@ -109,10 +109,10 @@ def test_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
     page.get_by_text("Scenario data").click()
     expect(page.locator("aside")).to_contain_text("<script>window.hit = 1</script>")
     assert page.evaluate("window.hit") is None
-    assert _elsewhere(page) == []
+    assert _external_links(page) == []
 
 
-def test_name_of_the_annotator_is_text(hostile: Served, browse: Open) -> None:
+def test_name_of_the_annotator_is_shown_as_text(hostile: Served, browse: Open) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/1?as=" + quote(MARKUP[:60]))
     choice = page.locator(".judgement").first.get_by_role("button", name="yes", exact=True)
     choice.click()
@@ -122,10 +122,10 @@ def test_name_of_the_annotator_is_text(hostile: Served, browse: Open) -> None:
     assert page.evaluate("window.hit") is None
 
 
-def test_text_in_the_fields_of_a_step_is_text(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+def test_text_in_the_fields_of_a_step_is_shown_as_text(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     page = browse(serve(dialogue(made_once)), "/runs/run/scenarios/1/step?at=3", 390)
     for field, press in (("A new branch from here", "Fork"), ("Place", "Set"), ("Where", "Break there")):
-        page.get_by_label(field, exact=True).fill(MARKUP + TURNED.replace("\x00", ""))
+        page.get_by_label(field, exact=True).fill(MARKUP + BIDI.replace("\x00", ""))
         page.get_by_role("button", name=press, exact=True).click()
         page.locator(".status .problem").wait_for()
         page.reload()
@@ -139,8 +139,8 @@ def test_text_in_the_fields_of_a_step_is_text(made_once: MadeOnce, serve: Serve,
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def _elsewhere(page: Any) -> list[str]:
-    """Links that lead out of the studio."""
+def _external_links(page: Any) -> list[str]:
+    """Return the links that lead out of the studio."""
     hrefs = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
     return [href for href in hrefs if not href.startswith(page.url.split("/runs")[0].rstrip("/"))]
 
@@ -159,12 +159,16 @@ def test_megabyte_in_a_field_is_accepted_or_refused(studio: Served, browse: Open
     for label, words in (("Model", "offline/" * 110_000), ("A new branch from here", "word " * 210_000)):
         field = page.get_by_label(label)
         _paste(field, words)
-        told = field.evaluate("(field) => field.validationMessage")
+        message = field.evaluate("(field) => field.validationMessage")
         page.get_by_role("button", name="Change model" if label == "Model" else "Fork").click()
         page.locator(".status .problem").wait_for()
-        told_below = page.locator(".status .problem").inner_text()
-        assert told.startswith("This text has more than") is told_below.endswith("shorten it") is (len(words) > 900_000)
-        assert len(told_below) < 5_000
+        message_below = page.locator(".status .problem").inner_text()
+        assert (
+            message.startswith("This text has more than")
+            is message_below.endswith("shorten it")
+            is (len(words) > 900_000)
+        )
+        assert len(message_below) < 5_000
         page.reload()
 
 

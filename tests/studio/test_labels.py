@@ -1,4 +1,4 @@
-"""Labels in a real browser: from one conversation to the next, and of the conversation that was read."""
+"""Labelling from one conversation to the next, and labels of an earlier version of a conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ expect = playwright.expect
 LIST = "/runs/run/scenarios"
 
 
-def _three(dialoom: Command, folder: Path) -> None:
+def _three_dialogues(dialoom: Command, folder: Path) -> None:
     write_release(folder / "release", users=3)
     dialoom(
         "run",
@@ -37,7 +37,7 @@ def _three(dialoom: Command, folder: Path) -> None:
 def test_labelling_goes_from_one_conversation_to_the_next(
     made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
 ) -> None:
-    path = made_once(_three) / "run.db"
+    path = made_once(_three_dialogues) / "run.db"
     page = browse(serve(path), f"{LIST}?sort=number&order=desc&metrics=task_completion")
     page.get_by_label("Label as").fill("anna")
     page.get_by_role("button", name="Start labelling").click()
@@ -66,14 +66,14 @@ def test_labelling_goes_from_one_conversation_to_the_next(
     page.get_by_role("link", name="Next to label").click()
     expect(page.get_by_text("number 1")).to_be_visible()
     expect(page.get_by_text("You have labelled all later conversations")).to_be_visible()
-    told = dialoom("show", path, "--unlabelled-by", "anna").stdout.splitlines()
-    assert [line.split()[0] for line in told if "done" in line] == ["1", "2", "3"]  # one of six metrics is labelled
+    output = dialoom("show", path, "--unlabelled-by", "anna").stdout.splitlines()
+    assert [line.split()[0] for line in output if "done" in line] == ["1", "2", "3"]  # one of six metrics is labelled
 
 
 def test_labels_of_another_branch_are_shown_and_not_counted(
     made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
 ) -> None:
-    path = made_once(_three) / "run.db"
+    path = made_once(_three_dialogues) / "run.db"
     page = browse(serve(path), f"{LIST}/1?as=anna&blind=0")
     yes = page.locator(".judgement").first.get_by_role("button", name="yes")
     yes.click()

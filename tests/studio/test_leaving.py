@@ -1,4 +1,4 @@
-"""A browser that goes away leaves nothing behind in the studio's process."""
+"""Closed browsers leave no resources in the studio's process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ signal.signal(signal.SIGUSR1, count)
 """
 
 
-def test_closed_browsers_leave_nothing_behind(
+def test_closed_browsers_leave_no_resources(
     made_once: MadeOnce, tmp_path: Path, browse: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = dialogue(made_once)
@@ -50,7 +50,7 @@ def test_closed_browsers_leave_nothing_behind(
     monkeypatch.setenv("PYTHONPATH", f"{counting}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     with serving([path], tmp_path) as studio:
         places = ("", "/scenarios", "/report", "/scenarios/1", "/scenarios/1/step?at=3")
-        for place in places:  # what is made once, and kept for all
+        for place in places:  # creates what all pages share
             browse(studio, f"/runs/run{place}").close()
         before = _settled(studio, tmp_path, None)
         pages = [browse(studio, f"/runs/run{place}") for place in (*places, places[-1])]
@@ -63,9 +63,9 @@ def test_closed_browsers_leave_nothing_behind(
 
 
 def _settled(studio: Served, folder: Path, wanted: dict[str, int] | None) -> dict[str, int]:
-    """The counts without a browser, once they stay the same or are no larger than wanted; else the last of them.
+    """Return the counts without a browser once they are stable, or at most `wanted`; else the last ones.
 
-    The page by which a browser was let in may be known for a minute.
+    The page that authorized a browser may remain for a minute.
     """
     deadline = time.monotonic() + PATIENCE
     last: dict[str, int] = {}
@@ -79,11 +79,11 @@ def _settled(studio: Served, folder: Path, wanted: dict[str, int] | None) -> dic
 
 
 def _count(studio: Served, folder: Path) -> dict[str, int]:
-    told = folder / "count.json"
-    told.unlink(missing_ok=True)
+    path = folder / "count.json"
+    path.unlink(missing_ok=True)
     os.kill(studio.process.pid, signal.SIGUSR1)
     deadline = time.monotonic() + PATIENCE
-    while not told.exists() and time.monotonic() < deadline:
+    while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    found: dict[str, int] = json.loads(told.read_text())
+    found: dict[str, int] = json.loads(path.read_text())
     return found

@@ -1,4 +1,4 @@
-"""A run that another process plays, watched from its beginning to its end; and browsers that come and go."""
+"""A run that another process plays, watched from start to end, while browsers connect and leave."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ async def user(messages):
     return "A line." + (" TERMINATE" if any(each["role"] == "assistant" for each in messages) else "")
 
 async def assistant(messages):
-    # It speaks twice in each dialogue, the second time after the goodbye.
-    number = len([*Path("went").iterdir()])
-    while len([*Path("go").iterdir()]) <= number // 2:
+    # It replies twice in each dialogue, the second time after the user has ended it.
+    number = len([*Path("replied").iterdir()])
+    while len([*Path("allowed").iterdir()]) <= number // 2:
         await asyncio.sleep(0.02)
-    (Path("went") / str(number)).touch()
+    (Path("replied") / str(number)).touch()
     if number == 2:
-        (Path("went") / "3").touch()
-        raise ValueError("the assistant has lost its tongue")
+        (Path("replied") / "3").touch()
+        raise ValueError("the assistant fails")
     return "A reply."
 
 async def judge(messages):
@@ -39,8 +39,8 @@ async def judge(messages):
 """
 
 
-def test_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Open) -> None:
-    for name in ("go", "went"):
+def test_run_is_watched_from_start_to_end(tmp_path: Path, browse: Open) -> None:
+    for name in ("allowed", "replied"):
         (tmp_path / name).mkdir()
     (tmp_path / "slow.py").write_text(_PLAYERS)
     cast = [part for role in ("user", "assistant", "judge") for part in ("--model", f"{role}=python:slow:{role}")]
@@ -49,7 +49,7 @@ def test_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Op
     environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{tmp_path}"}
     played = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=(tmp_path / "run.log").open("wb"))
     try:
-        _until_asked(tmp_path / "live.db")
+        _until_called(tmp_path / "live.db")
         with serving([tmp_path / "live.db"], tmp_path, "--trust") as served:
             page, other = browse(served, "/runs/live"), browse(served, "/")
             for each in (page, other):
@@ -57,18 +57,18 @@ def test_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Op
                 expect(each.get_by_text("0 of 3 scenarios done")).to_be_visible()
             expect(page.locator("dl.figures > div").filter(has_text="in flight").locator("dd").first).to_have_text("1")
             expect(page.get_by_text("of 1,000 calls")).to_be_visible()
-            (tmp_path / "go" / "1").touch()
+            (tmp_path / "allowed" / "1").touch()
             for each in (page, other):
                 expect(each.get_by_text("1 of 3 scenarios done")).to_be_visible()
             figures = page.locator("dl.figures > div")
             expect(figures.filter(has_text="rate").locator("dd").first).to_have_text(re.compile(r"\d/min$"))
             user = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="user", exact=True))
-            expect(user.locator("td").first).to_have_text("3")  # two of the first dialogue, and the second has begun
-            (tmp_path / "go" / "2").touch()
+            expect(user.locator("td").first).to_have_text("3")  # two in the first dialogue, one in the second
+            (tmp_path / "allowed" / "2").touch()
             expect(page.get_by_text("1 failed", exact=True)).to_be_visible()
-            expect(page.get_by_text("the assistant has lost its tongue")).to_be_visible()
+            expect(page.get_by_text("the assistant fails")).to_be_visible()
             other.close()
-            (tmp_path / "go" / "3").touch()
+            (tmp_path / "allowed" / "3").touch()
             expect(page.get_by_text("2 of 3 scenarios done")).to_be_visible()
             expect(page.locator(".badge").first).to_have_text("done, some failed")
             assert played.wait(PATIENCE) == 1
@@ -79,8 +79,8 @@ def test_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Op
         played.wait()
 
 
-def _until_asked(path: Path) -> None:
-    """Wait until the assistant of a run's first scenario is asked."""
+def _until_called(path: Path) -> None:
+    """Wait until the assistant of a run's first scenario is called."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if path.exists() and path.stat().st_size:

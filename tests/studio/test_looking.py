@@ -1,4 +1,4 @@
-"""The pages of the studio, in a browser: runs, scenarios and reports."""
+"""The pages of runs, scenarios and reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .conftest import Open, Served, playwright
 expect = playwright.expect
 
 
-def test_runs_stand_side_by_side(studio: Served, browse: Open) -> None:
+def test_runs_are_listed(studio: Served, browse: Open) -> None:
     page = browse(studio)
     cards = page.locator("section.card")
     expect(cards).to_have_count(5)
@@ -29,7 +29,7 @@ def test_runs_stand_side_by_side(studio: Served, browse: Open) -> None:
     expect(page).to_have_url(re.compile("/runs/tree/scenarios$"))
 
 
-def test_run_shows_what_its_calls_took(studio: Served, browse: Open, runs: Path) -> None:
+def test_run_shows_the_usage_of_its_calls(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk")
     status = dialoom.open_run(runs / "talk.db").status()
     for role, usage in status.by_role.items():
@@ -47,7 +47,7 @@ def test_scenarios_are_shown_a_page_at_a_time(studio: Served, browse: Open) -> N
     assert _query(page) == {"page": "2"}
 
 
-def test_filters_and_order_stand_in_the_address(studio: Served, browse: Open, runs: Path) -> None:
+def test_filters_and_order_are_in_the_address(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk/scenarios")
     page.get_by_label("State").select_option("done")
     expect(page).to_have_url(re.compile("state=done"))
@@ -74,36 +74,36 @@ def test_filters_and_order_stand_in_the_address(studio: Served, browse: Open, ru
     assert _ids(browse(studio, path)) == _ids(page)
 
 
-def test_messages_are_found(studio: Served, browse: Open, runs: Path) -> None:
+def test_messages_can_be_searched(studio: Served, browse: Open, runs: Path) -> None:
     episodes = [*dialoom.open_run(runs / "talk.db").episodes()]
     one, two = re.findall(r"\b([a-z]{4,}) ([a-z]{4,})\b", episodes[5].outcome.messages[0].content)[0]
     phrase = re.compile(rf"\b{one}\W+{two}\b", re.IGNORECASE)
-    said = [each.id for each in episodes if any(phrase.search(line.content) for line in each.outcome.messages)]
-    assert 0 < len(said) < 50
+    matching = [each.id for each in episodes if any(phrase.search(line.content) for line in each.outcome.messages)]
+    assert 0 < len(matching) < 50
     page = browse(studio, "/runs/talk/scenarios")
     page.get_by_label("Search messages").fill(f'"{one} {two}"')
     page.get_by_label("Search messages").press("Enter")
     expect(page).to_have_url(re.compile("search="))
     expect(page.locator("tbody tr").first).to_contain_text(phrase)
-    assert _ids(page) == said
+    assert _ids(page) == matching
 
 
-def test_typed_text_stays_when_the_page_changes(studio: Served, browse: Open) -> None:
+def test_typed_text_is_kept_when_the_page_changes(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4&min.personalization=2")
-    told = {
+    values = {
         "Search messages": "alarm",
         "Filter expression": "turns > 3",
         "personalization at least": "3",
         "Label as": "anna",
     }
-    for label, words in told.items():
+    for label, words in values.items():
         page.get_by_label(label, exact=True).fill(words)
     page.evaluate("mounted_app.$forceUpdate()")
     page.wait_for_timeout(200)
-    assert {label: page.get_by_label(label, exact=True).input_value() for label in told} == told
+    assert {label: page.get_by_label(label, exact=True).input_value() for label in values} == values
 
 
-def test_expression_filters_as_on_the_terminal(studio: Served, browse: Open, runs: Path) -> None:
+def test_expression_filters_as_on_the_command_line(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4")
     wanted = [each.id for each in dialoom.open_run(runs / "talk.db").episodes(where="turns > 4")]
     assert 0 < len(wanted) < 60
@@ -140,7 +140,7 @@ def test_unknown_judgements_are_named_with_the_known_ones(studio: Served, browse
     assert _query(page) == {"judging": "run", "state": "done"}
 
 
-def test_malformed_filters_are_reported_and_stay(studio: Served, browse: Open) -> None:
+def test_malformed_filters_are_reported_and_kept(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios?min.personalization=much&setting=I")
     expect(page.get_by_role("alert")).to_contain_text("must be a number, got 'much'")
     expect(page.get_by_label("personalization at least")).to_have_value("much")
@@ -148,18 +148,18 @@ def test_malformed_filters_are_reported_and_stay(studio: Served, browse: Open) -
     expect(page.locator(".field").filter(has=page.locator("input[name=search]")).get_by_role("alert")).to_be_visible()
 
 
-def test_columns_are_those_in_which_scenarios_differ(studio: Served, browse: Open) -> None:
+def test_columns_are_the_properties_in_which_scenarios_differ(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios")
     heads = page.locator("thead th").all_inner_texts()
-    assert page.locator(".scroll").evaluate("(each) => each.scrollWidth <= each.clientWidth"), "it scrolls sideways"
+    assert page.locator(".scroll").evaluate("(each) => each.scrollWidth <= each.clientWidth"), "it must not scroll"
     assert {"task", "domains", "setting", "kind", "turns", "tokens used"} <= {*heads}
-    assert "user" not in heads, "the run is of one person"
+    assert "user" not in heads, "the run has only one person"
     heads = browse(studio, "/runs/talk/scenarios?facet.setting=I").locator("thead th").all_inner_texts()
     assert "setting" not in heads
     assert "persona" in browse(studio, "/runs/tree/scenarios").locator("thead th").all_inner_texts()
 
 
-def test_figure_of_the_report_leads_to_its_conversations(studio: Served, browse: Open, runs: Path) -> None:
+def test_figure_of_the_report_links_to_its_conversations(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk/report")
     row = page.locator("section#scores tbody tr").filter(has_text="single-domain").filter(has_text="base")
     row.get_by_role("link").first.click()
@@ -171,16 +171,16 @@ def test_figure_of_the_report_leads_to_its_conversations(studio: Served, browse:
     expect(page.locator("tbody tr")).to_have_count(shown.total)
 
 
-def test_chart_tells_n_and_interval(studio: Served, browse: Open, runs: Path) -> None:
+def test_chart_shows_n_and_interval(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk/report")
     chart = page.locator("figure").filter(has_text="TCR %").locator(".nicegui-echart")
     expect(chart.locator("canvas")).to_be_visible()
-    told = chart.evaluate(_TOLD, 0)
+    tooltip = chart.evaluate(_TOOLTIP, 0)
     row = dialoom.open_run(runs / "talk.db").report()["scores"].rows[0]
     assert isinstance(row[3], Estimate)
-    assert f"n={row[3].n}" in told
-    assert "[" in told
-    assert f"{row[0]} · {row[1]}" in told
+    assert f"n={row[3].n}" in tooltip
+    assert "[" in tooltip
+    assert f"{row[0]} · {row[1]}" in tooltip
     chart.scroll_into_view_if_needed()
     box, at = chart.bounding_box(), chart.evaluate(_PLACE, 0)
     page.mouse.move(box["x"] + at[0], box["y"] + at[1])
@@ -188,7 +188,7 @@ def test_chart_tells_n_and_interval(studio: Served, browse: Open, runs: Path) ->
 
 
 def test_chart_shows_the_whole_scale(studio: Served, browse: Open) -> None:
-    """From 1 to 5, and to 4 where that is all; in whole numbers."""
+    """The axis goes from 1 to 5, or to 4 if that is the scale, in steps of 1."""
     page = browse(studio, "/runs/talk/report")
     for name, high in (("P", 4), ("Nat. user", 5)):
         caption = page.get_by_text(name, exact=True).first
@@ -211,7 +211,7 @@ def test_scores_of_a_judge_that_fails_a_check_are_marked(studio: Served, browse:
     expect(page.locator("section#scores tbody")).to_contain_text("100.0†")
     page.goto(page.url.replace("/report", "/scenarios/1"))
     reason = page.get_by_text("This judge fails a check: the same score every time").first
-    while not reason.is_visible():  # of a large run, or on a busy machine, the next page has it
+    while not reason.is_visible():  # on a busy machine only a later request has it
         page.reload()
     expect(page.locator(".judgement", has_text="task completion").locator(".word")).to_have_text("yes†")
     page.goto(page.url.partition("?")[0] + "/step")
@@ -228,7 +228,7 @@ def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
     beside.click()
     expect(page).to_have_url(re.compile("with=other"))
     expect(page.locator("section#scores thead")).to_contain_text("run")
-    for name in ("talk", "other"):  # a figure leads to the conversations of its own run
+    for name in ("talk", "other"):  # a figure links to the conversations of its own run
         expect(page.locator(f"section#scores a.cell[href^='/runs/{name}/scenarios']").first).to_be_visible()
 
 
@@ -252,7 +252,7 @@ def test_missing_page_is_reported(studio: Served, browse: Open) -> None:
     expect(browse(studio, "/runs/nobody").get_by_role("alert")).to_contain_text("there is no run 'nobody'")
 
 
-def test_looking_leaves_the_run_unchanged(studio: Served, browse: Open, runs: Path) -> None:
+def test_viewing_leaves_the_run_unchanged(studio: Served, browse: Open, runs: Path) -> None:
     files = sorted(runs.glob("*.db"))
     before = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
     for path in ("/", "/runs/talk", "/runs/talk/scenarios?search=alarm&sort=cost", "/runs/tree/report"):
@@ -265,7 +265,7 @@ _CHART = """((node) => {
     const found = window.getElement(parseInt(node.id.replace("c", "")));
     return found.chart ?? found.$data?.chart;
 })"""
-_TOLD = f"(element, place) => {_CHART}(element).getOption().series[0].data[place].tooltip.formatter"
+_TOOLTIP = f"(element, place) => {_CHART}(element).getOption().series[0].data[place].tooltip.formatter"
 _AXIS = f"(element) => {_CHART}(element).getOption().xAxis[0]"
 _PLACE = f"""(element, place) => {{
     const chart = {_CHART}(element);

@@ -1,4 +1,4 @@
-"""The studio as it stands on its port: who is let in, and that asking changes nothing."""
+"""Security of the studio's port: who has access, and that requests change nothing."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _ask(studio: Served, method: str, path: str, **headers: str) -> tuple[int, d
     return answer.status, found
 
 
-def _let_in(studio: Served) -> str:
-    """The cookie of a browser that is let in."""
+def _authorized_cookie(studio: Served) -> str:
+    """Return the cookie of an authorized browser."""
     address = urlsplit(studio.address())
     status, headers = _ask(studio, "GET", f"{address.path}?{address.query}")
     assert status == 303
@@ -48,8 +48,8 @@ def test_nothing_is_served_without_the_token(studio: Served, path: str) -> None:
     assert _ask(studio, "GET", f"{path}?token=AAAA")[0] == 403
 
 
-def test_web_socket_is_for_its_own_pages(studio: Served) -> None:
-    cookie, host = _let_in(studio), urlsplit(studio.url).netloc
+def test_web_socket_accepts_only_the_studios_own_pages(studio: Served) -> None:
+    cookie, host = _authorized_cookie(studio), urlsplit(studio.url).netloc
     own = {**_HANDSHAKE, "Cookie": cookie, "Origin": studio.url}
     assert _ask(studio, "GET", _SOCKET, **own)[0] == 101
     assert _ask(studio, "GET", _SOCKET, **own | {"Origin": "https://evil.example"})[0] == 403
@@ -58,7 +58,7 @@ def test_web_socket_is_for_its_own_pages(studio: Served) -> None:
 
 
 def test_foreign_host_and_origin_are_refused(studio: Served) -> None:
-    cookie, port = _let_in(studio), urlsplit(studio.url).port
+    cookie, port = _authorized_cookie(studio), urlsplit(studio.url).port
     assert _ask(studio, "GET", "/", Cookie=cookie)[0] == 200
     assert _ask(studio, "GET", "/", Cookie=cookie, Host=f"evil.example:{port}")[0] == 421
     status, headers = _ask(studio, "GET", "/", Cookie=cookie, Origin="https://evil.example")
@@ -70,7 +70,7 @@ def test_foreign_host_and_origin_are_refused(studio: Served) -> None:
 
 
 def test_get_requests_write_nothing(studio: Served, runs: Path) -> None:
-    cookie = _let_in(studio)
+    cookie = _authorized_cookie(studio)
     before = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in runs.iterdir() if path.is_file()}
     for path in PATHS:
         for query in ("", "?promote=1&fork=x&label=yes&say=hello&save=y", "?judging=run&sort=id&page=2"):
@@ -80,8 +80,8 @@ def test_get_requests_write_nothing(studio: Served, runs: Path) -> None:
     assert after == before
 
 
-def test_browser_that_leaves_early_is_no_error(studio: Served) -> None:
-    cookie, host = _let_in(studio), urlsplit(studio.url)
+def test_browser_that_disconnects_early_causes_no_error(studio: Served) -> None:
+    cookie, host = _authorized_cookie(studio), urlsplit(studio.url)
     for number in range(12):
         with socket.create_connection((host.hostname or "", host.port or 0)) as left:
             asked = (
@@ -93,13 +93,13 @@ def test_browser_that_leaves_early_is_no_error(studio: Served) -> None:
 
 
 def test_browsers_cache_library_files_and_no_page(studio: Served) -> None:
-    cookie = _let_in(studio)
+    cookie = _authorized_cookie(studio)
     kept = _ask(studio, "GET", "/_nicegui/3.18.0/static/nicegui.js", Cookie=cookie)[1]
     assert kept["cache-control"] == "max-age=31536000, immutable"
     assert "immutable" not in _ask(studio, "GET", "/runs/talk", Cookie=cookie)[1].get("cache-control", "")
 
 
-def test_link_from_elsewhere_can_be_opened(studio: Served, browse: Open) -> None:
+def test_link_on_another_site_can_be_opened(studio: Served, browse: Open) -> None:
     page = browse(studio)
     elsewhere = page.context.new_page()
     elsewhere.route("https://mail.example/", lambda route: route.fulfill(content_type="text/html", body=_mail(studio)))

@@ -1,4 +1,4 @@
-"""The page of a conversation's steps, in a real browser: what is done there is in the file, and nothing else is."""
+"""The page of a conversation's steps: its changes are stored in the file, and nothing else is."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ def test_dialogue_is_rewound_changed_forked_compared_and_promoted(
     page.wait_for_selector(".versus")
     assert page.locator(".versus .side-name").all_inner_texts() == ["main", "by-hand"]
     assert "With pleasure. Near the water?" in page.locator(".versus .theirs").all_inner_texts()[0]
-    assert page.locator(".versus b").count() == 0  # what a person wrote is text
+    assert page.locator(".versus b").count() == 0  # what a person wrote is shown as text
 
     head = page.locator(".side-head", has_text="by-hand")
     head.get_by_text("Make by-hand the outcome …").click()
     head.get_by_text("instead of that of main. From then on, lists, reports, exports").wait_for()
-    assert dialoom.open_run(path).conversation(1).episode.branch is None  # nothing is done before one has confirmed it
+    assert dialoom.open_run(path).conversation(1).episode.branch is None  # the change needs a confirmation
     head.get_by_role("button", name="Yes, make by-hand the outcome").click()
     page.wait_for_selector(".branches li:has(a[aria-current]) >> text=the outcome")
     page.wait_for_selector(".side-head:has-text('main') >> text=Make main the outcome …")
     run = dialoom.open_run(path)
     run.export("dialogues", tmp_path / "out.jsonl")
     exported = json.loads((tmp_path / "out.jsonl").read_text())
-    said = [message["content"] for message in exported["messages"]]
+    texts = [message["content"] for message in exported["messages"]]
     if (earlier := page.locator(".so-far summary")).count():
         earlier.first.click()
     lines = page.locator(".so-far .spoken .said")
-    playwright.expect(lines).to_have_count(len(said))
-    assert sorted(lines.all_inner_texts()) == sorted(said)
+    playwright.expect(lines).to_have_count(len(texts))
+    assert sorted(lines.all_inner_texts()) == sorted(texts)
     assert exported["branch"]["name"] == "by-hand" and exported["branch"]["edits"] == exported["branch"]["said"] == 1
 
 
@@ -91,7 +91,7 @@ def test_every_other_command_of_the_debugger(made_once: MadeOnce, serve: Serve, 
     page.get_by_label("Where", exact=True).fill("turn 2")
     page.get_by_role("button", name="Play until there").click()
     page.wait_for_selector(".head >> text=turn 2")
-    assert page.locator(".branches li").count() == 1  # it walked along what was there
+    assert page.locator(".branches li").count() == 1  # recorded steps need no new branch
     stop = page.locator("h1").inner_text()
     page.get_by_label("Where", exact=True).fill("turn 2")
     page.get_by_role("button", name="Break there").click()
@@ -185,7 +185,7 @@ def _tree_and_calls(dialoom: Command, _folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "at", "node", "who", "said"),
+    ("run", "at", "node", "who", "message"),
     [
         ("tree", 2, "user", "user", "Something quite different, please."),
         (
@@ -197,8 +197,8 @@ def _tree_and_calls(dialoom: Command, _folder: Path) -> None:
         ),
     ],
 )
-def test_same_is_done_with_trees_and_calls(
-    made_once: MadeOnce, serve: Serve, browse: Open, run: str, at: int, node: str, who: str, said: str
+def test_trees_and_tool_calls_can_be_stepped_as_dialogues(
+    made_once: MadeOnce, serve: Serve, browse: Open, run: str, at: int, node: str, who: str, message: str
 ) -> None:
     path = made_once(_tree_and_calls) / f"{run}.db"
     page = browse(serve(path), f"/runs/{run}/scenarios/1/step?at={at}")
@@ -211,8 +211,8 @@ def test_same_is_done_with_trees_and_calls(
     page.wait_for_selector(f"h1:text('{start.replace('main', 'mine')}')")
     page.get_by_text("Write this reply").first.click()
     field = page.get_by_label(f"Reply of {who}").first
-    playwright.expect(field).not_to_have_value("")  # what was said when it was played
-    field.fill(said)
+    playwright.expect(field).not_to_have_value("")  # the recorded reply
+    field.fill(message)
     page.get_by_role("button", name="Use this reply", exact=True).first.click()
     page.get_by_text(f"written by a person as {who}").wait_for()
     assert page.locator(".stop b").count() == 0

@@ -12,7 +12,7 @@ from datasets import Dataset, DatasetDict, get_dataset_config_names, load_datase
 import dialoom
 from dialoom.graphs import WithExports
 from dialoom.runs.export.pushing import exported_files
-from tests.api.players import told
+from tests.api.players import run_settings
 from tests.conftest import lines_of
 from tests.invented import write_release
 
@@ -21,7 +21,7 @@ from tests.invented import write_release
 def run(tmp_path: Path) -> dialoom.Run:
     """Return a run of six dialogues of three people."""
     release = write_release(tmp_path / "release", users=3)
-    return dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
+    return dialoom.play("personalens", path=tmp_path / "run.db", **run_settings(release))
 
 
 def test_dialogues_are_a_dataset(run: dialoom.Run) -> None:

@@ -30,7 +30,7 @@ from dialoom.roles.offline import Draws, MarkedRequest, ToolTurn, understudy
 
 
 def definition(name: str, says: str, parameter: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool of one parameter, as chat models are told of it."""
+    """Return the definition of a tool with one parameter, in the form of chat models."""
     parameters = {"type": "object", "properties": {parameter: schema}, "required": [parameter]}
     return {"type": "function", "function": {"name": name, "description": says, "parameters": parameters}}
 
@@ -42,20 +42,20 @@ TOOLS = (
 
 
 class Options(RecipeOptions):
-    """Each field is a flag of `dialoom run`."""
+    """The options; each field is a flag of `dialoom run`."""
 
     larders: int = Field(2, ge=1, description="How many larders there are.")
 
 
 class Larder(Scenario):
-    """What stands on its shelves, and how many jars there should be."""
+    """A larder: the jars on its shelves, and the number of jars wanted."""
 
     shelves: dict[str, int]
     wanted: int
 
 
 def answer(larder: Larder, call: FunctionCall) -> dict[str, Any]:
-    """What a tool says; a call that cannot run is answered with what is wrong, so that the model can mend it."""
+    """Return a tool's output; for an invalid call it describes the error, so that the model can correct it."""
     try:
         given = json.loads(call["arguments"])
         if call["name"] == "count_jars":
@@ -68,7 +68,7 @@ def answer(larder: Larder, call: FunctionCall) -> dict[str, Any]:
 
 
 async def clerk(state: DialogueState, scene: Scene) -> dict[str, Any]:
-    """One turn of the model: calls, or words."""
+    """Play one turn of the model: tool calls or a reply."""
     larder: Larder = scene.scenario
 
     async def run(call: FunctionCall) -> str:
@@ -83,7 +83,7 @@ async def clerk(state: DialogueState, scene: Scene) -> dict[str, Any]:
 
 
 async def tools(state: DialogueState, scene: Scene) -> dict[str, Any]:
-    """Runs what was called. It is a node of its own: a checkpoint holds what came of it."""
+    """Run the tool calls, in a node of its own so that a checkpoint stores their outputs."""
     messages = state["messages"]
     outputs = [json.dumps(answer(scene.scenario, call)) for call in calls_of(messages[-1])]
     answered = zip(calls_of(messages[-1]), outputs, strict=True)
@@ -91,7 +91,7 @@ async def tools(state: DialogueState, scene: Scene) -> dict[str, Any]:
 
 
 def is_stocked(stocktaking: Conversation) -> bool:
-    """Return whether the only order was for just the jars that are missing."""
+    """Return whether the only order was for exactly the missing jars."""
     larder: Larder = stocktaking.scenario
     ordered = [
         answer(larder, call).get("ordered") for call, _ in stocktaking.tool_results if call["name"] == "order_jars"
@@ -113,13 +113,13 @@ class Stocktaking(DialogueRecipe):
     scenario_type = Larder
 
     def scenarios(self, options: Options, draw: Random, note: Callable[[str], None]) -> Iterator[Larder]:
-        """Yield larders in which something is missing."""
+        """Yield larders in which jars are missing."""
         for _ in range(options.larders):
             shelves = {name: draw.randint(1, 9) for name in ("upper", "middle", "lower")}
             yield Larder(shelves=shelves, wanted=sum(shelves.values()) + draw.randint(1, 9))
 
     def graph(self, options: Options) -> StateGraph[Any, Any, Any, Any]:
-        """Return the graph: clerk and tools in turn, until the clerk calls nothing more, or for the tenth time."""
+        """Return the graph: clerk and tools alternate until the clerk makes no call, at most ten times."""
         builder = StateGraph(DialogueState, context_schema=Stage)
         builder.add_node("clerk", node(clerk))
         builder.add_node("tools", node(tools))
@@ -138,7 +138,7 @@ RECIPE = Stocktaking()
 
 @understudy("larder", "clerk")
 def play_clerk(request: MarkedRequest, _draws: Draws) -> ToolTurn:
-    """Counts shelf by shelf, orders, and says so: it knows only what the request shows."""
+    """Count shelf by shelf, order, and say so, from what the request shows."""
     counted = [json.loads(line.text) for line in request.lines if line.speaker == "tool"]
     shelves = request.inputs["shelves"]
     if len(counted) < len(shelves):

@@ -1,4 +1,4 @@
-"""The shop's assistant as a LangGraph graph with a loop of its own, which is made for the tools that it is given."""
+"""The shop's assistant as a LangGraph graph with its own tool loop, made for the tools that it is given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langgraph.prebuilt import ToolNode
 
 
 def graph(tools: list[Any]) -> Any:
-    """Return a graph that refunds the order and says so; its rules stand for a model's decisions."""
+    """Return a graph that refunds the order and says so; fixed rules replace a model's decisions."""
 
     async def think(state: MessagesState) -> dict[str, Any]:
         words = " ".join(str(each.content) for each in state["messages"] if each.type == "human")

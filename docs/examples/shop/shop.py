@@ -19,7 +19,7 @@ class Shop(SqliteEnvironment):
 
     @property
     def tools(self) -> Sequence[Callable[..., Any]]:
-        """The tools."""
+        """Return the tools."""
         return [self.look_up, self.refund]
 
     def look_up(self, order_id: str) -> dict[str, Any]:

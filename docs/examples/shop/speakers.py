@@ -1,4 +1,4 @@
-"""Scripted players of the shop: a customer, an assistant that acts, one that only says so, and a judge of words."""
+"""Scripted players of the shop: a customer, an assistant that acts, one that only claims to, and a judge of texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Message = dict[str, Any]
 
 
 async def customer(messages: list[Message]) -> str:
-    """Ask for the refund, and be satisfied with a promise."""
+    """Ask for the refund, and be satisfied with the claim that it was made."""
     task = re.search(r"goal: (.*)", messages[0]["content"])
     if any("is refunded" in message["content"] for message in messages[1:]):
         return "Thank you. DONE"
@@ -27,7 +27,7 @@ async def honest(messages: list[Message], tools: list[dict[str, Any]]) -> Messag
 
 
 async def liar(messages: list[Message], tools: list[dict[str, Any]]) -> str:  # noqa: ARG001
-    """Say that the order is refunded, and do nothing."""
+    """Claim that the order is refunded, and do nothing."""
     return f"Order {_order(messages)} is refunded."
 
 

@@ -1,4 +1,4 @@
-"""Functions that the example study names."""
+"""Functions used by the example study."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dialoom.graphs import Conversation
 
 
 def words_per_reply(talk: Conversation) -> float | None:
-    """Return the mean number of words of the agent's replies; nothing where it said nothing."""
+    """Return the mean number of words in the agent's replies; `None` if there are none."""
     replies = [line.content.split() for line in talk.messages if line.role == "assistant"]
     return round(sum(map(len, replies)) / len(replies), 1) if replies else None
 

@@ -1,4 +1,4 @@
-"""Asking a server through the gateway."""
+"""Requests to a test server through the gateway."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import Completion, Gateway
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.gateway import GatewaySettings
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 
 KEY = "sk-planted-4f9a8c7b6d5e4f3a2b1c"
 QUICK = GatewaySettings(longest_wait=0.01)
 
 
 def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "Say heron.", **fields: Any) -> Request:
-    """A request to a server."""
+    """Return a request to a server."""
     messages: tuple[ChatMessage, ...] = (
         {"role": "system", "content": "You are brief."},
         {"role": "user", "content": content},
@@ -25,5 +25,5 @@ def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "
 
 
 async def ask(asked: Request, ledger: MemoryLedger | None = None, settings: GatewaySettings = QUICK) -> Completion:
-    """One call through a gateway that hardly waits."""
-    return await Gateway(ledger or MemoryLedger(), settings).complete(asked, a_place())
+    """Make one call through a gateway with short waits."""
+    return await Gateway(ledger or MemoryLedger(), settings).complete(asked, make_place())

@@ -1,4 +1,4 @@
-"""Budget and ledger."""
+"""The budget's account, prices, and the ledger."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from dialoom.roles import (
 from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, GatewaySettings
 from dialoom.roles.gateway.model_facts import Prices
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, request
 from tests.server import Answer, Response, broken_off, busy, completion, error, serving
 
-takings = st.builds(Spend, st.just(1), st.integers(0, 500), st.integers(0, 500).map(lambda cents: cents / 100))
-bounds = st.builds(
+spends = st.builds(Spend, st.just(1), st.integers(0, 500), st.integers(0, 500).map(lambda cents: cents / 100))
+budgets = st.builds(
     Budget,
     max_calls=st.none() | st.integers(0, 10),
     max_tokens=st.none() | st.integers(0, 2_000),
@@ -35,7 +35,7 @@ bounds = st.builds(
 )
 
 
-@given(budget=bounds, steps=st.lists(st.tuples(st.booleans(), takings), max_size=60))
+@given(budget=budgets, steps=st.lists(st.tuples(st.booleans(), spends), max_size=60))
 def test_no_reservation_exceeds_a_limit(budget: Budget, steps: list[tuple[bool, Spend]]) -> None:
     account, in_flight = Account(budget), list[Spend]()
     for begins, figures in steps:
@@ -44,7 +44,7 @@ def test_no_reservation_exceeds_a_limit(budget: Budget, steps: list[tuple[bool, 
             try:
                 account.reserve(figures)
             except BudgetError:
-                assert account.reserved == before, "nothing is set aside for a call that is refused"
+                assert account.reserved == before, "a refused call reserves nothing"
                 continue
             in_flight.append(figures)
             for bound, each in ((budget.max_calls, "calls"), (budget.max_tokens, "tokens"), (budget.max_cost, "cost")):
@@ -76,25 +76,25 @@ def test_failed_call_returns_its_reservation() -> None:
 @pytest.mark.usefixtures("keyed")
 @pytest.mark.parametrize("refusal", [error(401, "no such key"), broken_off()])
 async def test_budget_of_a_failed_call_is_free_for_the_next_one(refusal: Answer | Response) -> None:
-    """Through the gateway: a reservation that stayed would let the next call wait for ever."""
+    """A failed call's reservation is released; otherwise the next call would wait forever."""
     with serving(lambda body, _number: refusal if "fails" in str(body) else completion("heron")) as server:
         gateway = Gateway(MemoryLedger(), GatewaySettings(budget=Budget(max_calls=1), longest_wait=0.001))
         with pytest.raises(ProviderError):
-            await gateway.complete(request(server.url, content="This fails."), a_place(1))
+            await gateway.complete(request(server.url, content="This fails."), make_place(1))
         async with asyncio.timeout(10):
-            assert (await gateway.complete(request(server.url), a_place(2))).text == "heron"
+            assert (await gateway.complete(request(server.url), make_place(2))).text == "heron"
         with pytest.raises(BudgetError, match="max_calls 1 is used up: 1 spent, 0 reserved for calls in flight"):
-            await gateway.complete(request(server.url, content="Say otter."), a_place(3))
+            await gateway.complete(request(server.url, content="Say otter."), make_place(3))
 
 
-def test_earlier_sittings_count() -> None:
+def test_spending_before_a_resume_counts() -> None:
     account = Account(Budget(max_tokens=1_234_567), spent=Spend(10, 1_234_000, 0.0))
     with pytest.raises(BudgetError, match=r"max_tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
         account.reserve(Spend(1, 568, 0.0))
     account.reserve(Spend(1, 567, 0.0))
 
 
-async def test_call_without_room_waits_for_those_in_flight() -> None:
+async def test_call_over_the_limit_waits_for_calls_in_flight() -> None:
     account = Account(Budget(max_tokens=100))
     await account.claim(Spend(1, 80, 0.0))
     waiting = asyncio.create_task(account.claim(Spend(1, 50, 0.0)))
@@ -147,15 +147,15 @@ FAULTS: dict[str, Answer | Response] = {
 @settings(max_examples=15)
 @given(st.lists(st.lists(st.sampled_from(sorted(FAULTS)), max_size=7), min_size=1, max_size=4))
 def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
-    met = [0] * len(faults)
+    attempts = [0] * len(faults)
     billed = 0
 
     def answer(body: dict[str, object], _number: int) -> Answer | Response:
         nonlocal billed
         call = int(str(body["messages"][-1]["content"]))  # type: ignore[index]
-        met[call] += 1
-        if met[call] <= len(faults[call]):
-            return FAULTS[faults[call][met[call] - 1]]
+        attempts[call] += 1
+        if attempts[call] <= len(faults[call]):
+            return FAULTS[faults[call][attempts[call] - 1]]
         billed += 10 + call + 5
         return completion("heron", prompt_tokens=10 + call)
 
@@ -163,7 +163,7 @@ def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
 
     async def play(url: str) -> list[Completion | BaseException]:
         gateway = Gateway(ledger, GatewaySettings(concurrency=2, longest_wait=0.001))
-        asked = [(request(url, content=str(call)), a_place(step=call)) for call in range(len(faults))]
+        asked = [(request(url, content=str(call)), make_place(step=call)) for call in range(len(faults))]
         return await asyncio.gather(*(gateway.complete(*each) for each in asked), return_exceptions=True)
 
     with serving(answer) as server, pytest.MonkeyPatch.context() as environment:
@@ -178,12 +178,12 @@ def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
             assert isinstance(end, TransientProviderError)
         else:
             assert isinstance(end, Completion) and end.text == "heron"
-        assert met[call] == (refused or min(len(sequence) + 1, MAX_ATTEMPTS))
+        assert attempts[call] == (refused or min(len(sequence) + 1, MAX_ATTEMPTS))
     records = [ledger.records[number] for number in range(len(ledger.begun))]
     assert len(records) == len(faults), "each call is begun and ended once"
     assert all((record.completion is None) != (record.error is None) for record in records)
     replies = [record.completion for record in records if record.completion is not None]
     assert sum((reply.input_tokens or 0) + (reply.output_tokens or 0) for reply in replies) == billed
-    assert len(ledger.attempts) == sum(met) - len(replies)
-    assert sum(record.attempts for record in records) == len(server.requests) == sum(met)
+    assert len(ledger.attempts) == sum(attempts) - len(replies)
+    assert sum(record.attempts for record in records) == len(server.requests) == sum(attempts)
     assert not any(isinstance(end, BaseException) and not isinstance(end, ProviderError) for end in ends)

@@ -26,7 +26,7 @@ from dialoom.roles import (
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.gateway import GatewaySettings
-from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.ledgers import MemoryLedger, make_place, make_request
 from tests.processes import Started
 from tests.server import ChatServer, completion, serving
 
@@ -35,14 +35,14 @@ REPLY = Completion("Good morning.", 12, 4, 3, 0.5, "stop", "They greet me.")
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Iterator[ResponseCache]:
-    """An empty one."""
+    """Return an empty cache."""
     with ResponseCache(tmp_path / "replies.db") as cache:
         yield cache
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
-    """A provider that numbers its replies."""
+    """Run a provider that numbers its replies."""
     with serving(lambda _body, number: completion(f"Reply {number}.")) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing-to-hide")
@@ -50,10 +50,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
 
 
 async def test_reply_is_found_by_any_run(cache: ResponseCache, tmp_path: Path) -> None:
-    await cache.keep(a_request(), a_place(), REPLY)
-    assert await cache.find(a_request(role="judge"), a_place()) == REPLY
+    await cache.keep(make_request(), make_place(), REPLY)
+    assert await cache.find(make_request(role="judge"), make_place()) == REPLY
     with ResponseCache(tmp_path / "replies.db") as other:
-        assert await other.find(a_request(), a_place()) == REPLY
+        assert await other.find(make_request(), make_place()) == REPLY
 
 
 CHANGES: dict[str, Callable[[Request, CallPlace], tuple[Request, CallPlace]]] = {
@@ -74,22 +74,22 @@ CHANGES: dict[str, Callable[[Request, CallPlace], tuple[Request, CallPlace]]] = 
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_everything_that_shapes_a_reply_is_in_its_key(cache: ResponseCache, change: str) -> None:
-    request, place = a_request(), a_place()
+    request, place = make_request(), make_place()
     await cache.keep(request, place, REPLY)
     assert await cache.find(*CHANGES[change](request, place)) is None
     assert await cache.find(replace(request, reply_type=score_type(1, 5)), place) is None
 
 
-async def test_first_reply_stays(cache: ResponseCache) -> None:
-    await cache.keep(a_request(), a_place(), REPLY)
-    await cache.keep(a_request(), a_place(), replace(REPLY, text="Good evening."))
-    assert await cache.find(a_request(), a_place()) == REPLY
+async def test_first_reply_is_not_replaced(cache: ResponseCache) -> None:
+    await cache.keep(make_request(), make_place(), REPLY)
+    await cache.keep(make_request(), make_place(), replace(REPLY, text="Good evening."))
+    assert await cache.find(make_request(), make_place()) == REPLY
 
 
 @pytest.mark.parametrize("model", ["python:players:user", "graph:players.py:user"])
 async def test_replies_of_user_code_are_not_cached(cache: ResponseCache, model: str) -> None:
-    await cache.keep(a_request(model), a_place(), REPLY)
-    assert await cache.find(a_request(model), a_place()) is None
+    await cache.keep(make_request(model), make_place(), REPLY)
+    assert await cache.find(make_request(model), make_place()) is None
 
 
 def test_several_processes_use_one_file(tmp_path: Path) -> None:
@@ -98,11 +98,11 @@ import asyncio, pathlib, sys
 from dialoom.roles.gateway import Completion
 from dialoom.roles.gateway.cache import ResponseCache
 from tests.processes import Started
-from tests.ledgers import a_place, a_request
+from tests.ledgers import make_place, make_request
 
 async def work(cache, name):
     for number in range(60):
-        request, place = a_request(seed=number), a_place(seed=number)
+        request, place = make_request(seed=number), make_place(seed=number)
         if await cache.find(request, place) is None:
             await cache.keep(request, place, Completion(f"{name} {number}"))
         assert (await cache.find(request, place)).text.endswith(f" {number}")
@@ -135,7 +135,7 @@ def _of_another_version(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (_not_sqlite, "not a database"),
         (_of_another_program, "not a cache of dialoom"),
@@ -143,11 +143,13 @@ def _of_another_version(path: Path) -> None:
         (Path.mkdir, "is a folder"),
     ],
 )
-def test_file_that_is_no_cache_is_refused_unchanged(tmp_path: Path, make: Callable[[Path], Any], said: str) -> None:
+def test_file_that_is_not_a_cache_is_refused_unchanged(
+    tmp_path: Path, make: Callable[[Path], Any], message: str
+) -> None:
     path = tmp_path / "replies.db"
     make(path)
     before = path.read_bytes() if path.is_file() else None
-    with pytest.raises(DialoomError, match=said) as raised:
+    with pytest.raises(DialoomError, match=message) as raised:
         ResponseCache(path)
     assert "replies.db" in str(raised.value)
     assert before == (path.read_bytes() if path.is_file() else None)
@@ -166,25 +168,25 @@ async def test_failing_cache_is_an_error_and_the_reply_is_in_the_ledger(cache: R
             "CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
         )
     with pytest.raises(CacheError, match=r"replies\.db cannot be used: the disk is full"):
-        await Gateway(ledger, cache=cache).complete(a_request(), a_place())
+        await Gateway(ledger, cache=cache).complete(make_request(), make_place())
     kept = ledger.records[0].completion
     assert kept is not None
     assert kept.text == "Reply 1."
 
 
-async def test_second_run_sends_nothing_and_books_free_calls(cache: ResponseCache, server: ChatServer) -> None:
+async def test_second_run_sends_nothing_and_records_free_calls(cache: ResponseCache, server: ChatServer) -> None:
     first, second = MemoryLedger(), MemoryLedger()
-    said = await Gateway(first, cache=cache).complete(a_request(), a_place())
+    first_reply = await Gateway(first, cache=cache).complete(make_request(), make_place())
     no_money = GatewaySettings(budget=Budget(max_calls=0), replay_only=True)
-    again = await Gateway(second, no_money, cache=cache).complete(a_request(), a_place())
-    assert (len(server.requests), said.text, again.text) == (1, "Reply 1.", "Reply 1.")
+    again = await Gateway(second, no_money, cache=cache).complete(make_request(), make_place())
+    assert (len(server.requests), first_reply.text, again.text) == (1, "Reply 1.", "Reply 1.")
     assert first.records[0].attempts == 1
     record = second.records[0]
     assert record.attempts == 0
     assert record.completion == again
     assert (again.input_tokens, again.output_tokens, again.cached_tokens, again.cost) == (0, 0, 0, 0.0)
     with pytest.raises(NotRecordedError):
-        await Gateway(second, no_money, cache=cache).complete(a_request(text="Something new."), a_place())
+        await Gateway(second, no_money, cache=cache).complete(make_request(text="Something new."), make_place())
 
 
 async def test_equal_requests_at_different_places_are_different_samples(
@@ -192,7 +194,7 @@ async def test_equal_requests_at_different_places_are_different_samples(
 ) -> None:
     async def draw() -> list[str]:
         gateway = Gateway(MemoryLedger(), cache=cache)
-        places = [(a_request(seed=seed), a_place(seed=seed, step=seed)) for seed in range(5)]
+        places = [(make_request(seed=seed), make_place(seed=seed, step=seed)) for seed in range(5)]
         return [reply.text for reply in await asyncio.gather(*(gateway.complete(*each) for each in places))]
 
     first = await draw()
@@ -204,23 +206,23 @@ async def test_equal_requests_at_different_places_are_different_samples(
 @pytest.mark.usefixtures("server")
 async def test_own_ledger_wins_over_the_cache(cache: ResponseCache) -> None:
     ledger = MemoryLedger()
-    await Gateway(ledger).complete(a_request(), a_place())
-    await cache.keep(a_request(), a_place(), REPLY)
-    assert (await Gateway(ledger, cache=cache).complete(a_request(), a_place())).text == "Reply 1."
+    await Gateway(ledger).complete(make_request(), make_place())
+    await cache.keep(make_request(), make_place(), REPLY)
+    assert (await Gateway(ledger, cache=cache).complete(make_request(), make_place())).text == "Reply 1."
     assert ledger.replays == 1
 
 
 MODEL = "object:model"
 
 
-class Asked:
-    """A model that replies when it may.
+class HeldModel:
+    """A model whose replies are held back until an event is set.
 
     Attributes:
-        texts: What it was asked.
-        asked: Is set when it is.
-        may_reply: Whether it may.
-        error: What it raises instead of a reply.
+        texts: The last message of each call.
+        asked: Set on each call.
+        may_reply: Releases the replies.
+        error: Raised instead of a reply.
     """
 
     def __init__(self) -> None:
@@ -230,7 +232,7 @@ class Asked:
         self.error: Exception | None = None
 
     async def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        """The number of the call."""
+        """Return the number of the call as the reply."""
         self.texts.append(messages[-1]["content"])
         number = len(self.texts)
         self.asked.set()
@@ -240,18 +242,18 @@ class Asked:
         return f"reply {number}"
 
 
-def wanted(gateway: Gateway, *scenarios: str, text: str = "Hello.") -> list[asyncio.Task[Completion]]:
-    """Scenarios that want the same."""
-    request = a_request(MODEL, text)
-    return [asyncio.create_task(_want(gateway, request, scenario)) for scenario in scenarios]
+def start_calls(gateway: Gateway, *scenarios: str, text: str = "Hello.") -> list[asyncio.Task[Completion]]:
+    """Start the same common call for several scenarios."""
+    request = make_request(MODEL, text)
+    return [asyncio.create_task(_call(gateway, request, scenario)) for scenario in scenarios]
 
 
-async def _want(gateway: Gateway, request: Request, scenario: str) -> Completion:
-    return await gateway.complete(request, replace(a_place(scenario=scenario), is_common=True))
+async def _call(gateway: Gateway, request: Request, scenario: str) -> Completion:
+    return await gateway.complete(request, replace(make_place(scenario=scenario), is_common=True))
 
 
-async def all_wait(model: Asked, count: int = 1) -> None:
-    """Until a model was asked so often, and everybody else has come to wait."""
+async def until_waiting(model: HeldModel, count: int = 1) -> None:
+    """Wait until the model was called `count` times and all other callers are waiting."""
     while len(model.texts) < count:
         model.asked.clear()
         await model.asked.wait()
@@ -260,44 +262,44 @@ async def all_wait(model: Asked, count: int = 1) -> None:
 
 
 async def test_common_call_is_made_once() -> None:
-    model, ledger = Asked(), MemoryLedger()
+    model, ledger = HeldModel(), MemoryLedger()
     gateway = Gateway(ledger, objects={MODEL: model})
-    tasks = [*wanted(gateway, "a", "b", "c"), *wanted(gateway, "d", text="Something else.")]
-    await all_wait(model, 2)
+    tasks = [*start_calls(gateway, "a", "b", "c"), *start_calls(gateway, "d", text="Something else.")]
+    await until_waiting(model, 2)
     model.may_reply.set()
     replies = [(await task).text for task in tasks]
     assert sorted(model.texts) == ["Hello.", "Something else."]
     assert len(set(replies[:3])) == 1 and len(set(replies)) == 2
-    (later,) = wanted(gateway, "e")
+    (later,) = start_calls(gateway, "e")
     assert (await later).text == replies[0]
     assert len(ledger.begun) == 2
 
 
 async def test_failed_common_call_fails_all_and_is_retried_on_resume() -> None:
-    model, ledger = Asked(), MemoryLedger()
+    model, ledger = HeldModel(), MemoryLedger()
     gateway = Gateway(ledger, objects={MODEL: model})
     model.error = ValueError("not today")
-    tasks = wanted(gateway, "a", "b", "c")
-    await all_wait(model)
+    tasks = start_calls(gateway, "a", "b", "c")
+    await until_waiting(model)
     model.may_reply.set()
     failures = await asyncio.gather(*tasks, return_exceptions=True)
-    failures += await asyncio.gather(*wanted(gateway, "d"), return_exceptions=True)
+    failures += await asyncio.gather(*start_calls(gateway, "d"), return_exceptions=True)
     assert [isinstance(each, ProviderError) for each in failures] == [True] * 4
     assert len(model.texts) == 1
     model.error = None
     resumed = Gateway(ledger, objects={MODEL: model})
-    again = await asyncio.gather(*wanted(resumed, "a", "b", "c"))
+    again = await asyncio.gather(*start_calls(resumed, "a", "b", "c"))
     assert {each.text for each in again} == {"reply 2"}
 
 
 async def test_cancelled_caller_does_not_cancel_the_others() -> None:
-    model = Asked()
+    model = HeldModel()
     gateway = Gateway(MemoryLedger(), objects={MODEL: model})
-    first, *others = wanted(gateway, "a", "b", "c")
-    await all_wait(model)
+    first, *others = start_calls(gateway, "a", "b", "c")
+    await until_waiting(model)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    await all_wait(model, 2)
+    await until_waiting(model, 2)
     model.may_reply.set()
     assert {each.text for each in await asyncio.gather(*others)} == {"reply 2"}

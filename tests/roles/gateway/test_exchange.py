@@ -33,11 +33,11 @@ MIB = 2**20
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("status", [200, 400])
-async def test_small_body_that_unpacks_to_a_large_one_is_refused(model: str, status: int) -> None:
+async def test_compressed_body_is_refused_before_it_is_unpacked(model: str, status: int) -> None:
     bomb = gzip.compress(bytes(32 * MIB))
     answer = Response(status, raw=bomb, headers={"Content-Encoding": "gzip"})
     with serving(lambda _body, number: answer if number > 1 else completion("heron")) as server:
-        await ask(request(server.url, model))  # what is imported for the first call is none of its memory
+        await ask(request(server.url, model))  # imports for the first call are not to be counted as its memory
         tracemalloc.start()
         try:
             with pytest.raises(PermanentProviderError, match=r"compressed \(gzip\), which was not requested") as caught:
@@ -50,7 +50,7 @@ async def test_small_body_that_unpacks_to_a_large_one_is_refused(model: str, sta
     assert (f"({status})" in str(caught.value)) is (status == 400)
 
 
-async def test_compressed_answer_of_a_busy_server_is_tried_again() -> None:
+async def test_compressed_answer_of_a_busy_server_is_retried() -> None:
     busy = Response(503, raw=gzip.compress(b"later"), headers={"Content-Encoding": "gzip"})
     with serving(lambda _body, number: busy if number == 1 else completion("heron")) as server:
         assert (await ask(request(server.url))).text == "heron"
@@ -68,10 +68,10 @@ async def test_endless_answer_is_refused(model: str, status: int, monkeypatch: p
 
 
 @pytest.mark.parametrize("status", [200, 500])
-async def test_endless_answer_does_not_outlast_the_time_out(status: int) -> None:
+async def test_endless_answer_ends_at_the_timeout(status: int) -> None:
     drip = Response(status, raw=b" ", is_endless=True)
     with serving(lambda _body, number: completion("heron") if number == 1 else drip) as server:
-        await ask(request(server.url))  # the first call in a process takes its time
+        await ask(request(server.url))  # the first call in a process is slow
         with pytest.raises(TransientProviderError, match="no answer in time"):
             await LiteLLMBackend(timeout=0.5).complete(request(server.url), "key")
 
@@ -125,7 +125,7 @@ async def test_redirect_within_the_server_is_followed(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("location", ["/v1/chat/completions", "/{}", "http://x:y/"])
-async def test_redirect_that_leads_nowhere_costs_one_attempt(model: str, location: str) -> None:
+async def test_invalid_or_endless_redirect_costs_one_attempt(model: str, location: str) -> None:
     ledger = MemoryLedger()
 
     def answer(_body: dict[str, Any], number: int) -> Response:
@@ -141,7 +141,7 @@ async def test_redirect_that_leads_nowhere_costs_one_attempt(model: str, locatio
 
 @pytest.mark.parametrize("model", [*MODELS, "ollama_chat/m", "anthropic/m"])
 @pytest.mark.parametrize("text", ["null", "", '{"choices": [{"message": null}]}'])
-async def test_malformed_answer_is_one_sentence(model: str, text: str) -> None:
+async def test_malformed_answer_is_described_in_one_sentence(model: str, text: str) -> None:
     ledger = MemoryLedger()
     with (
         serving(lambda _body, _number: Response(raw=text.encode())) as server,
@@ -157,8 +157,8 @@ def test_impossible_cost_is_unknown_without_a_warning(tmp_path: Path) -> None:
     with serving(lambda _body, _number: ended("Hello.", "stop", usage=usage)) as server:
         asked = ("doctor", "--model", "openai/m", "--api-base", server.url)
         with Started(tmp_path, *asked) as process:
-            said, errors = process.communicate()
-    assert "1 + 1 tokens at an unknown price" in said
+            output, errors = process.communicate()
+    assert "1 + 1 tokens at an unknown price" in output
     assert errors == ""
 
 
@@ -169,38 +169,38 @@ async def test_error_object_with_status_200_is_an_error() -> None:
         assert len(server.requests) == 1
 
 
-RIGHT = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
+VALID_USAGE = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
 
 
-async def test_truncated_reply_is_kept_with_its_reason() -> None:
-    with serving(lambda _body, _number: ended("half a", "length", RIGHT)) as server:
+async def test_truncated_reply_is_stored_with_its_reason() -> None:
+    with serving(lambda _body, _number: ended("half a", "length", VALID_USAGE)) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("half a", "length")
 
 
 async def test_refusal_field_is_the_reply() -> None:
-    with serving(lambda _body, _number: ended(None, "stop", RIGHT, refusal="I cannot.")) as server:
+    with serving(lambda _body, _number: ended(None, "stop", VALID_USAGE, refusal="I cannot.")) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("I cannot.", "refusal")
 
 
-async def test_filtered_content_is_kept_with_its_reason() -> None:
-    with serving(lambda _body, _number: ended("Well,", "content_filter", RIGHT)) as server:
+async def test_filtered_content_is_stored_with_its_reason() -> None:
+    with serving(lambda _body, _number: ended("Well,", "content_filter", VALID_USAGE)) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("Well,", "content_filter")
 
 
 async def test_partly_wrong_usage_is_partly_known() -> None:
-    usage = {**RIGHT, "completion_tokens": -1}
+    usage = {**VALID_USAGE, "completion_tokens": -1}
     with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
         reply = await ask(request(server.url))
     assert (reply.input_tokens, reply.output_tokens, reply.cost) == (100, None, None)
 
 
-async def test_cached_tokens_are_booked_and_priced_apart() -> None:
+async def test_cached_tokens_are_recorded_and_priced_separately() -> None:
     costs: list[float] = []
     for cached in (0, 80):
-        usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": cached}}
+        usage = {**VALID_USAGE, "prompt_tokens_details": {"cached_tokens": cached}}
         with serving(lambda _body, _number, usage=usage: ended("heron", "stop", usage)) as server:  # type: ignore[misc]
             reply = await ask(request(server.url))
         assert (reply.input_tokens, reply.cached_tokens) == (100, cached)
@@ -209,23 +209,23 @@ async def test_cached_tokens_are_booked_and_priced_apart() -> None:
     assert costs[0] > costs[1] > 0
 
 
-async def test_price_of_another_name_of_the_model_is_no_price_of_a_router(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_price_under_another_name_does_not_apply_to_a_router(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "k")
-    status, body = ended("heron", "stop", RIGHT)
+    status, body = ended("heron", "stop", VALID_USAGE)
     with serving(lambda _body, _number: (status, {**body, "model": "openai/gpt-5-mini"})) as server:
         reply = await ask(request(server.url, "openrouter/openai/gpt-5-mini"))
-    assert (reply.output_tokens, reply.cost) == (RIGHT["completion_tokens"], None)
+    assert (reply.output_tokens, reply.cost) == (VALID_USAGE["completion_tokens"], None)
 
 
 async def test_more_cached_tokens_than_tokens_are_unknown() -> None:
-    usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": 800}}
+    usage = {**VALID_USAGE, "prompt_tokens_details": {"cached_tokens": 800}}
     with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
         reply = await ask(request(server.url))
     assert (reply.input_tokens, reply.cached_tokens, reply.cost) == (100, None, None)
 
 
-async def test_anthropic_cache_writes_are_paid_and_reads_booked() -> None:
-    """10 fresh, 100 written, 200 read: all are input, 200 of it cached; writing is dearer than nothing."""
+async def test_anthropic_cache_writes_cost_money_and_reads_are_recorded() -> None:
+    """Of 10 fresh, 100 written and 200 read tokens, all are input and 200 are cached; writing costs money."""
     costs: list[float] = []
     for written in (0, 100):
         usage = {
@@ -252,7 +252,7 @@ async def test_anthropic_cache_writes_are_paid_and_reads_booked() -> None:
     assert costs[1] > costs[0] > 0
 
 
-WORDED: dict[str, tuple[Answer, str]] = {
+TOO_LONG: dict[str, tuple[Answer, str]] = {
     "OpenAI": (too_long(), "9,000 tokens; its context window is 8,192"),
     "vLLM": (
         error(
@@ -270,7 +270,7 @@ WORDED: dict[str, tuple[Answer, str]] = {
         ),
         "5,210 tokens; its context window is 4,096",
     ),
-    "llama-cpp-python, with a status for its own troubles": (
+    "llama-cpp-python, with status 500": (
         error(500, "Requested tokens (2600) exceed context window of 2048"),
         "2,600 tokens; its context window is 2,048",
     ),
@@ -282,10 +282,10 @@ WORDED: dict[str, tuple[Answer, str]] = {
 }
 
 
-@pytest.mark.parametrize("server", WORDED)
+@pytest.mark.parametrize("server", TOO_LONG)
 async def test_request_that_is_too_long_fails_at_once(server: str) -> None:
     ledger = MemoryLedger()
-    refusal, lengths = WORDED[server]
+    refusal, lengths = TOO_LONG[server]
     with serving(lambda _body, _number: refusal) as reached:
         with pytest.raises(ContextError, match="exceeds the model's context window") as caught:
             await ask(request(reached.url), ledger)
@@ -294,8 +294,8 @@ async def test_request_that_is_too_long_fails_at_once(server: str) -> None:
     assert ledger.records[0].attempts == 1
 
 
-async def test_status_500_about_a_context_is_tried_again() -> None:
-    """A status 500 that names no length that was exceeded may pass."""
+async def test_status_500_about_a_context_is_retried() -> None:
+    """A status 500 that names no exceeded length is treated as transient."""
     trouble = error(500, "could not build the context for this request")
     with serving(lambda _body, number: trouble if number == 1 else completion("heron")) as reached:
         assert (await ask(request(reached.url))).text == "heron"
@@ -330,13 +330,13 @@ TABLE: dict[str, Any] = {"limit": 4, "turns": [0, 8]}
 SHORT, LONG = 400, 4000
 
 
-def played(path: Path, window: int) -> Run:
-    """Two items of two lengths, of which a small window takes the shorter ones."""
+def play_table(path: Path, window: int) -> Run:
+    """Play two items at two lengths each; a small window fits only the shorter ones."""
     return dialoom.play("prefeval", path=path, options=TABLE, context={MODEL: window})
 
 
 def states(run: Run) -> list[tuple[int, str, str | None]]:
-    """How many unrelated turns each item has, what became of it, and by what fault."""
+    """Return each item's number of unrelated turns, its state and its fault."""
     return [(each.facets["turns"], each.state, each.at_fault) for each in run.episodes()]
 
 
@@ -354,7 +354,7 @@ async def test_request_that_cannot_fit_is_not_sent() -> None:
 
 
 def test_items_that_fit_are_played(tmp_path: Path) -> None:
-    run = played(tmp_path / "run.db", SHORT)
+    run = play_table(tmp_path / "run.db", SHORT)
     assert states(run) == [(0, "done", None), (8, "failed", "context")] * 2
     failed = [each for each in run.episodes() if each.state == "failed"]
     assert all(f"and 300 for the reply; its context window is {SHORT}" in str(each.error) for each in failed)
@@ -366,10 +366,10 @@ def test_items_that_fit_are_played(tmp_path: Path) -> None:
 
 
 def test_too_long_items_are_retried_only_with_another_window(dialoom: Command, tmp_path: Path) -> None:
-    played(tmp_path / "run.db", SHORT)
+    play_table(tmp_path / "run.db", SHORT)
     assert "2 stay failed" in dialoom("retry", "run.db", code=1).stdout
-    told = dialoom("retry", "run.db", "--context", f"{MODEL}={LONG}").stdout
-    assert "2 failed scenarios are retried" in told
+    output = dialoom("retry", "run.db", "--context", f"{MODEL}={LONG}").stdout
+    assert "2 failed scenarios are retried" in output
     status = json.loads(dialoom("status", "run.db", "--json").stdout)
     assert (status["scenarios"]["done"], status["limits"]["context"]) == (4, {MODEL: LONG})
     assert f"{MODEL}: context window of {LONG:,} tokens" in dialoom("status", "run.db").stdout
@@ -382,10 +382,10 @@ def test_malformed_window_is_refused(dialoom: Command, wrong: str) -> None:
 
 
 @pytest.mark.parametrize("setting", [None, "False"])
-async def test_handler_is_chosen_for_calls_of_dialoom_alone(
+async def test_handler_is_chosen_only_for_calls_of_dialoom(
     setting: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LiteLLM sends dialoom's requests itself; a host application's go through OpenAI's client, which names itself."""
+    """LiteLLM's own handler sends dialoom's calls; others go through OpenAI's client, which adds headers."""
     monkeypatch.delenv(HANDLER, raising=False)
     if setting is not None:
         monkeypatch.setenv(HANDLER, setting)
@@ -417,19 +417,19 @@ USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
         too_long(),
     ],
 )
-async def test_reply_without_hooks_is_that_of_litellms_public_function(
+async def test_reply_without_hooks_equals_that_of_litellms_public_function(
     model: str, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where LiteLLM has no hooks its inner function is called; with one, its public function is."""
-    said = list[object]()
+    """Without hooks LiteLLM's inner function is called, with a hook its public function; the replies are equal."""
+    results = list[object]()
     with serving(lambda _body, _number: answer) as server:
         address = None if model.startswith("offline/") else server.url
         asked = replace(request(address, model), prompt_id="personalens/judge-coherence")
         for hooks in ([], [lambda _said: True]):
             monkeypatch.setattr(load_litellm(), "post_call_rules", hooks)
             try:
-                said.append(await LiteLLMBackend().complete(asked, "key"))
+                results.append(await LiteLLMBackend().complete(asked, "key"))
             except ProviderError as failure:
-                said.append((type(failure), str(failure)))
+                results.append((type(failure), str(failure)))
         assert server.requests[:1] == server.requests[1:]
-    assert said[0] == said[1]
+    assert results[0] == results[1]

@@ -16,7 +16,7 @@ from dialoom.roles.gateway.cache import marked, wants_markers
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from dialoom.roles.gateway.wire import wire_messages
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, ask, request
 from tests.server import (
     Answer,
@@ -34,9 +34,9 @@ from tests.server import (
 
 pytestmark = pytest.mark.usefixtures("keyed")
 
-MODELS = ["openai/gpt-4o-mini", "openrouter/openai/gpt-4o-mini", "hosted_vllm/x"]  # LiteLLM has a way for each
+MODELS = ["openai/gpt-4o-mini", "openrouter/openai/gpt-4o-mini", "hosted_vllm/x"]  # LiteLLM handles each differently
 
-PASSING: dict[str, Answer | Response] = {
+TRANSIENT: dict[str, Answer | Response] = {
     "408": error(408, "too slow"),
     "409": error(409, "conflict"),
     "425": error(425, "too early"),
@@ -57,10 +57,10 @@ PASSING: dict[str, Answer | Response] = {
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("fault", PASSING)
+@pytest.mark.parametrize("fault", TRANSIENT)
 async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str, model: str) -> None:
     ledger = MemoryLedger()
-    with serving(lambda _body, number: PASSING[fault] if number < 3 else completion("heron")) as server:
+    with serving(lambda _body, number: TRANSIENT[fault] if number < 3 else completion("heron")) as server:
         reply = await ask(request(server.url, model), ledger)
         assert len(server.requests) == 3
     assert reply.text == "heron"
@@ -74,11 +74,11 @@ async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str
     [
         (error(400, "bad parameter"), "so it is not sent again"),
         (error(401, "who are you?"), "_API_KEY"),
-        (error(400, "No connected db.", kind="no_db_connection"), "_API_KEY"),  # LiteLLM's proxy, of a wrong key
+        (error(400, "No connected db.", kind="no_db_connection"), "_API_KEY"),  # LiteLLM's proxy, for a wrong key
         (
             error(400, "Invalid model name passed in model=x"),
             "given for the role judge (PROVIDER",
-        ),  # and of a wrong model
+        ),  # and for a wrong model
         (error(403, "not you"), "may not use this model"),
         (error(404, "The model `x` does not exist", "model_not_found"), "given for the role judge (PROVIDER"),
         (error(422, "unprocessable"), "unprocessable"),
@@ -100,7 +100,7 @@ async def test_permanent_fault_fails_at_once_with_advice(fault: Answer, advice: 
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_policy_refusal_says_so(model: str) -> None:
+async def test_policy_refusal_is_named(model: str) -> None:
     refusal = error(400, "Your request was rejected as a result of our safety system", "content_policy_violation")
     with serving(lambda _body, _number: refusal) as server:
         with pytest.raises(PermanentProviderError, match="policy rejects the request"):
@@ -111,10 +111,10 @@ async def test_policy_refusal_says_so(model: str) -> None:
 @pytest.mark.parametrize("model", MODELS)
 async def test_silent_provider_times_out(model: str) -> None:
     with serving(lambda _body, number: completion("heron") if number == 1 else silence()) as server:
-        await ask(request(server.url, model))  # the first call in a process takes its time
+        await ask(request(server.url, model))  # the first call in a process is slow
         with pytest.raises(TransientProviderError, match="no answer in time"):
             await LiteLLMBackend(timeout=0.5).complete(request(server.url, model), "key")
-        assert len(server.requests) <= 2, "on a slow machine, its time is over before it is sent"
+        assert len(server.requests) <= 2, "on a slow machine it can time out before it is sent"
 
 
 @pytest.mark.parametrize("model", [*MODELS, "anthropic/claude-sonnet-4-5"])
@@ -154,9 +154,9 @@ async def test_fault_that_is_no_overload_is_not_reported_as_one() -> None:
 
 @pytest.mark.parametrize("status", [401, 500])
 async def test_error_neither_shows_a_key_nor_links_to_one(status: int) -> None:
-    said = f"{'x' * 560} Incorrect API key provided: {KEY}"
+    message = f"{'x' * 560} Incorrect API key provided: {KEY}"
     with (
-        serving(lambda _body, _number: error(status, said)) as server,
+        serving(lambda _body, _number: error(status, message)) as server,
         pytest.raises((PermanentProviderError, TransientProviderError)) as caught,
     ):
         await LiteLLMBackend().complete(request(server.url), "key")
@@ -164,7 +164,7 @@ async def test_error_neither_shows_a_key_nor_links_to_one(status: int) -> None:
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
-async def test_missing_server_is_tried_again_in_vain() -> None:
+async def test_unreachable_server_is_retried_until_attempts_are_used_up() -> None:
     with serving(lambda _body, _number: completion("x")) as server:
         url = server.url
     ledger = MemoryLedger()
@@ -175,7 +175,7 @@ async def test_missing_server_is_tried_again_in_vain() -> None:
 
 @pytest.mark.parametrize("model", [*MODELS, "anthropic/claude-sonnet-4-5"])
 @pytest.mark.parametrize(
-    ("kind", "absence", "said"),
+    ("kind", "absence", "message"),
     [
         ("nobody", Absence.CERTAIN, "connection refused"),
         ("no TLS", Absence.CERTAIN, "TLS handshake failed"),
@@ -184,7 +184,7 @@ async def test_missing_server_is_tried_again_in_vain() -> None:
     ],
 )
 async def test_request_without_an_answer_is_described_in_plain_words(
-    model: str, kind: str, absence: Absence, said: str
+    model: str, kind: str, absence: Absence, message: str
 ) -> None:
     answer = broken_off() if kind == "broken off" else Response(*error(502, "Bad gateway"))
     with serving(lambda _body, _number: answer) as server:
@@ -195,40 +195,40 @@ async def test_request_without_an_answer_is_described_in_plain_words(
     if kind == "nobody":
         with pytest.raises(UnansweredError) as caught:
             await LiteLLMBackend().complete(request(url, model), "key")
-    told = str(caught.value)
+    text = str(caught.value)
     assert caught.value.absence is absence
-    assert said in told
-    assert "object at 0x" not in told
+    assert message in text
+    assert "object at 0x" not in text
     if kind != "502":
-        assert url in told
+        assert url in text
         assert "(500)" in caught.value.raw
-        assert "Error" not in told
+        assert "Error" not in text
 
 
-LONG = 240
-"""Seconds after which a test gives up; by what was thought, each of these would take several minutes."""
+TIMEOUT = 240
+"""The timeout of a test in seconds; if reservations were not corrected, each would take several minutes."""
 
 
 def test_reply_corrects_the_estimated_tokens() -> None:
-    """Some 260 tokens are set aside for each of 200 calls, and they take two, of 6,000 a minute."""
+    """200 calls reserve some 260 tokens each and use two, at 6,000 tokens a minute."""
 
     async def play(url: str) -> None:
         gateway = Gateway(MemoryLedger(), GatewaySettings(tpm={"": 6_000}))
-        async with asyncio.timeout(LONG):
+        async with asyncio.timeout(TIMEOUT):
             for step in range(200):
-                await gateway.complete(request(url), a_place(step=step))
+                await gateway.complete(request(url), make_place(step=step))
 
     with serving(lambda _body, _number: completion("heron", 1, 1)) as server:
         asyncio.run(play(server.url))
         assert len(server.requests) == 200
 
 
-def test_repeated_attempt_is_corrected_too() -> None:
+def test_retried_attempt_is_corrected_too() -> None:
     async def play(url: str) -> None:
         gateway = Gateway(MemoryLedger(), GatewaySettings(rpm={"": 60_000}, tpm={"": 60_000}, longest_wait=0.01))
-        async with asyncio.timeout(LONG):
+        async with asyncio.timeout(TIMEOUT):
             for step in range(30):
-                await gateway.complete(request(url), a_place(step=step))
+                await gateway.complete(request(url), make_place(step=step))
 
     with serving(lambda _body, number: busy() if number % 2 else completion("heron", 1, 1)) as server:
         asyncio.run(play(server.url))
@@ -240,8 +240,8 @@ def test_replies_from_the_ledger_use_no_rate() -> None:
 
     async def play(url: str, settings: GatewaySettings) -> None:
         gateway = Gateway(ledger, settings)
-        async with asyncio.timeout(LONG):
-            await asyncio.gather(*(gateway.complete(request(url), a_place(step=step)) for step in range(30)))
+        async with asyncio.timeout(TIMEOUT):
+            await asyncio.gather(*(gateway.complete(request(url), make_place(step=step)) for step in range(30)))
 
     with serving(lambda _body, _number: completion("heron")) as server:
         asyncio.run(play(server.url, GatewaySettings()))
@@ -255,15 +255,15 @@ USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
 
 @pytest.fixture
 def priced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The models that LiteLLM has worked out a cost for, a word for each time."""
+    """Return the list of models that LiteLLM computes a cost for, one entry per computation."""
     litellm, asked = load_litellm(), list[str]()
     original = litellm.response_cost_calculator
 
-    def noted(*args: Any, **kwargs: Any) -> Any:
+    def recorded(*args: Any, **kwargs: Any) -> Any:
         asked.append(kwargs["model"])
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(litellm, "response_cost_calculator", noted)
+    monkeypatch.setattr(litellm, "response_cost_calculator", recorded)
     return asked
 
 
@@ -277,7 +277,7 @@ async def test_model_without_a_price_is_looked_up_once(priced: list[str]) -> Non
 
 
 async def test_hooks_of_litellms_code_for_gemini_do_not_count(priced: list[str]) -> None:
-    """That code makes a cache when it is imported, which sets hooks that do nothing."""
+    """That code creates a cache on import, which registers hooks that do nothing."""
     importlib.import_module("litellm.llms.vertex_ai.context_caching.vertex_ai_context_caching")
     assert "cache" in load_litellm().success_callback
     await test_model_without_a_price_is_looked_up_once(priced)
@@ -323,7 +323,7 @@ DIALOGUE: tuple[ChatMessage, ...] = (
 
 
 def marks(messages: list[dict[str, Any]]) -> list[str]:
-    """The texts of the marked parts."""
+    """Return the texts of the marked parts."""
     return [part["text"].strip() for message in messages for part in message["content"] if "cache_control" in part]
 
 
@@ -333,7 +333,7 @@ def test_instructions_and_all_but_the_last_message_are_marked() -> None:
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
 
 
-def test_marking_changes_no_word() -> None:
+def test_marking_changes_no_text() -> None:
     joined = [
         {"role": each["role"], "content": "".join(part["text"] for part in each["content"])}
         for each in marked(DIALOGUE)
@@ -351,7 +351,7 @@ def test_marking_changes_no_word() -> None:
         (({"role": "system", "content": " "}, *DIALOGUE[1:2]), []),
     ],
 )
-def test_short_requests_have_the_marks_they_can(messages: tuple[ChatMessage, ...], expected: list[str]) -> None:
+def test_short_requests_have_fewer_marks(messages: tuple[ChatMessage, ...], expected: list[str]) -> None:
     assert marks(marked(messages)) == expected
 
 
@@ -372,7 +372,7 @@ def test_only_anthropic_models_get_marks(model: str, is_wanted: bool) -> None:
     assert wants_markers(load_litellm(), model) is is_wanted
 
 
-async def test_anthropic_is_sent_the_marks() -> None:
+async def test_marks_are_sent_to_anthropic() -> None:
     content = [{"type": "text", "text": "Hm."}]
     usage = {"input_tokens": 10, "output_tokens": 5}
     body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
@@ -386,7 +386,7 @@ async def test_anthropic_is_sent_the_marks() -> None:
     assert [part.get("cache_control") for part in last] == [ephemeral, None]
 
 
-async def test_others_are_sent_plain_text() -> None:
+async def test_plain_text_is_sent_to_other_providers() -> None:
     with serving(lambda _body, _number: completion("Hm.")) as server:
         await ask(request(server.url, messages=DIALOGUE))
     assert all(isinstance(message["content"], str) for message in server.requests[0]["messages"])

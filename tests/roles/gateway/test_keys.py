@@ -1,4 +1,4 @@
-"""Keys, and LiteLLM's callbacks."""
+"""API keys, env files, redaction, and LiteLLM's callbacks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.processes import Started
 from tests.roles.gateway.asking import KEY
 from tests.server import Answer, Response, completion, error, serving
 
-# A key that does not look like one, in a variable whose name does not say so.
-PLAIN = "plain+4f9a/8c7b=6d5e"
+# A key that does not look like one; one of its variables has a name that does not mark it as a key.
+UNMARKED_KEY = "plain+4f9a/8c7b=6d5e"
 WITH_FILE = """
 import sys
 from pathlib import Path
@@ -114,14 +114,14 @@ def test_secret_address_is_removed_to_its_last_character(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file's bytes."""
+    """Return the bytes of every file in a folder."""
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def leaking(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
-    """A provider that quotes the key in each of its errors: one that passes, then one that stays.
+def leaking_provider(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
+    """Return a provider that quotes the key in each of its errors: first a transient one, then a permanent one.
 
-    Before the last one it looks at the run's files as they are then, the write-ahead log among them.
+    Before the last error it records the run's files, including the write-ahead log.
     """
 
     def answer(_body: dict[str, Any], number: int) -> Answer | Response:
@@ -134,7 +134,7 @@ def leaking(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("key", [KEY, PLAIN])
+@pytest.mark.parametrize("key", [KEY, UNMARKED_KEY])
 @pytest.mark.parametrize("source", ["environment", "file"])
 def test_planted_key_reaches_the_provider_and_nothing_else(
     dialoom: Command, players: list[str], tmp_path: Path, source: str, key: str
@@ -142,7 +142,7 @@ def test_planted_key_reaches_the_provider_and_nothing_else(
     write_release(tmp_path / "release")
     bare = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     meanwhile: dict[str, bytes] = {}
-    with serving(leaking(key, tmp_path, meanwhile)) as server:
+    with serving(leaking_provider(key, tmp_path, meanwhile)) as server:
         cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
         plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
         environment = {**bare, "OPENAI_API_BASE": server.url}
@@ -156,15 +156,15 @@ def test_planted_key_reaches_the_provider_and_nothing_else(
                 assert process.returncode == 1, errors
             (tmp_path / "keys.env").unlink()
         assert server.keys == [f"Bearer {key}"] * 3
-    said = out + errors
+    output = out + errors
     for looking in (("status", "r.db", "--json"), ("show", "r.db", "1"), ("export", "r.db", "-o", "r.jsonl")):
-        said += dialoom(*looking).stdout
-    assert "no good" in said, "the error itself is shown"
+        output += dialoom(*looking).stdout
+    assert "no good" in output, "the error itself is shown"
     meanwhile.pop("keys.env", None)
-    assert b"no good" in meanwhile["r.db-wal"], "the passing error is in the log already"
+    assert b"no good" in meanwhile["r.db-wal"], "the transient error is already in the log"
     kept = [*contents(tmp_path).items(), *meanwhile.items()]
     for form in (key, json.dumps(key)[1:-1]):
-        assert form not in said
+        assert form not in output
         assert [name for name, content in kept if form.encode() in content] == []
 
 
@@ -173,18 +173,18 @@ REQUEST = Request("assistant", "aloe/assistant", "offline/generic", 0.7, 1, ({"r
 
 @pytest.mark.parametrize("registry", ["callbacks", "_async_success_callback"])
 async def test_callback_registered_with_litellm_is_called(registry: str) -> None:
-    litellm, told = load_litellm(), asyncio.Event()
+    litellm, called = load_litellm(), asyncio.Event()
     from litellm.integrations.custom_logger import CustomLogger
 
     class Listener(CustomLogger):
         async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-            told.set()
+            called.set()
 
     listener = Listener()
     getattr(litellm, registry).append(listener)
     try:
         await LiteLLMBackend().complete(REQUEST, "")
-        await told.wait()
+        await called.wait()
     finally:
         for name in ("callbacks", "success_callback", "failure_callback", "input_callback"):
             setattr(litellm, name, [])
@@ -192,7 +192,7 @@ async def test_callback_registered_with_litellm_is_called(registry: str) -> None
             setattr(litellm, name, [])
 
 
-def test_azure_needs_an_address_and_a_key_at_any_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_azure_always_needs_an_address_and_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("API_KEY", "OPENAI_API_KEY", "AD_TOKEN", "CLIENT_ID", "API_BASE", "AI_API_KEY", "AI_API_BASE"):
         monkeypatch.delenv(f"AZURE_{name}", raising=False)
     bare = {"user": ModelBinding(model="azure/house", temperature=None)}
@@ -223,7 +223,9 @@ def test_azure_needs_an_address_and_a_key_at_any_address(monkeypatch: pytest.Mon
         ("deepinfra/house", "DEEPINFRA_API_KEY"),
     ],
 )
-def test_key_is_looked_for_where_litellm_looks_for_it(model: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_read_from_the_variable_that_litellm_uses(
+    model: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for each in ("OPENAI_API_KEY", "GOOGLE_API_KEY", "CO_API_KEY", name):
         monkeypatch.delenv(each, raising=False)
     assert name in load_litellm().validate_environment(model)["missing_keys"]

@@ -21,27 +21,27 @@ from tests.virtual_time import now, passing
 
 @dataclass
 class Provider:
-    """Bears so many calls at once and turns the others away; each of them is answered after about a second.
+    """A provider that accepts a limited number of concurrent calls and rejects the others; a call takes about a second.
 
     Attributes:
-        bears: How many at a moment (in seconds from the start).
-        settled: From when on limits are looked at.
+        capacity: The number of concurrent calls accepted, by the time in seconds from the start.
+        settled: The time from which limits and late rejections are recorded.
     """
 
-    bears: Callable[[float], int]
+    capacity: Callable[[float], int]
     settled: float = 20.0
     in_flight: int = 0
-    turned_away: int = 0
-    late: int = 0
+    rejected: int = 0
+    rejected_late: int = 0
     limits: list[int] = field(default_factory=list)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
     async def ask(self) -> bool:
-        """Whether it answers."""
-        if self.in_flight >= self.bears(now()):
+        """Return whether the provider answers the call."""
+        if self.in_flight >= self.capacity(now()):
             await asyncio.sleep(0.05)
-            self.turned_away += 1
-            self.late += now() > self.settled
+            self.rejected += 1
+            self.rejected_late += now() > self.settled
             return False
         self.in_flight += 1
         await asyncio.sleep(0.5 + self.draw.random())
@@ -49,12 +49,12 @@ class Provider:
         return True
 
 
-async def serve(provider: Provider, limit: AdaptiveLimit, calls: int, at_once: int) -> float:
-    """Make calls, each until it is answered, as the gateway does; returns the seconds that it took."""
-    draw, enough = random.Random(1), asyncio.Semaphore(at_once)
+async def serve(provider: Provider, limit: AdaptiveLimit, calls: int, concurrency: int) -> float:
+    """Make calls as the gateway does, each until it is answered; return the seconds that they took."""
+    draw, semaphore = random.Random(1), asyncio.Semaphore(concurrency)
 
     async def call() -> None:
-        async with enough:
+        async with semaphore:
             for attempt in range(1_000):
                 async with limit.slot() as slot:
                     if answered := await provider.ask():
@@ -66,34 +66,34 @@ async def serve(provider: Provider, limit: AdaptiveLimit, calls: int, at_once: i
                 if answered:
                     return
                 await asyncio.sleep(draw.random() * min(30, 2**attempt))
-            raise AssertionError("it was never answered")
+            raise AssertionError("the call was never answered")
 
     await asyncio.gather(*(call() for _ in range(calls)))
     return now()
 
 
-@pytest.mark.parametrize("bears", [20, 60])
-def test_limit_settles_at_the_providers_capacity(bears: int) -> None:
-    """128 are allowed: the limit stays within a fifth of the hidden one, and few are turned away on the way."""
+@pytest.mark.parametrize("capacity", [20, 60])
+def test_limit_settles_at_the_providers_capacity(capacity: int) -> None:
+    """With 128 allowed, the limit stays within a fifth of the provider's capacity, and few calls are rejected."""
 
     async def play() -> tuple[Provider, float]:
-        provider = Provider(lambda _now: bears)
-        return provider, await serve(provider, AdaptiveLimit(128, clock=now), calls=100 * bears, at_once=128)
+        provider = Provider(lambda _now: capacity)
+        return provider, await serve(provider, AdaptiveLimit(128, clock=now), calls=100 * capacity, concurrency=128)
 
     provider, seconds = passing(play())
-    assert 0.8 * bears <= statistics.mean(provider.limits) <= 1.2 * bears
-    assert min(provider.limits) >= 0.5 * bears
-    assert provider.late <= 0.03 * 100 * bears
-    assert seconds <= 1.35 * 100, "as fast as the provider allows would be 100 seconds"
+    assert 0.8 * capacity <= statistics.mean(provider.limits) <= 1.2 * capacity
+    assert min(provider.limits) >= 0.5 * capacity
+    assert provider.rejected_late <= 0.03 * 100 * capacity
+    assert seconds <= 1.35 * 100, "the minimum is 100 seconds"
 
 
 def test_limit_recovers_after_an_outage() -> None:
-    def bears(moment: float) -> int:
+    def capacity(moment: float) -> int:
         return 0 if 30 < moment < 60 else 100
 
     async def play() -> tuple[Provider, float]:
-        provider = Provider(bears, settled=110)
-        return provider, await serve(provider, AdaptiveLimit(100, clock=now), calls=12_000, at_once=100)
+        provider = Provider(capacity, settled=110)
+        return provider, await serve(provider, AdaptiveLimit(100, clock=now), calls=12_000, concurrency=100)
 
     provider, seconds = passing(play())
     assert statistics.mean(provider.limits) >= 80
@@ -101,11 +101,11 @@ def test_limit_recovers_after_an_outage() -> None:
 
 
 def test_limit_follows_a_changing_capacity() -> None:
-    """Nothing is remembered for good: 10 for a while, then all that is allowed."""
+    """The capacity rises from 10 to 64, and the limit follows."""
 
     async def play() -> tuple[Provider, LimitState]:
         provider, limit = Provider(lambda moment: 10 if moment < 100 else 64, settled=300), AdaptiveLimit(64, clock=now)
-        await serve(provider, limit, calls=15_000, at_once=64)
+        await serve(provider, limit, calls=15_000, concurrency=64)
         return provider, limit.state
 
     provider, state = passing(play())
@@ -113,7 +113,7 @@ def test_limit_follows_a_changing_capacity() -> None:
     assert state.in_flight == state.waiting == 0
 
 
-def test_calls_sent_before_a_cut_do_not_cut_again() -> None:
+def test_calls_sent_before_a_reduction_do_not_reduce_the_limit_again() -> None:
     async def play() -> LimitState:
         limit = AdaptiveLimit(16, clock=now)
 
@@ -154,7 +154,7 @@ def test_nothing_is_sent_during_a_retry_after() -> None:
         assert sent[-1] < 3600.5 + 60
 
 
-def test_requests_and_tokens_per_minute_are_kept() -> None:
+def test_request_and_token_rates_are_not_exceeded() -> None:
     async def play(rpm: int | None, tpm: int | None) -> list[float]:
         limit, sent = AdaptiveLimit(50, rpm, tpm, now), []
 
@@ -174,56 +174,56 @@ def test_requests_and_tokens_per_minute_are_kept() -> None:
 
 @dataclass
 class Talk:
-    """Calls of one kind by some that always have another one to make, until time is up.
+    """Callers that make calls of one kind, each one after another, until a time has passed.
 
     Attributes:
-        tpm: The limit.
-        guess: How many tokens each is said to take.
-        takes: How many it takes.
-        seconds: Until it is answered.
-        at_once: How many make calls.
-        lasts: Seconds until no more are made.
-        sent: When calls were sent.
+        tpm: The limit in tokens a minute.
+        estimate: The estimated tokens of a call.
+        takes: The actual tokens of a call.
+        seconds: The duration of a call.
+        concurrency: The number of callers.
+        lasts: Seconds after which no further calls are made.
+        sent: The times at which calls were sent.
     """
 
     tpm: int
-    guess: int
+    estimate: int
     takes: int
     seconds: float
-    at_once: int
+    concurrency: int
     lasts: float = 1800
     sent: list[float] = field(default_factory=list)
 
     async def play(self) -> None:
-        limit = AdaptiveLimit(self.at_once, tpm=self.tpm, clock=now)
+        limit = AdaptiveLimit(self.concurrency, tpm=self.tpm, clock=now)
 
         async def speak() -> None:
             while now() < self.lasts:
-                async with limit.slot(self.guess) as slot:
+                async with limit.slot(self.estimate) as slot:
                     self.sent.append(slot.sent_at)
                     await asyncio.sleep(self.seconds)
                     limit.succeeded(slot, self.takes)
 
-        await asyncio.gather(*(speak() for _ in range(self.at_once)))
+        await asyncio.gather(*(speak() for _ in range(self.concurrency)))
 
     def took(self, start: float, minutes: float) -> float:
-        """What the calls took that were sent in some minutes, as a share of what was allowed."""
+        """Return the tokens of the calls sent in some minutes, as a share of the limit."""
         calls = sum(start <= moment < start + 60 * minutes for moment in self.sent)
         return calls * self.takes / (self.tpm * minutes)
 
 
-@pytest.mark.parametrize(("seconds", "at_once"), [(1, 1), (1, 40), (30, 100)])
-def test_underestimated_calls_keep_to_the_rate(seconds: float, at_once: int) -> None:
-    talk = Talk(60_000, guess=300, takes=1_256, seconds=seconds, at_once=at_once)
+@pytest.mark.parametrize(("seconds", "concurrency"), [(1, 1), (1, 40), (30, 100)])
+def test_underestimated_calls_do_not_exceed_the_rate(seconds: float, concurrency: int) -> None:
+    talk = Talk(60_000, estimate=300, takes=1_256, seconds=seconds, concurrency=concurrency)
     passing(talk.play())
     assert talk.took(0, 30) <= 1.05
     for start in range(3 * int(seconds) + 60, 1740, 10):
         assert talk.took(start, 1) <= 1.1
 
 
-@pytest.mark.parametrize(("seconds", "at_once"), [(1, 1), (1, 40), (20, 8)])
-def test_overestimated_calls_use_the_whole_rate(seconds: float, at_once: int) -> None:
-    talk = Talk(6_000, guess=1_256, takes=300, seconds=seconds, at_once=at_once)
+@pytest.mark.parametrize(("seconds", "concurrency"), [(1, 1), (1, 40), (20, 8)])
+def test_overestimated_calls_use_the_whole_rate(seconds: float, concurrency: int) -> None:
+    talk = Talk(6_000, estimate=1_256, takes=300, seconds=seconds, concurrency=concurrency)
     passing(talk.play())
     assert 0.97 <= talk.took(0, 30) <= 1.03
     assert 0.99 <= talk.took(900, 15) <= 1.01
@@ -236,8 +236,8 @@ def test_overestimated_calls_use_the_whole_rate(seconds: float, at_once: int) ->
 def test_sequential_calls_wait_for_exactly_the_tokens_taken(tpm: int, calls: list[tuple[int, int | None]]) -> None:
     async def play() -> None:
         limit, spent = AdaptiveLimit(1, tpm=tpm, clock=now), 0
-        for guess, took in calls:
-            async with limit.slot(guess) as slot:
+        for estimate, took in calls:
+            async with limit.slot(estimate) as slot:
                 paid = spent * 60 / tpm
                 assert paid - max(1, 60 / tpm) - 0.001 <= now() <= paid + 0.01 * len(calls)
                 limit.succeeded(slot, took)
@@ -246,7 +246,7 @@ def test_sequential_calls_wait_for_exactly_the_tokens_taken(tpm: int, calls: lis
     passing(play())
 
 
-def test_call_that_was_not_sent_takes_nothing() -> None:
+def test_call_that_was_not_sent_uses_no_rate() -> None:
     async def play() -> float:
         limit = AdaptiveLimit(8, rpm=1, tpm=10, clock=now)
 
@@ -260,7 +260,7 @@ def test_call_that_was_not_sent_takes_nothing() -> None:
     assert passing(play()) == 0
 
 
-def test_reply_that_took_less_releases_the_next_call() -> None:
+def test_reply_with_fewer_tokens_than_reserved_releases_the_next_call() -> None:
     async def play() -> list[float]:
         limit, sent = AdaptiveLimit(8, tpm=600, clock=now), []
 
@@ -309,7 +309,7 @@ def test_cancelled_wait_for_tokens_returns_the_request() -> None:
         second.cancel()
         return await call(1)
 
-    assert passing(play()) == pytest.approx(41, abs=0.01), "when the tokens are paid for, not at 60"
+    assert passing(play()) == pytest.approx(41, abs=0.01), "when the tokens are available again, not at 60"
 
 
 @given(
@@ -317,9 +317,9 @@ def test_cancelled_wait_for_tokens_returns_the_request() -> None:
     calls=st.lists(
         st.tuples(
             st.sampled_from(["answered", "overloaded", "paused", "raises"]),
-            st.integers(0, 5),  # when it comes
-            st.integers(1, 4),  # how long it takes
-            st.none() | st.integers(0, 8),  # when it is cancelled
+            st.integers(0, 5),  # its start
+            st.integers(1, 4),  # its duration
+            st.none() | st.integers(0, 8),  # the time of its cancellation
         ),
         max_size=30,
     ),
@@ -328,28 +328,28 @@ def test_no_slot_is_lost_or_given_twice(most: int, calls: list[tuple[str, int, i
     async def play() -> None:
         limit, in_flight = AdaptiveLimit(most, clock=now), 0
 
-        async def call(what: str, comes: int, takes: int) -> None:
+        async def call(outcome: str, start: int, duration: int) -> None:
             nonlocal in_flight
-            await asyncio.sleep(comes)
+            await asyncio.sleep(start)
             allowed = limit.state.limit
             async with limit.slot() as slot:
                 in_flight += 1
                 assert in_flight == limit.state.in_flight <= max(most, allowed)
                 try:
-                    await asyncio.sleep(takes)
-                    if what == "answered":
+                    await asyncio.sleep(duration)
+                    if outcome == "answered":
                         limit.succeeded(slot)
-                    elif what == "raises":
+                    elif outcome == "raises":
                         raise ValueError("the caller's own")
                     else:
-                        limit.overloaded(slot, 7 if what == "paused" else None)
+                        limit.overloaded(slot, 7 if outcome == "paused" else None)
                 finally:
                     in_flight -= 1
 
         loop = asyncio.get_running_loop()
         tasks = []
-        for what, comes, takes, cancelled in calls:
-            task = asyncio.create_task(call(what, comes, takes))
+        for outcome, start, duration, cancelled in calls:
+            task = asyncio.create_task(call(outcome, start, duration))
             tasks.append(task)
             if cancelled is not None:
                 loop.call_later(cancelled, task.cancel)
@@ -359,7 +359,7 @@ def test_no_slot_is_lost_or_given_twice(most: int, calls: list[tuple[str, int, i
         assert (limit.state.in_flight, limit.state.waiting) == (0, 0)
         assert 1 <= limit.state.limit <= most
         async with asyncio.timeout(100), limit.slot():
-            pass  # and a place is to be had again
+            pass  # a slot is free again
 
     passing(play())
 
@@ -386,17 +386,17 @@ def test_lowered_limit_holds_for_later_calls() -> None:
     async def play() -> int:
         limit, highest = AdaptiveLimit(8, clock=now), 0
 
-        async def call(takes: float, turned_away: bool) -> None:
+        async def call(duration: float, is_rejected: bool) -> None:
             nonlocal highest
             async with limit.slot() as slot:
                 if now() > 1:
                     highest = max(highest, limit.state.in_flight)
-                await asyncio.sleep(takes)
-                if turned_away:
+                await asyncio.sleep(duration)
+                if is_rejected:
                     limit.overloaded(slot, None)
 
-        first = [call(1 + number / 10, turned_away=number == 0) for number in range(8)]
-        await asyncio.gather(*first, *(call(1, turned_away=False) for _ in range(20)))
+        first = [call(1 + number / 10, is_rejected=number == 0) for number in range(8)]
+        await asyncio.gather(*first, *(call(1, is_rejected=False) for _ in range(20)))
         return highest
 
     assert passing(play()) == 4
@@ -424,7 +424,7 @@ def test_retry_after_headers_are_read_in_every_form(headers: dict[str, str], sec
     assert retry_after(headers) == seconds
 
 
-def test_retry_after_date_without_a_server_clock_uses_ours() -> None:
+def test_retry_after_date_without_a_server_clock_uses_the_local_clock() -> None:
     found = retry_after({"retry-after": http_date(100)})
     assert found is not None and 90 < found <= 100
 

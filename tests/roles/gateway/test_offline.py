@@ -17,7 +17,7 @@ from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.completions import without_thinking
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.offline import Draws, MarkedRequest, understudy
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import ask, request
 from tests.server import ended, serving
 
@@ -26,56 +26,56 @@ PROMPT = "---\nid: mill/count\nversion: 1\nrole: miller\ninputs: [sacks]\nreply:
 
 @understudy("mill", "miller")
 def count(request: MarkedRequest, _draws: Draws) -> str:
-    """Says what it is told."""
+    """Return the prompt, the role and an input that the understudy receives."""
     return json.dumps([request.prompt, request.role, request.inputs.get("sacks")])
 
 
 class Site:
-    """A place for one call."""
+    """A site that gives every call the same place."""
 
     def place(self, _messages: object) -> object:
-        return a_place()
+        return make_place()
 
     def heard(self, _completion: object) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
-async def test_prompt_role_and_inputs_reach_an_understudy_beside_the_messages() -> None:
+async def test_prompt_role_and_inputs_are_passed_to_an_understudy_with_the_messages() -> None:
     role = Role(
         Prompt.parse(PROMPT, "t"), ModelBinding(model="offline/generic", temperature=0.0), None, Gateway(MemoryLedger())
     )
     for each in (role, replace(role, name="miller-2")):
-        said = await each({"sacks": 7}, Site())  # type: ignore[arg-type]
-        assert json.loads(said) == ["mill/count", "miller", 7]
+        reply = await each({"sacks": 7}, Site())  # type: ignore[arg-type]
+        assert json.loads(reply) == ["mill/count", "miller", 7]
 
 
-async def test_equal_words_of_other_prompts_or_roles_share_no_reply(tmp_path: Path) -> None:
+async def test_equal_messages_of_other_prompts_or_roles_share_no_reply(tmp_path: Path) -> None:
     asked = Request("miller", "mill/a", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with ResponseCache(tmp_path / "replies.db") as cache:
-        said = [
-            await Gateway(MemoryLedger(), cache=cache).complete(each, a_place())
+        replies = [
+            await Gateway(MemoryLedger(), cache=cache).complete(each, make_place())
             for each in (asked, replace(asked, prompt_id="mill/b"), asked)
         ]
-    assert [json.loads(each.text)[0] for each in said] == ["mill/a", "mill/b", "mill/a"]
+    assert [json.loads(each.text)[0] for each in replies] == ["mill/a", "mill/b", "mill/a"]
 
 
 async def test_call_not_made_by_dialoom_is_refused_by_the_offline_model() -> None:
     litellm, messages = load_litellm(), [{"role": "user", "content": "Hello."}]
-    told = r"offline/attentive can only be called by dialoom, which passes it the role and the prompt"
-    with pytest.raises(litellm.BadRequestError, match=told):
+    message = r"offline/attentive can only be called by dialoom, which passes it the role and the prompt"
+    with pytest.raises(litellm.BadRequestError, match=message):
         litellm.completion(model="offline/attentive", messages=messages)
-    with pytest.raises(litellm.BadRequestError, match=told):
+    with pytest.raises(litellm.BadRequestError, match=message):
         await litellm.acompletion(model="offline/attentive", messages=messages)
 
 
 async def test_role_without_an_understudy_is_a_permanent_error() -> None:
     asked = Request("baker", "mill/a", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with pytest.raises(PermanentProviderError, match=r"no understudy plays the role 'baker' of 'mill'.*play miller"):
-        await Gateway(MemoryLedger()).complete(asked, a_place())
+        await Gateway(MemoryLedger()).complete(asked, make_place())
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "thought"),
+    ("text", "message", "thought"),
     [
         ("Hello.", "Hello.", None),
         ("1 < 2", "1 < 2", None),
@@ -91,14 +91,14 @@ async def test_role_without_an_understudy_is_a_permanent_error() -> None:
         ("<think>a<think>b</think>c</think>Hello.", "Hello.", "c\n\na<think>b"),
     ],
 )
-def test_reasoning_is_removed_from_a_reply(text: str, said: str, thought: str | None) -> None:
-    assert without_thinking(text) == (said, thought)
+def test_reasoning_is_removed_from_a_reply(text: str, message: str, thought: str | None) -> None:
+    assert without_thinking(text) == (message, thought)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<thinking>", "</thinking>", "a", " ", "\n", "<"])))
 def test_no_closed_reasoning_block_remains(parts: list[str]) -> None:
-    said, _ = without_thinking("".join(parts))
-    assert "</think>" not in said and "</thinking>" not in said
+    text, _ = without_thinking("".join(parts))
+    assert "</think>" not in text and "</thinking>" not in text
 
 
 @pytest.mark.usefixtures("keyed")

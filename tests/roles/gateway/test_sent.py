@@ -1,4 +1,4 @@
-"""What is sent against what is configured, from the log of a server that rejects what the provider would reject."""
+"""Sent parameters against configured ones, by the log of a server that rejects what the provider would reject."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialoom.roles.gateway.gateway import changed_parameters, check_parameters, 
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.model_facts import knows_tools
 from dialoom.roles.replies import score_type
-from tests.ledgers import MemoryLedger, a_place
+from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, QUICK, request
 from tests.server import Answer, completion, error, serving
 
@@ -38,8 +38,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "openrouter/acme/house": {"verbosity": "low"} | THINKING,
     "ollama_chat/house": {"presence_penalty": 0.5},
 }
-ANTHROPICS, DEEPSEEKS = {"returns": "thinking_blocks"}, {"returns": "reasoning_content"}
-FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the page's table does not show
+ANTHROPIC, DEEPSEEK = {"returns": "thinking_blocks"}, {"returns": "reasoning_content"}
+FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the table on the page does not show
     ("OpenAI's chat models", "gpt-5-chat-latest gpt-5-chat", {}),
     ("OpenAI's models with optional reasoning", "gpt-5.1 azure/gpt-5.4-mini gpt-5.2-2025-12-11", {"responses": True}),
     (
@@ -55,27 +55,27 @@ FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the page's table does n
     (
         "Claude models that always think",
         "claude-mythos-5 claude-fable-5 claude-opus-5-5",
-        ANTHROPICS | {"by_default": True},
+        ANTHROPIC | {"by_default": True},
     ),
     (
         "Claude models without budgets",
         "claude-opus-4-7 openrouter/anthropic/claude-opus-4.8 claude-sonnet-5",
-        ANTHROPICS,
+        ANTHROPIC,
     ),
-    ("Claude 4.6 models", "claude-opus-4-6 bedrock/us.anthropic.claude-sonnet-4-6", ANTHROPICS),
-    ("Claude models", "claude-sonnet-4-5-20250929 openrouter/anthropic/claude-3.7-sonnet claude-opus-4-1", ANTHROPICS),
+    ("Claude 4.6 models", "claude-opus-4-6 bedrock/us.anthropic.claude-sonnet-4-6", ANTHROPIC),
+    ("Claude models", "claude-sonnet-4-5-20250929 openrouter/anthropic/claude-3.7-sonnet claude-opus-4-1", ANTHROPIC),
     ("Gemini models", "gemini-2.5-pro vertex_ai/gemini-3-flash-preview", {"returns": "signatures", "by_default": True}),
     (
         "DeepSeek's reasoning models",
         "deepseek-reasoner bedrock/us.deepseek.r1-v1:0 openrouter/deepseek/deepseek-r1",
-        DEEPSEEKS | {"by_default": True},
+        DEEPSEEK | {"by_default": True},
     ),
-    ("DeepSeek's hybrid models", "deepseek-v4-pro deepseek-v4-flash", DEEPSEEKS | {"by_default": True}),
-    ("DeepSeek's chat models", "deepseek-chat openrouter/deepseek/deepseek-v3.2", DEEPSEEKS),
+    ("DeepSeek's hybrid models", "deepseek-v4-pro deepseek-v4-flash", DEEPSEEK | {"by_default": True}),
+    ("DeepSeek's chat models", "deepseek-chat openrouter/deepseek/deepseek-v3.2", DEEPSEEK),
     (
         "Kimi models that think",
         "kimi-k2-thinking kimi-k2.5 kimi-k2-thinking-turbo",
-        DEEPSEEKS | {"by_default": True},
+        DEEPSEEK | {"by_default": True},
     ),
     (
         "Grok models without efforts",
@@ -90,13 +90,13 @@ DOCS = Path(__file__).parents[3] / "docs" / "models.md"
 
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of somebody who has keys."""
+    """Set the providers' keys in the environment."""
     for name in ("OPENAI", "ANTHROPIC", "OPENROUTER", "GEMINI", "DEEPSEEK", "LITELLM_PROXY"):
         monkeypatch.setenv(f"{name}_API_KEY", KEY)
 
 
 def rejection(body: dict[str, Any]) -> str | None:
-    """The parameter that the provider of a body's model rejects, by its documentation; `None` if it accepts all."""
+    """Return a parameter that the provider's documentation says it rejects for the body's model; `None` if none."""
     model = str(body.get("model", "gemini")).rpartition("/")[2]
     thinks = body.get("thinking", {}).get("type") == "enabled"
     known = {"temperature", "top_p", "stop", "seed", "frequency_penalty", "presence_penalty", "logit_bias"}
@@ -119,7 +119,7 @@ def rejection(body: dict[str, Any]) -> str | None:
 
 
 def answer(body: dict[str, Any], _number: int) -> Answer:
-    """The provider's answer in its own form, or 400 for a parameter that it does not accept."""
+    """Return the provider's answer in its own form, or status 400 for a parameter that it does not accept."""
     if (name := rejection(body)) is not None:
         return error(400, f"Unsupported parameter: '{name}'", "unsupported_parameter", "invalid_request_error")
     text = '{"score": 4}'
@@ -137,19 +137,19 @@ def answer(body: dict[str, Any], _number: int) -> Answer:
 
 
 def sent_of(body: dict[str, Any]) -> dict[str, Any]:
-    """The sampling parameters of a logged body by LiteLLM's names."""
+    """Return the sampling parameters of a logged body, by LiteLLM's names."""
     flat = {**body, **body.get("generationConfig", {}), **body.get("options", {})}
     limits = [flat[name] for name in LIMITS if name in flat]
     assert len(limits) <= 1
     return {**flat, **({LIMIT: limits[0]} if limits else {})}
 
 
-async def asked(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """What the server's log has of a request, and what the call's record says of the differences, by name."""
+async def sent_and_changed(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the parameters in the server's log and the changes in the call's record, by parameter."""
     ledger = MemoryLedger()
     with serving(answer) as server:
-        told = replace(request(server.url, model, "Answer in JSON.", **fields), temperature=0.7, params=params)
-        await Gateway(ledger, QUICK).complete(told, a_place())
+        given = replace(request(server.url, model, "Answer in JSON.", **fields), temperature=0.7, params=params)
+        await Gateway(ledger, QUICK).complete(given, make_place())
         assert len(server.requests) == 1  # none was rejected
     (record,) = ledger.records.values()
     assert record.completion is not None
@@ -158,9 +158,9 @@ async def asked(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_what_is_sent_is_configured_or_recorded_as_different(model: str) -> None:
+async def test_parameters_are_sent_as_configured_or_recorded_as_changed(model: str) -> None:
     params = MODELS[model]
-    sent, changes = await asked(model, params, max_reply=300)
+    sent, changes = await sent_and_changed(model, params, max_reply=300)
     configured = {"temperature": 0.7, LIMIT: 300, "seed": 5, **params}
     assert changes.keys() <= configured.keys()
     for name, value in configured.items():
@@ -174,14 +174,16 @@ async def test_what_is_sent_is_configured_or_recorded_as_different(model: str) -
             assert sent.get(name) == value, name
 
 
-async def test_one_model_is_asked_alike_under_every_name_with_a_server_of_its_own() -> None:
+async def test_model_gets_equal_parameters_under_all_names_with_an_address() -> None:
     names = ("temperature", LIMIT, "seed", "top_p", "stop")
     for models in (
         ("openai/gpt-5-mini", "openrouter/openai/gpt-5-mini", "litellm_proxy/gpt-5-mini"),
         ("anthropic/claude-sonnet-4-5", "openrouter/anthropic/claude-sonnet-4.5"),
         ("gemini/gemini-2.5-flash", "openrouter/google/gemini-2.5-flash"),
     ):
-        found = [await asked(model, THINKING if "claude" in model else {}, max_reply=300) for model in models]
+        found = [
+            await sent_and_changed(model, THINKING if "claude" in model else {}, max_reply=300) for model in models
+        ]
         assert len({str([sent.get(name) for name in names]) + str(changes) for sent, changes in found}) == 1
 
 
@@ -197,7 +199,7 @@ async def test_one_model_is_asked_alike_under_every_name_with_a_server_of_its_ow
         "deepseek/deepseek-reasoner openrouter/deepseek/deepseek-r1 bedrock/us.deepseek.r1-v1:0",
     ],
 )
-def test_every_name_of_a_model_says_the_same_changes(models: str) -> None:
+def test_every_name_of_a_model_has_the_same_changes(models: str) -> None:
     binding = ModelBinding(model="", temperature=0.7, max_reply=300, params={"top_p": 0.9, "stop": ["END"]})
     named = {model: binding.model_copy(update={"model": model}) for model in models.split()}
     found = changed_parameters(named)
@@ -206,7 +208,7 @@ def test_every_name_of_a_model_says_the_same_changes(models: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["azure/gpt-5-mini", "azure/gpt-5.4", "openai/gpt-5-mini", "hosted_vllm/gpt-5-mini"])
-async def test_deployment_is_asked_like_the_model_that_it_serves(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deployment_gets_the_parameters_of_its_model(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_API_KEY", KEY)
     monkeypatch.setenv("AZURE_API_VERSION", "2025-01-01-preview")
     params = {"reasoning_effort": "low", "top_p": 0.9}
@@ -214,8 +216,8 @@ async def test_deployment_is_asked_like_the_model_that_it_serves(model: str, mon
     for named in ({}, {"deployment": "ours"}):
         with serving(lambda _body, _number: completion("4", 1000, 1000)) as server:
             ledger = MemoryLedger()
-            told = replace(request(server.url, model, max_reply=300), temperature=0.7, params=params | named)
-            done = await Gateway(ledger, QUICK).complete(told, a_place())
+            given = replace(request(server.url, model, max_reply=300), temperature=0.7, params=params | named)
+            done = await Gateway(ledger, QUICK).complete(given, make_place())
             bodies.append({**server.requests[0], "at": server.paths[0]})
         changes.append(done.changes)
         costs.append(done.cost)
@@ -231,23 +233,23 @@ def test_deployment_is_refused_where_models_are_called_by_their_names() -> None:
         check_parameters(cast)
 
 
-async def test_model_without_schemas_is_asked_for_json_under_every_name() -> None:
+async def test_model_without_schemas_gets_json_mode_under_every_name() -> None:
     for model in ("deepseek/deepseek-reasoner", "openrouter/deepseek/deepseek-r1"):
-        sent, _ = await asked(model, {}, reply_type=score_type(1, 5))
+        sent, _ = await sent_and_changed(model, {}, reply_type=score_type(1, 5))
         assert sent["response_format"] == {"type": "json_object"}
 
 
-async def test_system_prompt_stays_one() -> None:
+async def test_system_prompt_is_sent_once() -> None:
     with serving(answer) as server:
-        await Gateway(MemoryLedger(), QUICK).complete(request(server.url, "openai/o4-mini"), a_place())
+        await Gateway(MemoryLedger(), QUICK).complete(request(server.url, "openai/o4-mini"), make_place())
         roles = [message["role"] for message in server.requests[0]["messages"]]
     assert roles in (["developer", "user"], ["system", "user"])
 
 
 def test_effort_reserves_tokens_for_thinking() -> None:
     def limit(params: dict[str, Any]) -> str:
-        told = ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=None, max_reply=2048, params=params)
-        return changed_parameters({"user": told}, with_seed=False).get("user", "")
+        binding = ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=None, max_reply=2048, params=params)
+        return changed_parameters({"user": binding}, with_seed=False).get("user", "")
 
     assert limit({"reasoning_effort": "low"}) == limit({"reasoning_effort": "none"}) == ""
     assert "max_tokens 2048 sent as 4096" in limit({"reasoning_effort": "medium"})
@@ -255,32 +257,32 @@ def test_effort_reserves_tokens_for_thinking() -> None:
 
 
 def test_budget_becomes_an_effort_where_no_budget_is_accepted() -> None:
-    load_litellm()  # with its settings, which keep it from downloading its table
+    load_litellm()  # sets the options that keep it from downloading its model table
     from litellm.llms.anthropic.common_utils import AnthropicModelInfo
 
     for tokens, effort in ((1024, "low"), (2048, "medium"), (5000, "high"), (16384, "xhigh")):
-        told = {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+        params = {"thinking": {"type": "enabled", "budget_tokens": tokens}}
         for model in ("anthropic/claude-opus-4-7", "openrouter/anthropic/claude-opus-4.7", "bedrock/claude-mythos-5"):
-            assert fitted(model, told)[0] == {"reasoning_effort": effort}
+            assert fitted(model, params)[0] == {"reasoning_effort": effort}
         assert AnthropicModelInfo._legacy_budget_to_effort("claude-opus-4-7", tokens, "anthropic") == effort
-        assert fitted("anthropic/claude-opus-4-6", told)[0] == told
+        assert fitted("anthropic/claude-opus-4-6", params)[0] == params
     disabled = {"thinking": {"type": "disabled"}}
     assert fitted("anthropic/claude-opus-4-7", disabled)[0] == disabled
     assert fitted("anthropic/claude-fable-5", disabled)[0] == {}
 
 
 def test_what_litellm_leaves_out_is_recorded() -> None:
-    def told(model: str, **params: Any) -> str:
+    def changes(model: str, **params: Any) -> str:
         binding = ModelBinding(model=model, temperature=None, params=params)
         return changed_parameters({"user": binding}, with_seed=False).get("user", "")
 
-    assert told("openai/gpt-5", reasoning_effort="none") == (
+    assert changes("openai/gpt-5", reasoning_effort="none") == (
         "reasoning_effort 'none' not sent (LiteLLM does not send it to openai/gpt-5)"
     )
-    assert told("openai/gpt-5", reasoning_effort="low") == told("openai/gpt-5.1", reasoning_effort="none") == ""
-    assert "verbosity 'low' not sent" in told("openai/gpt-4o", verbosity="low")
+    assert changes("openai/gpt-5", reasoning_effort="low") == changes("openai/gpt-5.1", reasoning_effort="none") == ""
+    assert "verbosity 'low' not sent" in changes("openai/gpt-4o", verbosity="low")
     for model in ("openai/house", "openrouter/acme/house"):
-        assert told(model, verbosity="low", **THINKING) == ""
+        assert changes(model, verbosity="low", **THINKING) == ""
 
 
 LOW, BUDGET = {"reasoning_effort": "low"}, {"thinking": {"type": "enabled", "budget_tokens": 1500}}
@@ -316,10 +318,10 @@ async def test_reasoning_parameter_that_litellm_translates_is_recorded(
 ) -> None:
     ((name, value),) = params.items()
     binding = ModelBinding(model=model, temperature=None, max_reply=2000, params=params)
-    told = changed_parameters({"user": binding}, with_seed=False).get("user", "")
+    text = changed_parameters({"user": binding}, with_seed=False).get("user", "")
     change = f"{name} {value!r:.60} sent as {sent!r} (LiteLLM translates it for {model})"
-    assert (change in told) == (sent is not None) and (f"{name} " in told) == (sent is not None)
-    arrived, changes = await asked(model, params, max_reply=2000)
+    assert (change in text) == (sent is not None) and (f"{name} " in text) == (sent is not None)
+    arrived, changes = await sent_and_changed(model, params, max_reply=2000)
     assert changes.get(name) == (change if sent is not None else None)
     if isinstance(sent, dict) and name not in arrived:
         assert sent.items() <= arrived.items()
@@ -328,13 +330,13 @@ async def test_reasoning_parameter_that_litellm_translates_is_recorded(
 
 
 async def test_temperature_that_litellm_adds_is_recorded() -> None:
-    told = ModelBinding(model="gemini/gemini-3-pro-preview", temperature=None)
+    binding = ModelBinding(model="gemini/gemini-3-pro-preview", temperature=None)
     change = "temperature sent as 1.0 (LiteLLM adds it for gemini/gemini-3-pro-preview)"
-    assert changed_parameters({"user": told}) == {"user": change}
-    assert changed_parameters({"user": told.model_copy(update={"temperature": 1.0})}) == {}
+    assert changed_parameters({"user": binding}) == {"user": change}
+    assert changed_parameters({"user": binding.model_copy(update={"temperature": 1.0})}) == {}
 
 
-SAMPLINGS: list[dict[str, Any]] = [
+PARAMETERS: list[dict[str, Any]] = [
     {"top_p": 0.9, "stop": ["END"]},
     {"top_k": 7, "min_p": 0.05, "repetition_penalty": 1.25, "num_ctx": 4096, "extra_body": {"wild": "card"}},
     {"verbosity": "low", "frequency_penalty": 0.5, "logit_bias": {"50256": -100}},
@@ -343,7 +345,7 @@ SAMPLINGS: list[dict[str, Any]] = [
 
 
 def leaves(value: Any) -> list[Any]:
-    """The values in nested lists and dictionaries."""
+    """Return the values in nested lists and dictionaries."""
     if isinstance(value, dict | list):
         return [leaf for each in (value.values() if isinstance(value, dict) else value) for leaf in leaves(each)]
     return [value]
@@ -366,12 +368,12 @@ async def test_every_value_arrives_or_is_recorded_and_refused_if_strict(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", *(f"{each}_API_KEY" for each in OTHERS)):
         monkeypatch.setenv(name, KEY)
     monkeypatch.setenv("AWS_REGION_NAME", "eu-central-1")
-    for params in SAMPLINGS:
+    for params in PARAMETERS:
         with serving(lambda _body, _number: error(400, "no")) as server:
             ledger = MemoryLedger()
-            told = replace(request(server.url, model, max_reply=300), temperature=0.7, seed=918273, params=params)
+            given = replace(request(server.url, model, max_reply=300), temperature=0.7, seed=918273, params=params)
             with pytest.raises(PermanentProviderError):
-                await Gateway(ledger, QUICK).complete(told, a_place())
+                await Gateway(ledger, QUICK).complete(given, make_place())
             (body,), (record,) = server.requests, ledger.records.values()
             changed = {each.partition(" ")[0] for each in (record.changes or "").split("; ")}
             found = leaves({name: part for name, part in body.items() if name not in ("messages", "contents", "input")})
@@ -381,7 +383,9 @@ async def test_every_value_arrives_or_is_recorded_and_refused_if_strict(
                 arrived = all(each in found for each in leaves(wanted))
                 assert not arrived if name in changed else arrived or is_level, (name, body)
             with pytest.raises(PermanentProviderError) as refused:
-                await Gateway(ledger, QUICK.model_copy(update={"strict_params": True})).complete(told, a_place(step=2))
+                await Gateway(ledger, QUICK.model_copy(update={"strict_params": True})).complete(
+                    given, make_place(step=2)
+                )
             assert (
                 ("strict_params" in str(refused.value)) == (len(server.requests) == 1) == bool(changed - {"seed", ""})
             )
@@ -406,7 +410,7 @@ def test_every_family_has_its_models_facts_and_litellms_budgets() -> None:
             assert tokens == max(default, constants.ANTHROPIC_MIN_THINKING_BUDGET_TOKENS), (name, effort)
 
 
-def test_model_of_the_responses_api_alone_is_known_to_take_no_seed() -> None:
+def test_responses_api_is_known_to_take_no_seed() -> None:
     for model in ("openai/gpt-5-pro", "openai/o3-pro", "openai/responses/gpt-5-mini"):
         found = changed_parameters({"user": ModelBinding(model=model, temperature=None)})
         assert found == {"user": "seed not sent (the Responses API has no such parameter)"}
@@ -439,7 +443,7 @@ def test_given_parameter_that_the_model_does_not_accept_is_refused_under_every_n
             check_parameters({"judge": ModelBinding(model=model, temperature=None, params={"top_p": 0.9})})
 
 
-def test_strict_names_everything_at_once_and_leaves_out_the_seed() -> None:
+def test_strict_mode_names_all_changes_but_that_of_the_seed() -> None:
     models = {
         "user": ModelBinding(model="openai/gpt-5-mini", temperature=0.7),
         "assistant": ModelBinding(model="azure/o3", temperature=0.2),
@@ -454,7 +458,7 @@ def test_strict_names_everything_at_once_and_leaves_out_the_seed() -> None:
 
 
 def row(family: Family) -> str:
-    """A family's row of the page's table."""
+    """Return a family's row in the table of docs/models.md."""
     others = [
         *(f"`{name}` only if it is {value:g}" for name, value in family.fixed.items()),
         *(f"`{name}` at most {value:g}" for name, value in family.at_most.items()),
@@ -475,7 +479,7 @@ def test_page_has_the_table() -> None:
     assert lines[2:] == [row(family) for family in families()]
 
 
-async def test_encrypted_reasoning_goes_back_with_tool_calls() -> None:
+async def test_encrypted_reasoning_is_sent_back_with_tool_calls() -> None:
     def responses(body: dict[str, Any], number: int) -> Answer:
         if body.keys() & {"temperature", "seed", "max_tokens", "messages", "stop"}:
             return error(400, "Unsupported parameter", "unsupported_parameter", "invalid_request_error")
@@ -492,16 +496,18 @@ async def test_encrypted_reasoning_goes_back_with_tool_calls() -> None:
 
     tool: Any = {"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}
     with serving(responses) as server:
-        told = request(server.url, "openai/responses/gpt-5-mini", tools=(tool,), max_reply=300)
-        first = await Gateway(MemoryLedger(), QUICK).complete(told, a_place())
+        given = request(server.url, "openai/responses/gpt-5-mini", tools=(tool,), max_reply=300)
+        first = await Gateway(MemoryLedger(), QUICK).complete(given, make_place())
         turns: Any = (
             {"role": "assistant", "content": "", "tool_calls": list(first.tool_calls), "carried": first.carried},
             {"role": "tool", "content": "seen", "tool_call_id": first.tool_calls[0]["id"]},
         )
-        await Gateway(MemoryLedger(), QUICK).complete(replace(told, messages=told.messages + turns), a_place(step=2))
+        await Gateway(MemoryLedger(), QUICK).complete(
+            replace(given, messages=given.messages + turns), make_place(step=2)
+        )
     assert first.reasoning_tokens == 7 and "seed not sent" in str(first.changes)
-    asked, again = server.requests
-    assert asked["store"] is False and asked["include"] == ["reasoning.encrypted_content"]
-    assert asked["max_output_tokens"] == 300 and asked["instructions"] == "You are brief."
+    sent_and_changed, again = server.requests
+    assert sent_and_changed["store"] is False and sent_and_changed["include"] == ["reasoning.encrypted_content"]
+    assert sent_and_changed["max_output_tokens"] == 300 and sent_and_changed["instructions"] == "You are brief."
     kinds = [(item.get("type"), item.get("encrypted_content")) for item in again["input"]]
     assert kinds[1:] == [("reasoning", "sealed"), ("function_call", None), ("function_call_output", None)]

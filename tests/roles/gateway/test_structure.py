@@ -29,7 +29,7 @@ from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.gateway.model_facts import knows_tools
 from dialoom.roles.gateway.wire import Shapes, wire_messages
-from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.ledgers import MemoryLedger, make_place, make_request
 from tests.roles.gateway.asking import QUICK, ask, request
 from tests.server import Answer, ChatServer, Response, completion, ended, error, serving
 
@@ -38,26 +38,26 @@ pytestmark = pytest.mark.usefixtures("keyed")
 PROMPT = "---\nid: t/x\nversion: 1\nrole: judge\ninputs: []\nreply: text\n---\n=== user ===\nAnswer in JSON.\n"
 
 
-class Once:
-    """Where one call is made."""
+class Site:
+    """A site that gives every call the same place."""
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
-        """The same place each time."""
-        return a_place()
+        """Return the place."""
+        return make_place()
 
     def heard(self, completion: Any) -> None:
-        """Nothing is done with it."""
+        """Do nothing."""
 
 
-async def played(server: ChatServer, type_: type[BaseModel] | None, ledger: MemoryLedger | None = None) -> Any:
-    """What a role makes of the server's replies."""
+async def play_role(server: ChatServer, type_: type[BaseModel] | None, ledger: MemoryLedger | None = None) -> Any:
+    """Return what a role parses from the server's replies."""
     binding = ModelBinding(model="openai/gpt-4o-mini", temperature=0.0, api_base=server.url)
-    return await Role(Prompt.parse(PROMPT, "t"), binding, type_, Gateway(ledger or MemoryLedger(), QUICK))({}, Once())
+    return await Role(Prompt.parse(PROMPT, "t"), binding, type_, Gateway(ledger or MemoryLedger(), QUICK))({}, Site())
 
 
 async def test_model_that_knows_schemas_gets_strict_types() -> None:
     with serving(lambda _body, _number: completion('{"score": 4, "explanation": "so"}')) as server:
-        assert await played(server, score_type(1, 5)) == score_type(1, 5)(score=4, explanation="so")
+        assert await play_role(server, score_type(1, 5)) == score_type(1, 5)(score=4, explanation="so")
     (body,) = server.requests
     assert body["response_format"]["type"] == "json_schema"
     given = body["response_format"]["json_schema"]
@@ -77,15 +77,15 @@ async def test_model_that_knows_schemas_gets_strict_types() -> None:
         ('Answer in JSON: "score" is from 1 to 5.', ["score", "explanation"]),
     ],
 )
-async def test_keys_of_a_reply_are_in_the_order_in_which_the_prompt_names_them(asked: str, keys: list[str]) -> None:
+async def test_keys_of_the_schema_have_the_order_of_the_prompt(asked: str, keys: list[str]) -> None:
     with serving(lambda _body, _number: completion('{"score": 4, "explanation": "so"}')) as server:
         await ask(request(server.url, content=asked, reply_type=score_type(1, 5), structured="schema"))
     assert [*server.requests[0]["response_format"]["json_schema"]["schema"]["properties"]] == keys
 
 
-async def test_plain_text_role_is_asked_for_no_shape() -> None:
+async def test_plain_text_role_gets_no_response_format() -> None:
     with serving(lambda _body, _number: completion("Words.")) as server:
-        assert await played(server, None) == "Words."
+        assert await play_role(server, None) == "Words."
     assert "response_format" not in server.requests[0]
 
 
@@ -110,7 +110,7 @@ async def test_another_form_than_the_chosen_one_is_recorded() -> None:
         assert change in ((await ask(asked)).changes or "")
         strict = Gateway(MemoryLedger(), QUICK.model_copy(update={"strict_params": True}))
         with pytest.raises(PermanentProviderError, match=f"strict_params: {change}"):
-            await strict.complete(asked, a_place())
+            await strict.complete(asked, make_place())
     assert [body["response_format"]["type"] for body in server.requests] == [
         "json_schema",
         "json_object",
@@ -118,7 +118,7 @@ async def test_another_form_than_the_chosen_one_is_recorded() -> None:
     ]
 
 
-async def test_provider_that_refuses_shapes_is_not_asked_again() -> None:
+async def test_provider_that_refuses_response_formats_is_not_sent_one_again() -> None:
     def answer(body: dict[str, Any], _number: int) -> Answer:
         if "response_format" in body:
             return error(400, "Invalid parameter: 'response_format' is not supported with this model.")
@@ -128,14 +128,14 @@ async def test_provider_that_refuses_shapes_is_not_asked_again() -> None:
     gateway = Gateway(ledger, QUICK)
     with serving(answer) as server:
         for step in (1, 2):
-            reply = await gateway.complete(request(server.url, reply_type=score_type(1, 5)), a_place(step=step))
+            reply = await gateway.complete(request(server.url, reply_type=score_type(1, 5)), make_place(step=step))
             assert reply.text == '{"score": 4}'
         assert ["response_format" in body for body in server.requests] == [True, False, False]
     assert len(ledger.attempts) == 1
     assert "not requested as JSON schema" in ledger.attempts[0][1].error
 
 
-async def test_unknown_server_is_asked_in_one_form_after_the_other() -> None:
+async def test_forms_are_tried_in_turn_on_an_unknown_server() -> None:
     refused = 0
 
     def answer(body: dict[str, Any], _number: int) -> Answer:
@@ -150,12 +150,12 @@ async def test_unknown_server_is_asked_in_one_form_after_the_other() -> None:
         for refused in range(4):
             shapes, ledger = Shapes(), MemoryLedger()
             asked = request(server.url, "hosted_vllm/x", "Answer in JSON.", reply_type=score_type(1, 5))
-            await Gateway(ledger, QUICK, shapes=shapes).complete(asked, a_place())
-            await Gateway(ledger, QUICK, shapes=Shapes(shapes.found)).complete(asked, a_place(step=2))
+            await Gateway(ledger, QUICK, shapes=shapes).complete(asked, make_place())
+            await Gateway(ledger, QUICK, shapes=Shapes(shapes.found)).complete(asked, make_place(step=2))
             assert [record.attempts for record in ledger.records.values()] == [refused + 1, 1]
 
 
-async def test_chosen_form_is_kept() -> None:
+async def test_chosen_form_is_not_replaced() -> None:
     refusal = error(400, "response_format: json_schema is not supported")
     with serving(lambda body, _number: refusal if "response_format" in body else completion("{}")) as server:
         assert (await ask(request(server.url, reply_type=score_type(1, 5), structured="prompt"))).text == "{}"
@@ -165,19 +165,19 @@ async def test_chosen_form_is_kept() -> None:
 
 def test_only_a_chosen_form_is_part_of_a_calls_identity() -> None:
     plain = request("http://127.0.0.1:1", reply_type=score_type(1, 5))
-    assert replace(plain, reply_type=None).call_key(a_place()) == plain.call_key(a_place())
-    keys = {replace(plain, structured=each).call_key(a_place()) for each in ("auto", "schema", "json", "prompt")}
-    assert len(keys) == 4 and plain.call_key(a_place()) in keys
+    assert replace(plain, reply_type=None).call_key(make_place()) == plain.call_key(make_place())
+    keys = {replace(plain, structured=each).call_key(make_place()) for each in ("auto", "schema", "json", "prompt")}
+    assert len(keys) == 4 and plain.call_key(make_place()) in keys
 
 
-async def test_other_bad_requests_are_final() -> None:
+async def test_other_bad_requests_are_not_retried() -> None:
     with serving(lambda _body, _number: error(400, "temperature is too high")) as server:
         with pytest.raises(PermanentProviderError):
             await ask(request(server.url, reply_type=score_type(1, 5)))
         assert len(server.requests) == 1
 
 
-async def test_offline_model_is_asked_for_no_shape_and_needs_no_address() -> None:
+async def test_offline_model_gets_no_response_format_and_needs_no_address() -> None:
     asked = request(None, "offline/generic", "Answer in JSON.", reply_type=Verdict)
     asked = replace(asked, prompt_id="personalens/judge-task-completion")
     assert (await LiteLLMBackend().complete(asked, "key")).text
@@ -185,14 +185,14 @@ async def test_offline_model_is_asked_for_no_shape_and_needs_no_address() -> Non
 
 async def test_broken_json_is_repaired_without_a_second_request() -> None:
     with serving(lambda _body, _number: completion("Sure: {'score': 4, 'explanation': 'it\n's fine',}")) as server:
-        assert (await played(server, score_type(1, 5))).score == 4
+        assert (await play_role(server, score_type(1, 5))).score == 4
         assert len(server.requests) == 1
 
 
 async def test_invalid_reply_is_requested_once_more_and_then_unparsed() -> None:
     with serving(lambda _body, _number: ended('{"score": 4', "length")) as server:
         with pytest.raises(UnparsedReplyError, match="cut off because it was too long"):
-            await played(server, score_type(1, 5))
+            await play_role(server, score_type(1, 5))
         assert len(server.requests) == 2
     assert "cut off because it was too long" in server.requests[1]["messages"][-1]["content"]
 
@@ -200,7 +200,7 @@ async def test_invalid_reply_is_requested_once_more_and_then_unparsed() -> None:
 async def test_reasoning_is_not_shown_to_the_model_again() -> None:
     answer = completion("<think>five?</think>Five.")
     with serving(lambda _body, _number: answer) as server, pytest.raises(UnparsedReplyError):
-        await played(server, score_type(1, 5))
+        await play_role(server, score_type(1, 5))
     assert [message["content"] for message in server.requests[1]["messages"]][1] == "Five."
 
 
@@ -222,8 +222,8 @@ TALK: tuple[ChatMessage, ...] = (
 )
 
 
-def called(*calls: tuple[str, Any], text: str | None = None) -> Answer:
-    """An answer that calls."""
+def tool_call_answer(*calls: tuple[str, Any], text: str | None = None) -> Answer:
+    """Return an answer with tool calls."""
     made = [
         {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
         for number, (name, arguments) in enumerate(calls)
@@ -232,11 +232,11 @@ def called(*calls: tuple[str, Any], text: str | None = None) -> Answer:
 
 
 async def test_tools_calls_and_outputs_are_sent_in_the_providers_form() -> None:
-    with serving(lambda _body, _number: called(("get_weather", '{"city": "Vellin"}'))) as server:
+    with serving(lambda _body, _number: tool_call_answer(("get_weather", '{"city": "Vellin"}'))) as server:
         await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
     (body,) = server.requests
-    said = {"model", "messages", "temperature", "seed"}
-    assert body.keys() == said | {"tools", "tool_choice", "parallel_tool_calls"}
+    always = {"model", "messages", "temperature", "seed"}
+    assert body.keys() == always | {"tools", "tool_choice", "parallel_tool_calls"}
     assert (body["tools"], body["tool_choice"], body["parallel_tool_calls"]) == ([WEATHER], "auto", False)
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool", "user"]
     (sent,) = body["messages"][2]["tool_calls"]
@@ -244,31 +244,31 @@ async def test_tools_calls_and_outputs_are_sent_in_the_providers_form() -> None:
     assert (body["messages"][3]["tool_call_id"], body["messages"][3]["content"]) == (CALL["id"], '{"rain": true}')
 
 
-def test_empty_turn_is_not_sent_and_cache_marks_stand_on_words() -> None:
+def test_empty_turn_is_not_sent_and_cache_marks_are_on_text() -> None:
     silence: ChatMessage = {"role": "assistant", "content": " "}
     messages = (*TALK[:2], silence, *TALK[4:], *TALK[2:4])
     assert [each["role"] for each in wire_messages(messages)] == ["system", "user", "assistant", "tool"]
     assert wire_messages(messages)[1]["content"] == "Rain?\n\nGo on."
-    system, user, called, told = marked(messages, is_growing=True)
+    system, user, tool_call_answer, output = marked(messages, is_growing=True)
     ends = [part["text"] for each in (system, user) for part in each["content"] if "cache_control" in part]
     assert ends == ["You are brief.", "\n\nGo on."]
-    assert (called["tool_calls"][0]["id"], told["tool_call_id"]) == (CALL["id"], CALL["id"])
+    assert (tool_call_answer["tool_calls"][0]["id"], output["tool_call_id"]) == (CALL["id"], CALL["id"])
 
 
 @pytest.mark.parametrize(
     ("answer", "text", "calls"),
     [
-        (called(("get_weather", '{"city": "Vellin"}')), "", [("get_weather", '{"city": "Vellin"}')]),
-        (called(("get_weather", '{"city": Vel')), "", [("get_weather", '{"city": Vel')]),
-        (called(("get_wether", "{}")), "", [("get_wether", "{}")]),
-        (called(("a", "{}"), ("b", "[1]")), "", [("a", "{}"), ("b", "[1]")]),
-        (called(("a", "{}"), text="One moment."), "One moment.", [("a", "{}")]),
+        (tool_call_answer(("get_weather", '{"city": "Vellin"}')), "", [("get_weather", '{"city": "Vellin"}')]),
+        (tool_call_answer(("get_weather", '{"city": Vel')), "", [("get_weather", '{"city": Vel')]),
+        (tool_call_answer(("get_wether", "{}")), "", [("get_wether", "{}")]),
+        (tool_call_answer(("a", "{}"), ("b", "[1]")), "", [("a", "{}"), ("b", "[1]")]),
+        (tool_call_answer(("a", "{}"), text="One moment."), "One moment.", [("a", "{}")]),
         (ended(None, "stop"), "", []),
         (ended("", "tool_calls", tool_calls=[]), "", []),
     ],
     ids=["one", "no JSON", "unknown", "two at once", "call and words", "nothing", "no call"],
 )
-async def test_calls_are_read_as_they_were_made(answer: Answer, text: str, calls: list[tuple[str, str]]) -> None:
+async def test_calls_are_read_as_sent(answer: Answer, text: str, calls: list[tuple[str, str]]) -> None:
     with serving(lambda _body, _number: answer) as server:
         reply = await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
     assert len(server.requests) == 1
@@ -290,7 +290,7 @@ async def test_calls_are_read_as_they_were_made(answer: Answer, text: str, calls
     ],
     ids=["no name", "object", "no function", "text", "mapping", "word", "null"],
 )
-async def test_malformed_calls_are_kept_in_part_or_fail_by_the_model(tool_calls: Any) -> None:
+async def test_malformed_calls_leave_the_text_and_can_be_stored(tool_calls: Any) -> None:
     raw = json.dumps(ended("Hm.", "tool_calls", tool_calls=tool_calls)[1]).encode()
     ledger = MemoryLedger()
     with serving(lambda _body, _number: Response(raw=raw)) as server:
@@ -302,33 +302,33 @@ async def test_malformed_calls_are_kept_in_part_or_fail_by_the_model(tool_calls:
 
 async def test_ids_of_calls_are_reproducible() -> None:
     asked = request(None, messages=TALK, tools=(WEATHER,))
-    with serving(lambda _body, number: called((f"tool_{number}", "{}"))) as server:
+    with serving(lambda _body, number: tool_call_answer((f"tool_{number}", "{}"))) as server:
         asked = replace(asked, api_base=server.url)
         first, again = [(await ask(asked)).tool_calls[0] for _ in range(2)]
     assert first["id"] == again["id"] and first["name"] != again["name"]
     reply = Completion("", tool_calls=(CALL, CALL))
-    one, other = (reply.with_ids(asked.call_key(a_place(step=step))) for step in (1, 2))
+    one, other = (reply.with_ids(asked.call_key(make_place(step=step))) for step in (1, 2))
     assert len({call["id"] for call in (*one.tool_calls, *other.tool_calls)}) == 4
 
 
 def test_identities_of_requests_without_tools_are_unchanged() -> None:
-    plain = a_request()
-    assert plain.call_key(a_place()) == "734794cc481d509b7e91ac5ed605787d3054b950014cb45070a611620cfc35d1"
-    assert cache_key(plain, a_place()).hex() == "b9b2ad8f0625c9c8cc3d0c06e70731fcf37fbb69e3231ce33421e0e380fe453d"
+    plain = make_request()
+    assert plain.call_key(make_place()) == "734794cc481d509b7e91ac5ed605787d3054b950014cb45070a611620cfc35d1"
+    assert cache_key(plain, make_place()).hex() == "b9b2ad8f0625c9c8cc3d0c06e70731fcf37fbb69e3231ce33421e0e380fe453d"
     offered = replace(plain, tools=(WEATHER,))
     answered = [replace(plain, messages=TALK[:4]), replace(plain, messages=TALK[:3])]
     renamed = replace(plain, messages=(*TALK[:2], {**TALK[2], "tool_calls": [{**CALL, "id": "other1234"}]}))
     requests = [plain, offered, *answered, renamed]
-    for identity in (lambda each: each.call_key(a_place()), lambda each: cache_key(each, a_place())):
+    for identity in (lambda each: each.call_key(make_place()), lambda each: cache_key(each, make_place())):
         assert len({identity(each) for each in requests}) == len(requests)
 
 
-async def test_shared_cache_keeps_calls(tmp_path: Path) -> None:
-    offered = replace(a_request(), tools=(WEATHER,))
+async def test_shared_cache_stores_tool_calls(tmp_path: Path) -> None:
+    offered = replace(make_request(), tools=(WEATHER,))
     with ResponseCache(tmp_path / "cache.db") as cache:
         replies = (Completion("Hm.", tool_calls=(CALL,)), Completion('{"content":"a","tool_calls":[]}'))
         for sample, reply in enumerate(replies):
-            place = replace(a_place(), sample=sample)
+            place = replace(make_place(), sample=sample)
             await cache.keep(offered, place, reply)
             assert await cache.find(offered, place) == reply
 
@@ -346,11 +346,11 @@ async def test_shared_cache_keeps_calls(tmp_path: Path) -> None:
         Completion("", tool_calls=(CALL, {**CALL, "arguments": '{"broken'})),
     ],
 )
-def test_kept_reply_is_read_as_it_was(reply: Completion) -> None:
+def test_stored_reply_is_read_unchanged(reply: Completion) -> None:
     assert read_reply(Completion(kept_text(reply))) == reply
 
 
-async def test_signed_reasoning_goes_back_only_to_its_provider() -> None:
+async def test_signed_reasoning_is_sent_only_to_its_provider() -> None:
     thinking = {"type": "thinking", "thinking": "It may rain.", "signature": "c2lnbmVk"}
     content = [thinking, {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Vellin"}}]
     body = {
@@ -384,21 +384,21 @@ async def test_signed_reasoning_goes_back_only_to_its_provider() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "message"),
     [
         (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
         (404, "No endpoints found that support tool use."),
         (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
     ],
 )
-async def test_model_without_tool_support_is_named(status: int, told: str) -> None:
+async def test_model_without_tool_support_is_named(status: int, message: str) -> None:
     no_tools = "the model, as served, accepts no tools"
-    for said, advice in ((told, no_tools), ("tools[0].function.name: too long", "too long")):
+    for said, advice in ((message, no_tools), ("tools[0].function.name: too long", "too long")):
         with serving(lambda _body, _number, said=said: error(status, said)) as server:  # type: ignore[misc]
             with pytest.raises(PermanentProviderError, match=advice) as failed:
                 await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
             assert len(server.requests) == 1
-        assert (said is told) == (no_tools in str(failed.value))
+        assert (said is message) == (no_tools in str(failed.value))
 
 
 @pytest.mark.parametrize(

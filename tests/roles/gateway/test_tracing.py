@@ -1,4 +1,4 @@
-"""Spans of calls: one each, in the names of OpenTelemetry's GenAI conventions, without what was said."""
+"""Spans of calls, with the names of OpenTelemetry's GenAI conventions and without any message text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from dialoom.roles import BindingError, Completion, Gateway, PermanentProviderError
 from dialoom.roles.gateway.gateway import GatewaySettings
 from dialoom.roles.gateway.tracing import Tracing, open_tracing
-from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.ledgers import MemoryLedger, make_place, make_request
 from tests.server import Answer, completion, error, serving
 
 pytest.importorskip("opentelemetry.sdk")
@@ -25,7 +25,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 @pytest.fixture
 def spans() -> Iterator[tuple[Tracing, InMemorySpanExporter]]:
-    """Tracing into memory."""
+    """Return tracing with an in-memory exporter."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     with Tracing(provider) as tracing:
@@ -35,7 +35,7 @@ def spans() -> Iterator[tuple[Tracing, InMemorySpanExporter]]:
 async def spans_of(
     spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch, *answers: Answer, calls: int = 1
 ) -> list[ReadableSpan]:
-    """The spans of equal calls to a server that answers so."""
+    """Return the spans of equal calls to a server with the given answers."""
     tracing, exporter = spans
     with serving(lambda _body, number: answers[number - 1]) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
@@ -43,7 +43,7 @@ async def spans_of(
         gateway = Gateway(MemoryLedger(), GatewaySettings(longest_wait=0.01), tracing=tracing)
         for _ in range(calls):
             try:
-                await gateway.complete(a_request(text="A secret of hers."), a_place())
+                await gateway.complete(make_request(text="A secret of hers."), make_place())
             except PermanentProviderError:
                 assert answers[-1][0] != 200
     return list(exporter.get_finished_spans())
@@ -73,7 +73,7 @@ async def test_call_is_a_span_with_conventional_names(
     assert span.start_time < span.end_time
 
 
-async def test_span_holds_nothing_that_was_said(
+async def test_span_has_no_message_text(
     spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (span,) = await spans_of(spans, monkeypatch, completion("He knows."))
@@ -118,7 +118,7 @@ def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
             self.end_headers()
 
         def log_message(self, *_arguments: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with http.server.HTTPServer(("127.0.0.1", 0), Collector) as collector:
         thread = threading.Thread(target=collector.serve_forever, args=(0.01,))
@@ -126,7 +126,7 @@ def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_address[1]}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
         with open_tracing() as tracing:
-            tracing.called(a_request("offline/attentive"), a_place(), Completion("Good morning."), 1, 0.5)
+            tracing.called(make_request("offline/attentive"), make_place(), Completion("Good morning."), 1, 0.5)
         collector.shutdown()
         thread.join()
     ((path, body),) = received

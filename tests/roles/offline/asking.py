@@ -1,4 +1,4 @@
-"""Asking an understudy for words."""
+"""Calls of an understudy, without a gateway."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def answer(
     seed: int | None = None,
     **inputs: Any,
 ) -> str:
-    """Give the words of an understudy; the role is called as the prompt unless said otherwise."""
+    """Return an understudy's reply; the role is named like the prompt unless given."""
     return offline.play(model, messages, prompt, role or prompt.partition("/")[2], seed=seed, inputs=inputs).words

@@ -1,4 +1,4 @@
-"""APOLLO's understudies keep to their stated rule, so accuracy is what the rule says, exactly."""
+"""APOLLO's understudies follow their documented rule, so their accuracy is exactly predictable."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from .asking import answer
 
 PROMPTS = RECIPE.library()
 HARD = ("facts", "tone")
-READ = 24
+SESSIONS_READ = 24
 
 
 @lru_cache(maxsize=1)
 def source() -> ApolloSource:
-    """One user, with a pair for each of three preferences for each flow."""
+    """Return a source of one user, with a pair for each of three preferences for each flow."""
     world = World()
     people = drawn_users(world, 1, 0)
     part = user_part(world, people[0], 2, ERRANDS, 0)
     return ApolloSource.of(people, part.sessions, part.pairs, ApolloMeta(seed=0, world=world.hash))
 
 
-def act(
+def play_agent(
     model: str, pair: ApolloPair, sessions: Sequence[ApolloSession], tools: Sequence[str], **helped: Any
 ) -> list[Any]:
-    """The calls that an understudy makes, each answered by the tool, until it has finished."""
-    made, said = source(), list[Utterance]()
+    """Return the calls that an understudy makes until it has finished; each is answered by the tool."""
+    made, turns = source(), list[Utterance]()
     definitions = [json.dumps(TOOLS[name].definition()) for name in tools]
     inputs = {
         "calling": PROMPTS["apollo/calling"].render({"tools": definitions})[0]["content"],
@@ -53,18 +53,21 @@ def act(
     }
     calls: list[Any] = []
     while True:
-        messages = PROMPTS["apollo/agent"].render({**inputs, "history": said})
+        messages = PROMPTS["apollo/agent"].render({**inputs, "history": turns})
         text = answer(model, messages, "apollo/agent", "assistant")
         if text == "[Finish]":
             return calls
         _, (call,) = read_turn(text)
         calls.append(call)
         output = json.dumps(execute(made.world, call, tools))
-        said += [{"speaker": "assistant", "content": text}, {"speaker": "tool", "content": responses_text([output])}]
+        turns += [
+            {"speaker": "assistant", "content": text},
+            {"speaker": "tool", "content": responses_text([output])},
+        ]
 
 
 def is_right(calls: Sequence[Any], pair: ApolloPair) -> bool:
-    """Whether they are the gold ones."""
+    """Return whether the calls are the gold ones."""
     return compare(calls, pair.calls()).accuracy
 
 
@@ -76,19 +79,19 @@ def test_every_query_is_understood() -> None:
 
 
 def test_understanding_depends_on_form_and_place() -> None:
-    """Facts and tones are understood with a reminder and after a failure; nobody reads beyond the 24th session."""
+    """Facts and tones need a reminder or a failure to be understood; nothing after the 24th session is read."""
     seen = set()
     for number, pair in enumerate(list(source().pairs.values())[::2]):
         length = (2000, 12000)[number % 2]
         made = history(source(), pair, length=length)
-        within = made.place <= READ
+        within = made.place <= SESSIONS_READ
         seen.add((pair.form in HARD, within))
         for helped, understood in (
             ({}, pair.form not in HARD),
             ({"reminder": True}, True),
             ({"failed": ["assistant: search_music()"]}, True),
         ):
-            calls = act("attentive", pair, made.sessions, made.tools, **helped)
+            calls = play_agent("attentive", pair, made.sessions, made.tools, **helped)
             assert is_right(calls, pair) is (understood and within), (pair.id, helped)
     assert seen == {(True, True), (True, False), (False, True), (False, False)}
 
@@ -98,8 +101,8 @@ def test_three_sessions_are_understood_in_any_form() -> None:
         made = history(source(), pair, length=2000)
         telling = made.sessions[made.place - 1]
         others = [session for session in made.sessions if session is not telling]
-        assert is_right(act("attentive", pair, [*others[:2], telling], made.tools), pair)
-        assert not is_right(act("attentive", pair, others[:3], made.tools), pair)
+        assert is_right(play_agent("attentive", pair, [*others[:2], telling], made.tools), pair)
+        assert not is_right(play_agent("attentive", pair, others[:3], made.tools), pair)
 
 
 def test_notes_hold_every_form_and_nothing_unrelated() -> None:
@@ -108,15 +111,15 @@ def test_notes_hold_every_form_and_nothing_unrelated() -> None:
         notes = [
             {"session": number, "text": text}
             for number, session in enumerate(made.sessions, start=1)
-            for text in noted("attentive", session)
+            for text in notes_on("attentive", session)
         ]
         assert {note["session"] for note in notes} == {*made.earlier, made.place}
         others = [session for session in made.sessions if session.kind == "unrelated"]
-        assert is_right(act("attentive", pair, others, made.tools, notes=notes), pair)
+        assert is_right(play_agent("attentive", pair, others, made.tools, notes=notes), pair)
 
 
-def noted(model: str, session: ApolloSession) -> list[str]:
-    """The memory's notes on a session."""
+def notes_on(model: str, session: ApolloSession) -> list[str]:
+    """Return the memory's notes on a session."""
     messages = PROMPTS["apollo/notes"].render({"session": session.lines})
     found: list[str] = json.loads(answer(model, messages, "apollo/notes", "memory"))["notes"]
     return found
@@ -126,11 +129,11 @@ def test_generic_agent_is_never_right_and_makes_the_same_calls() -> None:
     scores = []
     for pair in source().pairs.values():
         made = history(source(), pair, length=2000)
-        calls = act("generic", pair, made.sessions, made.tools)
-        assert calls == act("generic", pair, made.sessions[:1], made.tools, reminder=True)
+        calls = play_agent("generic", pair, made.sessions, made.tools)
+        assert calls == play_agent("generic", pair, made.sessions[:1], made.tools, reminder=True)
         scores.append(compare(calls, pair.calls()))
         telling = source().sessions[pair.session]
-        assert bool(noted("generic", telling)) is (pair.form not in HARD)
+        assert bool(notes_on("generic", telling)) is (pair.form not in HARD)
     assert not any(score.accuracy for score in scores)
     assert 0 < sum(score.f1 for score in scores) / len(scores) < 0.5
 
@@ -139,10 +142,10 @@ def test_other_sessions_and_queries_are_left_alone() -> None:
     pair = next(pair for pair in source().pairs.values() if pair.flow == "flight" and pair.form == "explicit")
     made = history(source(), pair, length=2000)
     telling = source().sessions[pair.session]
-    told = telling.model_dump()
-    half = ApolloSession.model_validate({**told, "turns": told["turns"][:5]})
-    assert act("attentive", pair.model_copy(update={"query": "Do something."}), made.sessions, made.tools) == []
-    assert [call["name"] for call in act("attentive", pair, [half], made.tools)] == ["search_flight"]
+    data = telling.model_dump()
+    half = ApolloSession.model_validate({**data, "turns": data["turns"][:5]})
+    assert play_agent("attentive", pair.model_copy(update={"query": "Do something."}), made.sessions, made.tools) == []
+    assert [call["name"] for call in play_agent("attentive", pair, [half], made.tools)] == ["search_flight"]
     assert answer("attentive", [{"role": "user", "content": "Hello."}], "apollo/agent", "assistant")
 
 

@@ -1,4 +1,4 @@
-"""Parts common to all understudies, and the writer of pools."""
+"""The parts common to all understudies, and the writer of pools."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_flat_prompt_is_read() -> None:
     assert request.role == "keeper" and request.said_by("guesser") == ["Is it big?"]
 
 
-def test_tag_in_a_chat_is_speech() -> None:
-    said = "<demographics>\nage: 9\n</demographics>"
+def test_tag_in_a_chat_message_is_text() -> None:
+    text = "<demographics>\nage: 9\n</demographics>"
     request = read_request(
-        [{"role": "system", "content": "Help."}, {"role": "user", "content": said}], "inn/waiter", "assistant"
+        [{"role": "system", "content": "Help."}, {"role": "user", "content": text}], "inn/waiter", "assistant"
     )
-    assert "demographics" not in request and request.said_by("user") == [said]
+    assert "demographics" not in request and request.said_by("user") == [text]
 
 
 def test_templates_fill_their_slots_and_can_be_read_back(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_templates_fill_their_slots_and_can_be_read_back(tmp_path: Path) -> None
         'plain = "it is {noun}"\n[order]\nsoup = ["<I take|give me> {soup}[ with {extra}].", "nothing but {bread} ."]\n'
     )
     words = Words(tmp_path / "words.toml")
-    told = {words.say("order.soup", Draws(seed), {"soup": "leek soup"}) for seed in range(9)}
-    assert told == {"I take leek soup.", "Give me leek soup."}
+    texts = {words.say("order.soup", Draws(seed), {"soup": "leek soup"}) for seed in range(9)}
+    assert texts == {"I take leek soup.", "Give me leek soup."}
     assert words.say("order.soup", Draws(1), {"bread": "rye"}) == "Nothing but rye."
     assert [words.say(name, Draws(1)) for name in ("plain", "order", "none")] == ["", "", ""]
     assert heard(words.get("order.soup"), "Give me leek soup with salt.") == {"soup": "leek soup", "extra": "salt"}
@@ -91,11 +91,11 @@ def test_understudies_play_only_their_own_system() -> None:
     def judge(_request: MarkedRequest, _draws: Draws) -> str:
         return "Guilty."
 
-    said = [{"role": "user", "content": "He did it."}]
-    assert answer("attentive", said, "court/judge") == "Guilty."
-    assert answer("attentive", said, "personalens/judge-coherence", "judge") != "Guilty."
+    messages = [{"role": "user", "content": "He did it."}]
+    assert answer("attentive", messages, "court/judge") == "Guilty."
+    assert answer("attentive", messages, "personalens/judge-coherence", "judge") != "Guilty."
     with pytest.raises(NoUnderstudyError, match=r"'user' of 'court'.*@understudy\('court', 'user'\).*play judge"):
-        answer("attentive", said, "court/user")
+        answer("attentive", messages, "court/user")
 
 
 def test_role_without_an_understudy_is_named() -> None:
@@ -116,7 +116,7 @@ def test_import_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
         "assert not [name for name in sys.modules if 'offline.personalens' in name]\n"
         "print(offline.play('attentive', json.loads(sys.argv[1]), 'personalens/assistant', 'assistant', seed=5).words)"
     )
-    told = {
+    replies = {
         subprocess.run(
             [sys.executable, "-c", code, json.dumps(request)],
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
@@ -127,7 +127,8 @@ def test_import_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
         for seed in ("0", "4242")
     }
     assert (
-        told == {answer("attentive", request, "personalens/assistant", seed=5)} and "fantasy and mystery" in told.pop()
+        replies == {answer("attentive", request, "personalens/assistant", seed=5)}
+        and "fantasy and mystery" in replies.pop()
     )
 
 
@@ -153,8 +154,8 @@ def test_documented_example_plays_its_game(tmp_path: Path) -> None:
 PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
-def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> list[str]:
-    """What it writes when it is asked with our own prompt."""
+def write_texts(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> list[str]:
+    """Return the texts that the writer returns for the shipped prompt."""
     prompt = PromptLibrary.load(PROMPTS.values())[PROMPTS[kind]]
     shown = [seed.text for seed in shipped_seeds(kind)[:examples]]
     messages = prompt.render({"count": count, "examples": shown})
@@ -165,23 +166,23 @@ def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> lis
 
 
 @pytest.mark.parametrize(("kind", "count"), [("profile", 300), ("personality", 300)])
-def test_writer_writes_as_many_unlike_texts_as_a_pool_needs(kind: PoolKind, count: int) -> None:
-    texts = written(kind, count) + [seed.text for seed in shipped_seeds(kind)]
+def test_writer_writes_enough_dissimilar_texts_for_a_pool(kind: PoolKind, count: int) -> None:
+    texts = write_texts(kind, count) + [seed.text for seed in shipped_seeds(kind)]
     assert len(set(texts)) == count + 20
     nearest = nearest_neighbours(LexicalEmbedder().embed(texts))
     assert max(near[1] for near in nearest if near) <= THRESHOLD
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_request_and_seed_decide(kind: PoolKind) -> None:
-    assert written(kind, 5) == written(kind, 5)
-    assert not set(written(kind, 5)) & set(written(kind, 5, seed=1))
-    assert not set(written(kind, 5)) & set(written(kind, 5, examples=4))
+def test_texts_depend_on_request_and_seed(kind: PoolKind) -> None:
+    assert write_texts(kind, 5) == write_texts(kind, 5)
+    assert not set(write_texts(kind, 5)) & set(write_texts(kind, 5, seed=1))
+    assert not set(write_texts(kind, 5)) & set(write_texts(kind, 5, examples=4))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_have_eight_to_ten_whole_sentences_about_one_person(kind: PoolKind) -> None:
-    for text in written(kind, 300):
+    for text in write_texts(kind, 300):
         sentences = re.findall(r"[^.!?]+[.!?]", text)
         assert 8 <= len(sentences) <= 10, text
         assert not re.search(r"[{}\[\]|<>]|\s{2}", text), text
@@ -192,7 +193,7 @@ def test_texts_have_eight_to_ten_whole_sentences_about_one_person(kind: PoolKind
 
 
 def test_profiles_contradict_nothing() -> None:
-    for text in written("profile", 500):
+    for text in write_texts("profile", 500):
         age = int(re.findall(r"(?:is|are) (\d+)", text)[0])
         if "vegetarian" in text:
             assert not re.search(r"mackerel|chicken|goulash|kebab|halal|taxidermist", text), text
@@ -210,11 +211,11 @@ def test_profiles_contradict_nothing() -> None:
 
 def test_personalities_contradict_nothing() -> None:
     opposites = [("in a crowd", "hours of solitude"), ("till tears", "solemn"), ("list", "heaps"), ("swallow", "a nod")]
-    for text in written("personality", 300):
+    for text in write_texts("personality", 300):
         assert not any(one in text and other in text for one, other in opposites), text
-        assert not re.search(r"\b(?:[Hh]er|[Hh]is|[Hh]im|[Ss]?[Hh]e)\b", text), "fits people of any gender"
+        assert not re.search(r"\b(?:[Hh]er|[Hh]is|[Hh]im|[Ss]?[Hh]e)\b", text), "a personality fits any gender"
 
 
 def test_bare_request_is_answered_with_one_text() -> None:
-    said = answer("generic", [{"role": "system", "content": "Write!"}], "pools/profiles", "writer")
-    assert len(json.loads(said)["items"]) == 1
+    reply = answer("generic", [{"role": "system", "content": "Write!"}], "pools/profiles", "writer")
+    assert len(json.loads(reply)["items"]) == 1

@@ -1,4 +1,4 @@
-"""Understudies as recipes use them: dialogues end, lines are well formed, and scores move as documented."""
+"""Understudies in recipes: dialogues end, lines are well formed, and scores change as documented."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dialoom.roles import offline
 
 from .asking import answer
 
-SEAMS = re.compile(
+MALFORMED = re.compile(
     r"  |[{}<>\[\]|]|\.\.|,,|[.,]\?|\?\.|\bN/A\b|"
     r"\b[Aa] [aeiou]\w|\b[Aa]n [^aeiou\W]|\b([a-z]+) \1\b|^\s*$|^[a-z]|[.!?] [a-z]"
 )
 
 
 def play(folder: Path, recipe: str, assistant: str = "attentive", **options: object) -> dialoom.Run:
-    """Play a recipe; the other roles are attentive."""
+    """Play a recipe; the roles other than the assistant are attentive."""
     models = {"assistant": f"offline/{assistant}"} if recipe != "aloe" else {}
     return dialoom.play(
         recipe, path=folder / "run.db", model="offline/attentive", models=models, options=options, seed=1
@@ -38,7 +38,7 @@ def scores(run: dialoom.Run, metric: str) -> list[float]:
 
 @pytest.fixture(scope="module")
 def personalens(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dialoom.Run]:
-    """Eight dialogues each of an attentive assistant that knows a summary or nothing, and a generic one."""
+    """Return eight dialogues each of an attentive assistant with and without a summary, and of a generic one."""
     return {
         (assistant, setting): play(
             tmp_path_factory.mktemp("played"), "personalens", assistant, setting=(setting,), limit=8
@@ -69,7 +69,7 @@ def test_lines_are_well_formed_and_invent_no_fact(personalens: dict[tuple[str, s
         shown = run.scenario(number).model_dump_json()
         for line in episode.outcome.messages:
             own = re.sub("“[^”]*”", "“”", line.content)
-            seam = SEAMS.search(own)
+            seam = MALFORMED.search(own)
             assert not seam or seam.group() in shown, line.content
             for fact in re.findall(r"\d[\d:.,]*\d|(?<=[a-z,] )[A-Z]\w+", own):
                 assert fact in shown or fact in ("I", "AM", "PM", "Saturday", "Thursday", "Next"), line.content
@@ -83,7 +83,7 @@ def test_alignment_rises_with_attention_only(tmp_path: Path) -> None:
         rounds: dict[int, list[float]] = {}
         for episode in run.episodes():
             lines = [line.content for line in episode.outcome.messages]
-            assert len(set(lines)) == len(lines) == 20, "nothing is repeated"
+            assert len(set(lines)) == len(lines) == 20, "no line is repeated"
             for each in episode.outcome.judgements:
                 rounds.setdefault(each.turn or 0, []).append(float(each.score or 0))
         slopes.append(linear_regression([*rounds], [mean(each) for each in rounds.values()]).slope)
@@ -123,7 +123,7 @@ def test_preferred_replies_win_once_something_is_known(tmp_path: Path) -> None:
 _TAGS = st.sampled_from(
     ["demographics", "affinities", "summary", "situation", "task", "conversation", "instruction", "goal", "profile"]
 )
-_BITS = st.one_of(
+_PARTS = st.one_of(
     st.text(max_size=30),
     st.builds(lambda tag, body: f"<{tag}>{body}</{tag}>", _TAGS, st.text(max_size=30)),
     st.builds(lambda tag: f"<{tag} domain='Books'", _TAGS),
@@ -134,7 +134,7 @@ _MESSAGES = st.lists(
     st.fixed_dictionaries(
         {
             "role": st.sampled_from(["system", "user", "assistant", "tool"]),
-            "content": st.lists(_BITS, max_size=5).map("\n".join),
+            "content": st.lists(_PARTS, max_size=5).map("\n".join),
         }
     ),
     max_size=6,

@@ -1,4 +1,4 @@
-"""PrefEval's understudies keep to their stated rule, so a run's accuracy is what the rule says, exactly."""
+"""PrefEval's understudies follow their documented rule, so a run's accuracy is exactly predictable."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ UNRELATED = [line for chat in read_chats(DEFAULT_POOL) for line in chat]
 REACH = {"zero-shot": (70, 14), "reminder": (100, 5), "cot": (85, 10), "self-critic": (80, 12), "rag": (70, 14)}
 
 
-def right(folder: Path, model: str = "offline/attentive", **options: Any) -> dict[tuple[str, int], set[str]]:
-    """The pairs that are answered rightly, by method and length."""
+def correct_pairs(folder: Path, model: str = "offline/attentive", **options: Any) -> dict[tuple[str, int], set[str]]:
+    """Return the pairs that are answered correctly, by method and number of turns."""
     options = {"topics": TOPIC, **options}
     run = dialoom.play(RECIPE, path=folder / "run.db", models={"assistant": model}, options=options)
     found: dict[tuple[str, int], set[str]] = {}
@@ -37,22 +37,22 @@ def right(folder: Path, model: str = "offline/attentive", **options: Any) -> dic
 
 
 def test_accuracy_of_a_run_follows_the_stated_rule_exactly(tmp_path: Path) -> None:
-    found = right(tmp_path, method=("zero-shot", "reminder", "self-critic"), turns=(2,))
+    found = correct_pairs(tmp_path, method=("zero-shot", "reminder", "self-critic"), turns=(2,))
     numbers = {pair.id: number_of(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
     for method in ("zero-shot", "reminder", "self-critic"):
         start, loss = REACH[method]
         assert found[method, 2] == {id_ for id_, number in numbers.items() if number < start - loss}, method
 
 
-def minded(method: str, pair: PreferencePair, turns: int, retrieved: tuple[str, ...] = ()) -> bool:
-    """Whether an answer after so many turns of talk quotes the preference."""
+def is_followed(method: str, pair: PreferencePair, turns: int, retrieved: tuple[str, ...] = ()) -> bool:
+    """Return whether the answer after so many unrelated turns quotes the preference."""
     history = [{"speaker": "user", "content": pair.preference}, {"speaker": "assistant", "content": "Noted."}]
     history += [{"speaker": line.speaker, "content": line.content} for line in UNRELATED[: 2 * turns]]
     found = [{"speaker": "user", "content": text} for text in retrieved]
     inputs = {"history": history, "question": pair.question, "options": [], "retrieved": found}
     messages = PROMPTS[f"prefeval/{method}"].render(inputs)
-    said = answer("attentive", messages, f"prefeval/{method}", "assistant")
-    return pair.preference in said and "All the same" not in said
+    reply = answer("attentive", messages, f"prefeval/{method}", "assistant")
+    return pair.preference in reply and "All the same" not in reply
 
 
 @pytest.mark.parametrize("method", ["zero-shot", "reminder", "cot", "rag"])
@@ -63,13 +63,13 @@ def test_recall_falls_with_the_turns_in_between(method: str, turns: int, doublin
         each for topic in sample_pairs().topics() for each in list(sample_pairs().pairs(topic, "explicit"))[:3]
     ):
         within = number_of(pair.preference) < start - loss * doublings
-        assert minded(method, pair, turns) is within
+        assert is_followed(method, pair, turns) is within
 
 
 def test_retrieved_preference_is_followed() -> None:
-    """Found, it is minded by 95 of 100 at any distance."""
+    """A retrieved preference is followed by 95 of 100 at any distance."""
     for pair in sample_pairs().pairs(TOPIC, "explicit"):
-        assert minded("rag", pair, 127, (pair.preference,)) is (number_of(pair.preference) < 95)
+        assert is_followed("rag", pair, 127, (pair.preference,)) is (number_of(pair.preference) < 95)
 
 
 def test_statements_are_found_in_every_form() -> None:
@@ -79,26 +79,29 @@ def test_statements_are_found_in_every_form() -> None:
                 talk = pair.talk or (ChatLine(speaker="user", content=pair.preference),)
                 lines = [SpokenLine(line.speaker, line.content) for line in talk]
                 words = key_words(pair.preference)
-                told = max((line.content for line in talk[::2]), key=lambda text: len(words & key_words(text)))
-                told = talk[2].content if form == "choice" else told
-                assert statement_of(lines, pair.question)[0] == told
+                statement = max((line.content for line in talk[::2]), key=lambda text: len(words & key_words(text)))
+                statement = talk[2].content if form == "choice" else statement
+                assert statement_of(lines, pair.question)[0] == statement
 
 
 def test_generic_never_follows_a_preference(tmp_path: Path) -> None:
-    assert right(tmp_path, "offline/generic", method=("reminder",), turns=(0,)) == {("reminder", 0): set()}
+    assert correct_pairs(tmp_path, "offline/generic", method=("reminder",), turns=(0,)) == {("reminder", 0): set()}
 
 
 def test_choice_follows_the_known_preference(tmp_path: Path) -> None:
     (tmp_path / "generic").mkdir()
     options: dict[str, Any] = {"task": ("classification",), "turns": (1,), "method": ("reminder",)}
-    found, generic = right(tmp_path, **options), right(tmp_path / "generic", "offline/generic", **options)
+    found, generic = (
+        correct_pairs(tmp_path, **options),
+        correct_pairs(tmp_path / "generic", "offline/generic", **options),
+    )
     numbers = {pair.id: number_of(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
     assert found["reminder", 1] >= {id_ for id_, number in numbers.items() if number < 95}
     assert len(generic["reminder", 1]) < len(found["reminder", 1])
 
 
 @pytest.mark.parametrize(
-    ("metric", "parts", "said"),
+    ("metric", "parts", "message"),
     [
         (
             "violates",
@@ -115,13 +118,13 @@ def test_choice_follows_the_known_preference(tmp_path: Path) -> None:
         ("helpful", {"question": "A dessert?", "answer": "What do you like?"}, "no"),
     ],
 )
-def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str], said: str) -> None:
+def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str], message: str) -> None:
     shown = "\n".join(f"<{name}>{text}</{name}>" for name, text in parts.items())
     messages = [{"role": "system", "content": "You are fair."}, {"role": "user", "content": shown}]
     reply = json.loads(answer("attentive", messages, f"prefeval/judge-{metric}", "judge"))
-    assert reply["answer"] == said
+    assert reply["answer"] == message
     if metric == "acknowledges":
-        assert reply["quote"] == ("You said you hate plums." if said == "yes" else "")
+        assert reply["quote"] == ("You said you hate plums." if message == "yes" else "")
 
 
 @pytest.mark.parametrize("messages", [[], [{"role": "user", "content": ""}], [{"role": "user", "content": "Hm."}]])
