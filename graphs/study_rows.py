@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
@@ -213,7 +214,7 @@ class Source:
     def _name(self, row: Row, number: int, lines: dict[bytes, int], again: list[str]) -> str:
         """Return a row's id; if it has none, its `name`; if it has neither, a hash of the row.
 
-        A name that an earlier row has is added to `again`.
+        A name that an earlier row has is added to `again`, and gets a number that makes it differ from all others.
         """
         if column := self.spec.id or _column(row, "id"):
             if row[column] == "":
@@ -227,9 +228,19 @@ class Source:
             ).hexdigest()[:8]
         name = str(row[column])
         times = lines[key] + 1 if (key := _digest(["name", name])) in lines else 1
+        if times > 1:
+            again.append(name)
+            while f"{name} ({times})" in self._names:
+                times += 1
         lines[key] = times
-        again += [name] if times > 1 else []
         return name if times == 1 else f"{name} ({times})"
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """The ids and names that the rows state. They are read only if a name repeats."""
+        return frozenset(
+            str(row.get(self.spec.id or _column(row, "id") or _column(row, "name"), "")) for _, row in self._places()
+        )
 
 
 def _column(row: Row, name: str) -> str:

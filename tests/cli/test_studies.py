@@ -442,6 +442,22 @@ def test_people_of_the_same_name_have_different_ids(dialoom: Command, folder: Pa
 @pytest.mark.parametrize(
     ("people", "names"),
     [
+        ("name,style\nBo,x\nBo,y\nBo (2),z\nBo,w\n", ["Bo", "Bo (3)", "Bo (2)", "Bo (4)"]),
+        ("name,style\nBo (2),x\nBo,y\nBo,z\nBo (2),w\n", ["Bo (2)", "Bo", "Bo (3)", "Bo (2) (2)"]),
+    ],
+)
+def test_a_number_makes_a_name_differ_from_earlier_and_later_names(
+    dialoom: Command, folder: Path, people: str, names: list[str]
+) -> None:
+    (folder / "people.csv").write_text(people)
+    dialoom("run", "support.toml", "-o", "support.db")
+    facets = [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()]
+    assert facets == [name for name in names for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("people", "names"),
+    [
         ("Name,style\nAda,x\nBo,y\n", ["Ada", "Bo"]),
         ("ID,name\np1,Ada\np2,Ada\n", ["p1", "p2"]),
         ("NAME,name\nA,Ada\nB,Bo\n", ["Ada", "Bo"]),
