@@ -196,9 +196,10 @@ class Source:
                     raise DataError(self.place, message, number)
                 value = value[name]
             if each.is_shown and value == "":
-                shown_as = ".".join(each.path)
-                optional = f"{{{{ {variable}.{shown_as} or 'unknown' }}}}"
-                message = f"{shown_as!r} is empty, but {each.where} uses it; fill it in, or write {optional} there"
+                optional = f"{{{{ {_expression(variable, each.path)} or 'unknown' }}}}"
+                message = (
+                    f"{'.'.join(each.path)!r} is empty, but {each.where} uses it; fill it in, or write {optional} there"
+                )
                 raise DataError(self.place, message, number)
             if isinstance(value, str) and (template := _TEMPLATE.search(value)):
                 message = f"{'.'.join(each.path)!r} contains {template[0]!r}, but templates in rows are not filled in"
@@ -247,6 +248,12 @@ def _column(row: Row, name: str) -> str:
     """Return a row's column of this name that is not empty, also in another letter case; empty if there is none."""
     found = [column for column, value in row.items() if column.lower() == name and value not in (None, "")]
     return name if name in found else next(iter(found), "")
+
+
+def _expression(variable: str, path: Iterable[str]) -> str:
+    """Return the expression of a value in a template, e.g. `person["Home Town"].zip`."""
+    parts = (f".{part}" if part.isidentifier() else f"[{json.dumps(part, ensure_ascii=False)}]" for part in path)
+    return "".join([variable, *parts])
 
 
 def _digest(value: Any) -> bytes:

@@ -455,6 +455,18 @@ def test_a_number_makes_a_name_differ_from_earlier_and_later_names(
     assert facets == [name for name in names for _ in range(2)]
 
 
+def test_the_remedy_for_an_empty_cell_is_a_template(dialoom: Command, folder: Path) -> None:
+    """Also if the column's name is not an identifier."""
+    study = STUDY.replace("You call a web shop.", "You live in {{ person['Home Town'] }}.")
+    (folder / "people.csv").write_text("name,style,Home Town\nAda,x,\n")
+    (folder / "support.toml").write_text(study)
+    told = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
+    remedy = """{{ person["Home Town"] or 'unknown' }}"""
+    assert f"people.csv:2: 'Home Town' is empty, but [user] brief uses it; fill it in, or write {remedy} there" in told
+    (folder / "support.toml").write_text(study.replace("{{ person['Home Town'] }}", remedy.replace('"', '\\"')))
+    dialoom("run", "support.toml", "-o", "support.db")
+
+
 @pytest.mark.parametrize(
     ("people", "names"),
     [
