@@ -18,13 +18,13 @@ from .capabilities import Exporter, ExportOptions, WithExports, WithRoles
 from .conversation import TOOL, messages_of
 from .dialogue import ASSISTANT, DialogueRecipe
 from .environment import Workbench, arguments_of
-from .outcome import Episode, Line
+from .outcome import SYSTEM, Episode, Line
 from .recipe import Recipe, RecipeError
 from .simulation import Simulation
 
 NO_SYSTEM = "none"
 SFT, SHAREGPT = "sft", "sharegpt"
-_SPEAKERS = {"system": "system", "assistant": "gpt", TOOL: "observation"}
+_SPEAKERS = {SYSTEM: SYSTEM, "assistant": "gpt", TOOL: "observation"}
 """ShareGPT's names of roles. All other roles are `human`."""
 
 
@@ -41,8 +41,8 @@ class SystemOptions(ExportOptions):
         """Return messages with the system message that the options state."""
         if self.system is None:
             return [*messages]
-        rest = [message for message in messages if message["role"] != "system"]
-        return rest if self.system == NO_SYSTEM else [{"role": "system", "content": self.system}, *rest]
+        rest = [message for message in messages if message["role"] != SYSTEM]
+        return rest if self.system == NO_SYSTEM else [{"role": SYSTEM, "content": self.system}, *rest]
 
 
 def exporters(recipe: Recipe) -> dict[str, Exporter]:
@@ -162,7 +162,7 @@ def _message(line: Line, role: str) -> ChatMessage:
 
     The trained role becomes the assistant; all other roles except tools become the user.
     """
-    speaker = ASSISTANT if line.role == role else line.role if line.role in ("system", TOOL) else "user"
+    speaker = ASSISTANT if line.role == role else line.role if line.role in (SYSTEM, TOOL) else "user"
     message: ChatMessage = {"role": speaker, "content": line.content}
     if line.tool_calls:
         message["tool_calls"] = line.tool_calls

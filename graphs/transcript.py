@@ -5,22 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
-from dialoom.inputs import DataError
+from langchain_core.messages import BaseMessage
 
-from .conversation import DialogueState, messages_of
+from dialoom.inputs import DataError
+from dialoom.prompts import Utterance
+
+from .conversation import DialogueState, messages_of, speaker_of
 from .dialogue import Turns
 from .gate.talk import Facts
 from .judge import Graph
-from .outcome import Line, Outcome
+from .outcome import SYSTEM, Line, Outcome
 from .recipe import RecipeError
 from .simulation import SimulatedTalk, Simulation, SimulationOptions, simulation
 from .stage import Scene, Stage, Update, node
-from .study import USER, Study
+from .study import ASSISTANT, USER, Study
 from .tables.table import Facet
 from .transcript_rows import (
     LABEL,
@@ -136,6 +139,12 @@ class Transcripts(Simulation):
     def facts(self, scenario: SimulatedTalk) -> Facts:
         """Return the facts for the gate's rules. They do not include the intended ending, which is unknown."""
         return Facts(languages=self.languages, task=" ".join(str(value) for value in scenario.task.values()))
+
+    def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
+        """Return the conversation for a role. Only the assistant receives system messages."""
+        if role != ASSISTANT:
+            messages = [message for message in messages if speaker_of(message) != SYSTEM]
+        return super().heard(role, messages)
 
     def _continued(self, role: str) -> Callable[[DialogueState, Scene], Awaitable[Update]]:
         """Return the node of a role. It replays the recording or, on a fork, asks the role."""

@@ -16,7 +16,7 @@ from dialoom.personas.rows import parquet_rows
 from dialoom.prompts import FunctionCall
 from dialoom.text import well_formed_value
 
-from .outcome import TRIAL_OF, USER, Line
+from .outcome import SYSTEM, TRIAL_OF, USER, Line
 from .study import ASSISTANT
 
 RECORDED = "recorded"
@@ -26,10 +26,10 @@ RECORDED = "recorded"
 CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
 SPEAKERS = ("role", "from", "speaker")
 CONTENTS = ("content", "value", "text", "utterance")
-_ROLES = {"user": USER, "human": USER} | dict.fromkeys(
+_ROLES = {"user": USER, "human": USER, "system": SYSTEM, "developer": SYSTEM} | dict.fromkeys(
     ("assistant", "gpt", "bot", "ai", "model", "chatbot", "chosen"), ASSISTANT
 )
-"""The roles of other programs that are read as user or assistant, in any letter case."""
+"""The roles of other programs that are read as user, assistant or system, in any letter case."""
 _READ = frozenset({*CONVERSATIONS, "id", "tools", "ended_by", "person", "task", "scenario"})
 _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts", "details", "languages", "trial"})
 """Keys of dialoom's exports that state how a conversation was generated and scored, rather than what it contains."""
@@ -48,7 +48,7 @@ Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
 
 
 def role_named(name: str) -> str:
-    """Return the role that a name in a file means: `user` or `assistant` for the names in `_ROLES`, else the name."""
+    """Return the role that a name in a file means: `user`, `assistant` or `system` for `_ROLES`, else the name."""
     return _ROLES.get(name.lower(), name)
 
 

@@ -112,6 +112,79 @@ def test_usual_names_of_user_and_assistant_are_read_and_other_roles_are_reported
     assert not command_in(tmp_path)("import", _written(tmp_path / "k.jsonl", KETTLE, CANCEL), "-o", "k.db").stderr
 
 
+INSTRUCTED = {
+    "goal": "greet",
+    "conversations": [
+        {"from": "system", "value": "You are nice."},
+        {"from": "human", "value": "Hello."},
+        {"from": "gpt", "value": "Good day."},
+        {"from": "Developer", "value": "Now be brief."},
+        {"from": "human", "value": "How are you?"},
+        {"from": "gpt", "value": "Well."},
+    ],
+}
+SAID = [("user", "Hello."), ("assistant", "Good day."), ("user", "How are you?"), ("assistant", "Well.")]
+
+
+def _exported(run: dialoom.Run, format_: str, path: Path, **options: Any) -> Any:
+    run.export(format_, path, **options)
+    return json.loads(path.read_text())
+
+
+def test_system_and_developer_messages_are_system_messages_in_training_sets(tmp_path: Path) -> None:
+    """At their places; `--system` replaces or omits all of them."""
+    found = _imported(tmp_path, INSTRUCTED)
+    assert not found.other_roles
+    whole = [("system", "You are nice."), *SAID[:2], ("system", "Now be brief."), *SAID[2:]]
+    for system, expected in ((None, whole), ("none", SAID), ("Be short.", [("system", "Be short."), *SAID])):
+        options = {} if system is None else {"system": system}
+        row = _exported(found.run, "sft", tmp_path / "sft.jsonl", options=options)
+        assert [(each["role"], each["content"]) for each in row["messages"]] == expected
+        row = _exported(found.run, "sharegpt", tmp_path / "sharegpt.jsonl", options=options)
+        names = {"system": "system", "user": "human", "assistant": "gpt"}
+        assert [(each["from"], each["value"]) for each in row["conversations"]] == [
+            (names[role], content) for role, content in expected
+        ]
+
+
+async def test_system_messages_reach_the_assistant_and_judges_but_no_simulated_user(tmp_path: Path) -> None:
+    asked: dict[str, list[dict[str, Any]]] = {}
+
+    async def assistant(messages: list[dict[str, Any]]) -> str:
+        asked["assistant"] = messages
+        return "Fine."
+
+    async def user(messages: list[dict[str, Any]]) -> str:
+        asked["user"] = messages
+        return "Thanks."
+
+    async def judge(messages: list[dict[str, Any]]) -> str:
+        asked["judge"] = messages
+        return '{"explanation": "x", "verdict": true}'
+
+    source, models = _written(tmp_path / "talks.jsonl", INSTRUCTED), {"assistant": assistant, "user": user}
+    found = await dialoom.aimport_transcripts(source, path=tmp_path / "talks.db", models=models)
+    async with found.run.step(1, models=models) as stepper:
+        await stepper.goto(6)
+        branch = await stepper.fork("mine")
+        await branch.step()
+        assert [(each["role"], each["content"]) for each in asked["assistant"]] == [
+            ("system", "You are nice."),
+            *SAID[:2],
+            ("system", "Now be brief."),
+            SAID[2],
+        ]
+        await branch.step()
+        assert not any(line in str(asked["user"]) for line in ("You are nice.", "Now be brief."))
+        await stepper.goto(2)
+        opened = await stepper.fork("opened")
+        await opened.step()
+        assert [each["role"] for each in asked["user"]] == ["system", "user"]
+        assert "Write your first message" in asked["user"][-1]["content"]
+    await dialoom.ajudge(found.run.path, judge, judges=_judges(tmp_path))
+    assert "<system>You are nice.</system>" in str(asked["judge"])
+
+
 def test_conversations_in_which_a_target_does_not_speak_are_not_scored_by_it(tmp_path: Path) -> None:
     judges = _judges(tmp_path, JUDGES + '[[check]]\nmetric = "replied"\npattern = "please"\n')
     rows = [{"goal": "x", **_roles("user", role)} for role in ("agent", "assistant")]

@@ -190,6 +190,11 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
         ),
         (
             "[[judge]]",
+            "[[role]]\nname = 'system'\nbrief = 'x'\n[[judge]]",
+            "support.toml:21: [[role]] has the name 'system', which is reserved or the role of a judge; rename it",
+        ),
+        (
+            "[[judge]]",
             "[[role]]\nname = 'critic'\nbrief = 'x'\n[[judge]]\nrole = 'critic'",
             "support.toml:21: [[role]] has the name 'critic', which is reserved or the role of a judge; rename it",
         ),
