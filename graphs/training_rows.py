@@ -173,11 +173,12 @@ def _message(line: Line, role: str) -> ChatMessage:
 
 def _trl(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     """Return messages in TRL's form: arguments of calls are objects, and results include the tool's name."""
-    names = {call["id"]: call["name"] for message in messages for call in message.get("tool_calls", ())}
+    names: dict[str, str] = {}  # by id; a later call may have the id of an earlier one
     made: list[dict[str, Any]] = []
     for message in messages:
         new: dict[str, Any] = {"role": message["role"], "content": message["content"]}
         if calls := message.get("tool_calls"):
+            names |= {call["id"]: call["name"] for call in calls}
             new["tool_calls"] = [{"type": "function", "function": _function(call)} for call in calls]
         if (name := names.get(message.get("tool_call_id", ""))) is not None:
             new["name"] = name

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -198,10 +199,25 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         person=_columns(row.get("person"), "description", columns),
         task=_columns(row.get("task"), "goal", columns),
         columns=columns,
-        lines=tuple(lines),
+        lines=tuple(_in_order_of_calls(lines)),
         tools=tuple(tools),
         ended_by=str(row.get("ended_by") or RECORDED),
     )
+
+
+def _in_order_of_calls(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield lines, with each block of tool results in the order of the calls that they answer.
+
+    In files, ids pair results with calls; in training sets and for judges, the order does.
+    """
+    places, calls = dict[str | None, int](), count()
+    for is_result, block in groupby(lines, key=lambda line: line.tool_call_id is not None):
+        if is_result:
+            yield from sorted(block, key=lambda line: places.get(line.tool_call_id, 0))
+            continue
+        for line in block:
+            places |= {call["id"]: next(calls) for call in line.tool_calls}
+            yield line
 
 
 def _columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]:

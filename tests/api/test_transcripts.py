@@ -6,7 +6,7 @@ import json
 import re
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,38 @@ def test_system_and_developer_messages_are_system_messages_in_training_sets(tmp_
         assert [(each["from"], each["value"]) for each in row["conversations"]] == [
             (names[role], content) for role, content in expected
         ]
+
+
+@pytest.mark.parametrize("reused", [False, True])
+def test_tool_results_are_paired_with_their_calls_by_id(tmp_path: Path, reused: bool) -> None:
+    """Also if later calls have the ids of earlier ones."""
+
+    def called(first: str, second: str, tools: Sequence[str], *answers: str) -> list[dict[str, Any]]:
+        calls = [(first, tools[0], "x"), (second, tools[1], "y")]
+        made = [
+            {"id": id_, "type": "function", "function": {"name": name, "arguments": json.dumps({"of": value})}}
+            for id_, name, value in calls
+        ]
+        results = [{"role": "tool", "tool_call_id": id_, "content": f"result of {id_}"} for id_ in answers]
+        return [{"role": "assistant", "content": "", "tool_calls": made}, *results]
+
+    again = ("c1", "c2") if reused else ("c3", "c4")
+    messages = [
+        {"role": "user", "content": "Look."},
+        *called("c1", "c2", ("look", "seek"), "c2", "c1"),
+        *called(*again, ("find", "open"), *reversed(again)),
+    ]
+    run = _imported(tmp_path, {"messages": [*messages, {"role": "assistant", "content": "Done."}]}).run
+    results = [f"result of {id_}" for id_ in ("c1", "c2", *again)]
+    row = _exported(run, "sft", tmp_path / "sft.jsonl")
+    assert [(each["name"], each["content"]) for each in row["messages"] if each["role"] == "tool"] == [
+        *zip(("look", "seek", "find", "open"), results, strict=True)
+    ]
+    row = _exported(run, "sharegpt", tmp_path / "sharegpt.jsonl")
+    observed = [json.loads(each["value"]) for each in row["conversations"] if each["from"] == "observation"]
+    assert observed == [results[:2], results[2:]]
+    (episode,) = run.episodes()
+    assert [line.content for line in episode.outcome.messages if line.role == "tool"] == results
 
 
 async def test_system_messages_reach_the_assistant_and_judges_but_no_simulated_user(tmp_path: Path) -> None:
