@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from dialoom.prompts import ChatMessage, FunctionCall, PromptLibrary
+from dialoom.prompts import ChatMessage, FunctionCall, PromptLibrary, ToolDefinition
 
 from .acting import factory_of
 from .capabilities import Exporter, ExportOptions, WithExports, WithRoles
@@ -21,6 +21,7 @@ from .environment import Workbench, arguments_of
 from .outcome import SYSTEM, Episode, Line
 from .recipe import Recipe, RecipeError
 from .simulation import Simulation
+from .transcript import Transcript
 
 NO_SYSTEM = "none"
 SFT, SHAREGPT = "sft", "sharegpt"
@@ -89,14 +90,14 @@ class _Rows:
     ) -> Iterator[dict[str, Any]]:
         """Yield `{"messages": [...]}` in TRL's form. If the assistant has tools, they are added as JSON."""
         if messages := self._messages(episode, scenario, prompts):
-            yield {"messages": _trl(options.applied(messages)), **self._tools}
+            yield {"messages": _trl(options.applied(messages)), **self._tools(scenario)}
 
     def sharegpt(
         self, episode: Episode, scenario: Any, prompts: PromptLibrary, _: Any, *, options: SystemOptions
     ) -> Iterator[dict[str, Any]]:
         """Yield `{"conversations": [...]}`. If the assistant has tools, they are added as JSON."""
         if messages := self._messages(episode, scenario, prompts):
-            yield {"conversations": [*_sharegpt(options.applied(messages))], **self._tools}
+            yield {"conversations": [*_sharegpt(options.applied(messages))], **self._tools(scenario)}
 
     def _messages(self, episode: Episode, scenario: Any, prompts: PromptLibrary) -> list[ChatMessage]:
         """Return a finished conversation from the assistant's side, up to its last message.
@@ -128,17 +129,22 @@ class _Rows:
             return ASSISTANT
         return recipe.turns.order[-1]
 
+    def _tools(self, scenario: Any) -> dict[str, str]:
+        """Return the column of tools: those of an imported conversation or, if it states none, the recipe's own."""
+        stated = scenario.tools if isinstance(scenario, Transcript) else ()
+        definitions = stated or self._own_tools
+        return {"tools": json.dumps(definitions, ensure_ascii=False)} if definitions else {}
+
     @cached_property
-    def _tools(self) -> dict[str, str]:
-        """The column of the recipe's own tools.
+    def _own_tools(self) -> Sequence[ToolDefinition]:
+        """The definitions of the recipe's own tools.
 
         Tools of MCP servers, and tools given as Python objects that are now missing, are unknown and left out.
         """
         recipe = self._recipe
         if not isinstance(recipe, DialogueRecipe) or (isinstance(recipe, Simulation) and recipe.lacks_tools):
-            return {}
-        definitions = Workbench(recipe.tools, factory_of(recipe)).tools.definitions
-        return {"tools": json.dumps(definitions, ensure_ascii=False)} if definitions else {}
+            return ()
+        return Workbench(recipe.tools, factory_of(recipe)).tools.definitions
 
 
 def _converted(sft: Exporter, *about: Any, **how: Any) -> Iterator[dict[str, Any]]:

@@ -82,6 +82,10 @@ class Transcript(SimulatedTalk):
         """Return all values of the conversation's row."""
         return {**self.columns, **self.task, **self.person, **({"name": self.name} if self.name else {})}
 
+    def as_row(self) -> dict[str, Any]:
+        """Return the columns of a `dialogues` export from which an import reads the conversation."""
+        return {"tools": [*self.tools]} if self.tools else {}
+
     def id_of(self, values: Mapping[str, Any]) -> str:
         """Return the id. It has 16 digits of the hash, because 10 may coincide among a million conversations."""
         digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()[:16]

@@ -187,6 +187,7 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         message = f"a tool result answers {unknown[0]!r}, which is not the id of any tool call"
         raise DataError(path, message, number)
     tools = row.get("tools") or []
+    tools = parse_json(tools, path, number) if isinstance(tools, str) else tools
     if not isinstance(tools, list) or not all(isinstance(each, dict) for each in tools):
         raise DataError(path, f"'tools' must be a list of objects, got {tools!r:.60}", number)
     described = row["scenario"] if isinstance(row.get("scenario"), dict) else {}

@@ -179,6 +179,22 @@ def test_tool_results_are_paired_with_their_calls_by_id(tmp_path: Path, reused: 
     assert [line.content for line in episode.outcome.messages if line.role == "tool"] == results
 
 
+def test_tools_of_conversations_are_exported_and_imported_again(tmp_path: Path) -> None:
+    run = _imported(tmp_path, CANCEL, KETTLE).run
+    for format_ in ("dialogues", "sft", "sharegpt"):
+        path = tmp_path / f"{format_}.jsonl"
+        run.export(format_, path)
+        first, second = map(json.loads, path.read_text().splitlines())
+        tools = first["tools"]
+        assert (json.loads(tools) if isinstance(tools, str) else tools) == CANCEL["tools"], format_
+        assert "tools" not in second
+        again = dialoom.import_transcripts(path, path=tmp_path / f"{format_}.db").run
+        again.export("sft", tmp_path / "again.jsonl")
+        assert json.loads((tmp_path / "again.jsonl").read_text().splitlines()[0])["tools"] == json.dumps(
+            CANCEL["tools"]
+        )
+
+
 async def test_system_messages_reach_the_assistant_and_judges_but_no_simulated_user(tmp_path: Path) -> None:
     asked: dict[str, list[dict[str, Any]]] = {}
 
