@@ -29,6 +29,7 @@ from .transcript_rows import (
     LABEL,
     LONGEST_FACET,
     RECORDED,
+    TRANSCRIPT,
     Reader,
     RecordedTalk,
     files_of,
@@ -36,9 +37,6 @@ from .transcript_rows import (
     recorded_talks,
     rows_of,
 )
-
-TRANSCRIPT = "transcript"
-"""The recipe's name."""
 
 _LONGEST_LABEL = 40
 
@@ -71,7 +69,7 @@ class Transcript(SimulatedTalk):
         # If the row states no person, its columns are those of the person.
         names = ("user_id",) if self.person == self.columns else ("id", "name", "description")
         identity = next((self.person[key] for key in names if key in self.person), None)
-        found = {"person": identity, **self.columns, **self.task, **self.person}
+        found = {"person": identity, **self._values}
         return {
             name: value
             for name, value in found.items()
@@ -79,12 +77,31 @@ class Transcript(SimulatedTalk):
         }
 
     def described(self) -> dict[str, Any]:
-        """Return all values of the conversation's row."""
-        return {**self.columns, **self.task, **self.person, **({"name": self.name} if self.name else {})}
+        """Return all values of the conversation's row, and its id as `conversation`."""
+        return {**({"conversation": self.name} if self.name else {}), **self._values}
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        """The values of the row, of its person and of its task.
+
+        The prefix `person_` or `task_` is added to a name that has another value in the row.
+        """
+        found = dict(self.columns)
+        for prefix, values in (("person", self.person), ("task", self.task)):
+            found |= {
+                f"{prefix}_{name}" if found.get(name, value) != value else name: value for name, value in values.items()
+            }
+        return found
 
     def as_row(self) -> dict[str, Any]:
         """Return the columns of a `dialogues` export from which an import reads the conversation."""
-        return {"tools": [*self.tools]} if self.tools else {}
+        stated = {"person": self.person, "task": self.task}
+        return {
+            "scenario": self.columns,
+            **({"name": self.name} if self.name else {}),
+            **{name: values for name, values in stated.items() if values != self.columns},
+            **({"tools": [*self.tools]} if self.tools else {}),
+        }
 
     def id_of(self, values: Mapping[str, Any]) -> str:
         """Return the id. It has 16 digits of the hash, because 10 may coincide among a million conversations."""

@@ -24,6 +24,9 @@ RECORDED = "recorded"
 """The ending of a conversation whose file does not state one. It is also the name of the node that adds recorded lines.
 """
 
+TRANSCRIPT = "transcript"
+"""The name of the recipe for imported conversations."""
+
 CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
 SPEAKERS = ("role", "from", "speaker")
 CONTENTS = ("content", "value", "text", "utterance")
@@ -34,6 +37,10 @@ _ROLES = {"user": USER, "human": USER, "system": SYSTEM, "developer": SYSTEM} | 
 _READ = frozenset({*CONVERSATIONS, "id", "tools", "ended_by", "person", "task", "scenario"})
 _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts", "details", "languages", "trial"})
 """Keys of dialoom's exports that state how a conversation was generated and scored, rather than what it contains."""
+_INCLUDED = ("facets", "scores")
+"""Keys of objects that exports may include. They state what the other keys state already, or how it was scored."""
+_OF_TRANSCRIPTS = frozenset({"name", "branch", "environment", "error"})
+"""Keys of an export of imported conversations that are no columns of their rows; `name` is the conversation's id."""
 
 LABEL = "label:"
 """The prefix of the keys, and of the columns in labels files, that hold people's labels. Judges must not see these."""
@@ -191,12 +198,16 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
     if not isinstance(tools, list) or not all(isinstance(each, dict) for each in tools):
         raise DataError(path, f"'tools' must be a list of objects, got {tools!r:.60}", number)
     described = row["scenario"] if isinstance(row.get("scenario"), dict) else {}
-    about = {name: value for name, value in row.items() if name not in _READ | _OWN and not name.startswith(LABEL)}
+    is_export = row.get("recipe") == TRANSCRIPT
+    ignored = _READ | _OWN | {name for name in _INCLUDED if isinstance(row.get(name), Mapping)}
+    ignored |= _OF_TRANSCRIPTS if is_export else frozenset()
+    about = {name: value for name, value in row.items() if name not in ignored and not name.startswith(LABEL)}
     columns = {**about, **described}
     if row.get("trial") and row.get("id"):
         columns[TRIAL_OF] = str(row["id"])[-LONGEST_FACET:]
+    released = " ".join(str(row[name]) for name in _RELEASE if row.get(name) is not None)
     return RecordedTalk(
-        name=str(row.get("id") or " ".join(str(row[name]) for name in _RELEASE if row.get(name) is not None)),
+        name=str(row.get("name") or "") if is_export else str(row.get("id") or released),
         person=_columns(row.get("person"), "description", columns),
         task=_columns(row.get("task"), "goal", columns),
         columns=columns,

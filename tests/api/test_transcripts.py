@@ -268,6 +268,56 @@ def test_exports_of_an_imported_run_can_be_imported_again(tmp_path: Path) -> Non
     ]
 
 
+def _talk(number: int, **columns: Any) -> dict[str, Any]:
+    said = [("user", f"Hello {number}{', please' if number % 3 else ''}."), ("assistant", "Good day.")]
+    return {**columns, "messages": [{"role": role, "content": content} for role, content in said]}
+
+
+PAT = {"name": "Pat", "age": 3}
+OF_PEOPLE = [
+    *(_talk(number, id=f"x{number}", name="Zoe", city="Rom", person=PAT) for number in range(2)),
+    *(
+        _talk(number, id=f"y{number}", user_id=f"u{number // 2}", task={"name": "return", "goal": "x"})
+        for number in range(12)
+    ),
+    *(_talk(number, person="a nurse", task="greet", tools=CANCEL["tools"]) for number in range(2)),
+    *(_talk(number, name="Zoe", scores={"a": 1}, facets={"b": 2}) for number in range(20, 22)),
+]
+
+
+def test_people_columns_tools_and_scores_are_the_same_after_an_export_and_an_import(tmp_path: Path) -> None:
+    """Importing the export again adds nothing, even if it was made with facets and scores."""
+    judges = _judges(tmp_path, JUDGES.replace(": {{ task.goal }}", ""))
+    run = _imported(tmp_path, *OF_PEOPLE).run
+    dialoom.judge(run.path, "offline/placeholder", judges=judges)
+    run.export("dialogues", tmp_path / "out.jsonl", include=["facets", "scores"])
+    again = dialoom.import_transcripts(tmp_path / "out.jsonl", path=tmp_path / "again.db").run
+    dialoom.judge(again.path, "offline/placeholder", judges=judges)
+    assert [(each.id, each.facets) for each in again.episodes()] == [(each.id, each.facets) for each in run.episodes()]
+    assert [again.scenario(place + 1) for place in range(18)] == [run.scenario(place + 1) for place in range(18)]
+    means, repeated = (each.report()["scores"].rows for each in (run, again))
+    assert means == repeated
+    assert any(getattr(cell, "low", None) is not None for cell in means[0])
+    assert run.export("dialogues", tmp_path / "second.jsonl") == {"all": 18}
+    assert dialoom.import_transcripts(tmp_path / "second.jsonl", path=run.path).added == 0
+
+
+def test_the_id_of_a_conversation_replaces_no_column(tmp_path: Path) -> None:
+    run = _imported(tmp_path, *OF_PEOPLE[:3]).run
+    run.export("dialogues", tmp_path / "out.jsonl")
+    first, _, third = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert (first["name"], first["scenario"]) == ("x0", {"name": "Zoe", "city": "Rom"})
+    assert (first["person"], third["task"]) == (PAT, {"name": "return", "goal": "x"})
+    assert "person" not in third
+    facets = next(run.episodes()).facets
+    assert facets == {"person": "Pat", "name": "Zoe", "city": "Rom", "person_name": "Pat", "age": 3}
+    shown = command_in(tmp_path)("show", "talks.db", 1).stdout
+    values = {"name": "Zoe", "age": 3, "conversation": "x0", "city": "Rom", "person_name": "Pat"}
+    assert [f"  {name}: {value}" for name, value in values.items()] == shown.splitlines()[1:6]
+    described = dialoom.describe(tmp_path / "out.jsonl")["facets"]
+    assert {"city", "age", "goal"} <= {row[0] for row in described.rows}
+
+
 @pytest.mark.parametrize("format_", ["sft", "sharegpt"])
 def test_conversations_that_a_format_leaves_out_are_counted_with_the_reason(tmp_path: Path, format_: str) -> None:
     run = _imported(tmp_path, KETTLE, _roles("user"), CANCEL, _roles("user", "agent")).run

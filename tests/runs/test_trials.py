@@ -132,7 +132,8 @@ def test_notes_name_the_metrics_of_their_table_and_those_that_it_leaves_out(tmp_
 
     pushy = dialoom.Judge("pushy", rubric="The reply is pushy.", per_turn=True, lower_is_better=True)
     rude = dialoom.Judge("rude", rubric="The assistant is rude.", lower_is_better=True)
-    people, users = [{"name": "Ada"}, {"name": "Bo"}], ["offline/placeholder", f"python:{__name__}:brief"]
+    people = [{"name": "Ada"}, {"name": "Bo"}]
+    users: list[Any] = ["offline/placeholder", brief]
     run = dialoom.simulate(
         people,
         assistant=brief,
