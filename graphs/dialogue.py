@@ -19,11 +19,11 @@ from dialoom.roles import UnparsedReplyError
 from . import acting
 from .acting import spoken_only, turns_of
 from .capabilities import WithFacets, WithGate, WithJudging, WithProgress, WithPrompts, WithReport, WithRoles
-from .conversation import DialogueState, lines, said, utterances
+from .conversation import DialogueState, lines, said, speaker_of, utterances
 from .environment import EnvironmentFactory, Tool
 from .gate.talk import Facts
 from .judge import Graph, add_judges
-from .outcome import USER, Episode, Judgement, Outcome
+from .outcome import SYSTEM, USER, Episode, Judgement, Outcome
 from .recipe import Recipe, RecipeError
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
@@ -394,7 +394,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         messages = state["messages"]
         prompt = self.prompt_of(scene.scenario, role)
         inputs = {
-            "opening": not messages,
+            "opening": is_unopened(messages),
             **self.inputs(scene.scenario, role),
             "history": self.heard(role, messages),
         }
@@ -408,15 +408,21 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """
         messages = state["messages"]
         marker = self.turns.split(reply)[1] if role == self.turns.ender else ""
-        ending = marker if messages else ""
+        is_opening = is_unopened(messages)
+        ending = "" if is_opening else marker
         text = self.spoken(reply) if role in (USER, self.turns.ender) else reply
         if not text and not ending:
             prompt = self.prompt_of(scene.scenario, role)
             raise UnparsedReplyError(prompt, reply, "the reply is empty after its end marker is removed")
         new = [said(role, text, len(messages), scene.finish_reason)] if text else []
         reason = self.turns.reason(scene.scenario, role, [*messages, *new], ending)
-        opening = {"marked_opening": True} if marker and not messages else {}
+        opening = {"marked_opening": True} if marker and is_opening else {}
         return {"messages": new, "ended_by": state["ended_by"] or reason, **opening}
+
+
+def is_unopened(messages: Sequence[BaseMessage]) -> bool:
+    """Return whether nobody has spoken yet: there are no messages except instructions to the assistant."""
+    return all(speaker_of(message) == SYSTEM for message in messages)
 
 
 def _unknown(name: str, kind: type[Scenario]) -> str:

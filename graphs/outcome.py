@@ -39,6 +39,9 @@ BY_JUDGES = "copied_form"
 USER = "user"
 """The role of simulated users. A dialogue in which the user is at fault is little evidence about any other role."""
 
+SYSTEM = "system"
+"""The name of the speaker of system messages, which are instructions to the assistant."""
+
 
 REVIEWER = "reviewer"
 """The role that looks for faults that rules cannot detect."""

@@ -31,7 +31,7 @@ from .conversation import TOOL, DialogueState, lines, said
 from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
 from .judge import Judge
-from .outcome import REVIEWER, Episode, Judgement, Outcome
+from .outcome import REVIEWER, SYSTEM, Episode, Judgement, Outcome
 from .recipe import RecipeOptions
 from .stage import Scene, Update
 from .study import (
@@ -270,7 +270,7 @@ class Simulation(DialogueRecipe, WithLabels):
         """
         found = super().heard(role, messages)
         for each in found if len(self.turns.roles) > 2 else ():
-            if each["speaker"] not in (role, TOOL):
+            if each["speaker"] not in (role, SYSTEM, TOOL):
                 each["content"] = f"{each['speaker']}: {each['content']}"
         return found
 
@@ -373,7 +373,7 @@ def _check_names(study: Study, judges: Sequence[Judge]) -> None:
     Raises:
         DataError, DialoomError: If a participant has such a name.
     """
-    taken = {"judge", REVIEWER, TOOL, *(judge.role for judge in judges)}
+    taken = {"judge", REVIEWER, SYSTEM, TOOL, *(judge.role for judge in judges)}
     for number, each in enumerate(study.roles):
         if each.name in taken:
             message = f"[[role]] has the name {each.name!r}, which is reserved or the role of a judge; rename it"

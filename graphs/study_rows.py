@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
@@ -195,9 +196,10 @@ class Source:
                     raise DataError(self.place, message, number)
                 value = value[name]
             if each.is_shown and value == "":
-                shown_as = ".".join(each.path)
-                optional = f"{{{{ {variable}.{shown_as} or 'unknown' }}}}"
-                message = f"{shown_as!r} is empty, but {each.where} uses it; fill it in, or write {optional} there"
+                optional = f"{{{{ {_expression(variable, each.path)} or 'unknown' }}}}"
+                message = (
+                    f"{'.'.join(each.path)!r} is empty, but {each.where} uses it; fill it in, or write {optional} there"
+                )
                 raise DataError(self.place, message, number)
             if isinstance(value, str) and (template := _TEMPLATE.search(value)):
                 message = f"{'.'.join(each.path)!r} contains {template[0]!r}, but templates in rows are not filled in"
@@ -213,7 +215,7 @@ class Source:
     def _name(self, row: Row, number: int, lines: dict[bytes, int], again: list[str]) -> str:
         """Return a row's id; if it has none, its `name`; if it has neither, a hash of the row.
 
-        A name that an earlier row has is added to `again`.
+        A name that an earlier row has is added to `again`, and gets a number that makes it differ from all others.
         """
         if column := self.spec.id or _column(row, "id"):
             if row[column] == "":
@@ -227,15 +229,31 @@ class Source:
             ).hexdigest()[:8]
         name = str(row[column])
         times = lines[key] + 1 if (key := _digest(["name", name])) in lines else 1
+        if times > 1:
+            again.append(name)
+            while f"{name} ({times})" in self._names:
+                times += 1
         lines[key] = times
-        again += [name] if times > 1 else []
         return name if times == 1 else f"{name} ({times})"
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """The ids and names that the rows state. They are read only if a name repeats."""
+        return frozenset(
+            str(row.get(self.spec.id or _column(row, "id") or _column(row, "name"), "")) for _, row in self._places()
+        )
 
 
 def _column(row: Row, name: str) -> str:
     """Return a row's column of this name that is not empty, also in another letter case; empty if there is none."""
     found = [column for column, value in row.items() if column.lower() == name and value not in (None, "")]
     return name if name in found else next(iter(found), "")
+
+
+def _expression(variable: str, path: Iterable[str]) -> str:
+    """Return the expression of a value in a template, e.g. `person["Home Town"].zip`."""
+    parts = (f".{part}" if part.isidentifier() else f"[{json.dumps(part, ensure_ascii=False)}]" for part in path)
+    return "".join([variable, *parts])
 
 
 def _digest(value: Any) -> bytes:

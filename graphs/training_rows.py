@@ -11,20 +11,21 @@ from typing import Any
 
 from pydantic import Field
 
-from dialoom.prompts import ChatMessage, FunctionCall, PromptLibrary
+from dialoom.prompts import ChatMessage, FunctionCall, PromptLibrary, ToolDefinition
 
 from .acting import factory_of
 from .capabilities import Exporter, ExportOptions, WithExports, WithRoles
 from .conversation import TOOL, messages_of
 from .dialogue import ASSISTANT, DialogueRecipe
 from .environment import Workbench, arguments_of
-from .outcome import Episode, Line
+from .outcome import SYSTEM, Episode, Line
 from .recipe import Recipe, RecipeError
 from .simulation import Simulation
+from .transcript import Transcript
 
 NO_SYSTEM = "none"
 SFT, SHAREGPT = "sft", "sharegpt"
-_SPEAKERS = {"system": "system", "assistant": "gpt", TOOL: "observation"}
+_SPEAKERS = {SYSTEM: SYSTEM, "assistant": "gpt", TOOL: "observation"}
 """ShareGPT's names of roles. All other roles are `human`."""
 
 
@@ -41,8 +42,8 @@ class SystemOptions(ExportOptions):
         """Return messages with the system message that the options state."""
         if self.system is None:
             return [*messages]
-        rest = [message for message in messages if message["role"] != "system"]
-        return rest if self.system == NO_SYSTEM else [{"role": "system", "content": self.system}, *rest]
+        rest = [message for message in messages if message["role"] != SYSTEM]
+        return rest if self.system == NO_SYSTEM else [{"role": SYSTEM, "content": self.system}, *rest]
 
 
 def exporters(recipe: Recipe) -> dict[str, Exporter]:
@@ -89,14 +90,14 @@ class _Rows:
     ) -> Iterator[dict[str, Any]]:
         """Yield `{"messages": [...]}` in TRL's form. If the assistant has tools, they are added as JSON."""
         if messages := self._messages(episode, scenario, prompts):
-            yield {"messages": _trl(options.applied(messages)), **self._tools}
+            yield {"messages": _trl(options.applied(messages)), **self._tools(scenario)}
 
     def sharegpt(
         self, episode: Episode, scenario: Any, prompts: PromptLibrary, _: Any, *, options: SystemOptions
     ) -> Iterator[dict[str, Any]]:
         """Yield `{"conversations": [...]}`. If the assistant has tools, they are added as JSON."""
         if messages := self._messages(episode, scenario, prompts):
-            yield {"conversations": [*_sharegpt(options.applied(messages))], **self._tools}
+            yield {"conversations": [*_sharegpt(options.applied(messages))], **self._tools(scenario)}
 
     def _messages(self, episode: Episode, scenario: Any, prompts: PromptLibrary) -> list[ChatMessage]:
         """Return a finished conversation from the assistant's side, up to its last message.
@@ -128,17 +129,22 @@ class _Rows:
             return ASSISTANT
         return recipe.turns.order[-1]
 
+    def _tools(self, scenario: Any) -> dict[str, str]:
+        """Return the column of tools: those of an imported conversation or, if it states none, the recipe's own."""
+        stated = scenario.tools if isinstance(scenario, Transcript) else ()
+        definitions = stated or self._own_tools
+        return {"tools": json.dumps(definitions, ensure_ascii=False)} if definitions else {}
+
     @cached_property
-    def _tools(self) -> dict[str, str]:
-        """The column of the recipe's own tools.
+    def _own_tools(self) -> Sequence[ToolDefinition]:
+        """The definitions of the recipe's own tools.
 
         Tools of MCP servers, and tools given as Python objects that are now missing, are unknown and left out.
         """
         recipe = self._recipe
         if not isinstance(recipe, DialogueRecipe) or (isinstance(recipe, Simulation) and recipe.lacks_tools):
-            return {}
-        definitions = Workbench(recipe.tools, factory_of(recipe)).tools.definitions
-        return {"tools": json.dumps(definitions, ensure_ascii=False)} if definitions else {}
+            return ()
+        return Workbench(recipe.tools, factory_of(recipe)).tools.definitions
 
 
 def _converted(sft: Exporter, *about: Any, **how: Any) -> Iterator[dict[str, Any]]:
@@ -162,7 +168,7 @@ def _message(line: Line, role: str) -> ChatMessage:
 
     The trained role becomes the assistant; all other roles except tools become the user.
     """
-    speaker = ASSISTANT if line.role == role else line.role if line.role in ("system", TOOL) else "user"
+    speaker = ASSISTANT if line.role == role else line.role if line.role in (SYSTEM, TOOL) else "user"
     message: ChatMessage = {"role": speaker, "content": line.content}
     if line.tool_calls:
         message["tool_calls"] = line.tool_calls
@@ -173,11 +179,12 @@ def _message(line: Line, role: str) -> ChatMessage:
 
 def _trl(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     """Return messages in TRL's form: arguments of calls are objects, and results include the tool's name."""
-    names = {call["id"]: call["name"] for message in messages for call in message.get("tool_calls", ())}
+    names: dict[str, str] = {}  # by id; a later call may have the id of an earlier one
     made: list[dict[str, Any]] = []
     for message in messages:
         new: dict[str, Any] = {"role": message["role"], "content": message["content"]}
         if calls := message.get("tool_calls"):
+            names |= {call["id"]: call["name"] for call in calls}
             new["tool_calls"] = [{"type": "function", "function": _function(call)} for call in calls]
         if (name := names.get(message.get("tool_call_id", ""))) is not None:
             new["name"] = name

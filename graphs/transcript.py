@@ -5,27 +5,31 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
-from dialoom.inputs import DataError
+from langchain_core.messages import BaseMessage
 
-from .conversation import DialogueState, messages_of
+from dialoom.inputs import DataError
+from dialoom.prompts import Utterance
+
+from .conversation import DialogueState, messages_of, speaker_of
 from .dialogue import Turns
 from .gate.talk import Facts
 from .judge import Graph
-from .outcome import Line, Outcome
+from .outcome import SYSTEM, Line, Outcome
 from .recipe import RecipeError
 from .simulation import SimulatedTalk, Simulation, SimulationOptions, simulation
 from .stage import Scene, Stage, Update, node
-from .study import USER, Study
+from .study import ASSISTANT, USER, Study
 from .tables.table import Facet
 from .transcript_rows import (
     LABEL,
     LONGEST_FACET,
     RECORDED,
+    TRANSCRIPT,
     Reader,
     RecordedTalk,
     files_of,
@@ -33,9 +37,6 @@ from .transcript_rows import (
     recorded_talks,
     rows_of,
 )
-
-TRANSCRIPT = "transcript"
-"""The recipe's name."""
 
 _LONGEST_LABEL = 40
 
@@ -68,7 +69,7 @@ class Transcript(SimulatedTalk):
         # If the row states no person, its columns are those of the person.
         names = ("user_id",) if self.person == self.columns else ("id", "name", "description")
         identity = next((self.person[key] for key in names if key in self.person), None)
-        found = {"person": identity, **self.columns, **self.task, **self.person}
+        found = {"person": identity, **self._values}
         return {
             name: value
             for name, value in found.items()
@@ -76,8 +77,31 @@ class Transcript(SimulatedTalk):
         }
 
     def described(self) -> dict[str, Any]:
-        """Return all values of the conversation's row."""
-        return {**self.columns, **self.task, **self.person, **({"name": self.name} if self.name else {})}
+        """Return all values of the conversation's row, and its id as `conversation`."""
+        return {**({"conversation": self.name} if self.name else {}), **self._values}
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        """The values of the row, of its person and of its task.
+
+        The prefix `person_` or `task_` is added to a name that has another value in the row.
+        """
+        found = dict(self.columns)
+        for prefix, values in (("person", self.person), ("task", self.task)):
+            found |= {
+                f"{prefix}_{name}" if found.get(name, value) != value else name: value for name, value in values.items()
+            }
+        return found
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the columns of a `dialogues` export from which an import reads the conversation."""
+        stated = {"person": self.person, "task": self.task}
+        return {
+            "scenario": self.columns,
+            **({"name": self.name} if self.name else {}),
+            **{name: values for name, values in stated.items() if values != self.columns},
+            **({"tools": [*self.tools]} if self.tools else {}),
+        }
 
     def id_of(self, values: Mapping[str, Any]) -> str:
         """Return the id. It has 16 digits of the hash, because 10 may coincide among a million conversations."""
@@ -136,6 +160,12 @@ class Transcripts(Simulation):
     def facts(self, scenario: SimulatedTalk) -> Facts:
         """Return the facts for the gate's rules. They do not include the intended ending, which is unknown."""
         return Facts(languages=self.languages, task=" ".join(str(value) for value in scenario.task.values()))
+
+    def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
+        """Return the conversation for a role. Only the assistant receives system messages."""
+        if role != ASSISTANT:
+            messages = [message for message in messages if speaker_of(message) != SYSTEM]
+        return super().heard(role, messages)
 
     def _continued(self, role: str) -> Callable[[DialogueState, Scene], Awaitable[Update]]:
         """Return the node of a role. It replays the recording or, on a fork, asks the role."""

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,23 +17,30 @@ from dialoom.personas.rows import parquet_rows
 from dialoom.prompts import FunctionCall
 from dialoom.text import well_formed_value
 
-from .outcome import TRIAL_OF, USER, Line
+from .outcome import SYSTEM, TRIAL_OF, USER, Line
 from .study import ASSISTANT
 
 RECORDED = "recorded"
 """The ending of a conversation whose file does not state one. It is also the name of the node that adds recorded lines.
 """
 
+TRANSCRIPT = "transcript"
+"""The name of the recipe for imported conversations."""
+
 CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
 SPEAKERS = ("role", "from", "speaker")
 CONTENTS = ("content", "value", "text", "utterance")
-_ROLES = {"user": USER, "human": USER} | dict.fromkeys(
+_ROLES = {"user": USER, "human": USER, "system": SYSTEM, "developer": SYSTEM} | dict.fromkeys(
     ("assistant", "gpt", "bot", "ai", "model", "chatbot", "chosen"), ASSISTANT
 )
-"""The roles of other programs that are read as user or assistant, in any letter case."""
+"""The roles of other programs that are read as user, assistant or system, in any letter case."""
 _READ = frozenset({*CONVERSATIONS, "id", "tools", "ended_by", "person", "task", "scenario"})
 _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts", "details", "languages", "trial"})
 """Keys of dialoom's exports that state how a conversation was generated and scored, rather than what it contains."""
+_INCLUDED = ("facets", "scores")
+"""Keys of objects that exports may include. They state what the other keys state already, or how it was scored."""
+_OF_TRANSCRIPTS = frozenset({"name", "branch", "environment", "error"})
+"""Keys of an export of imported conversations that are no columns of their rows; `name` is the conversation's id."""
 
 LABEL = "label:"
 """The prefix of the keys, and of the columns in labels files, that hold people's labels. Judges must not see these."""
@@ -48,7 +56,7 @@ Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
 
 
 def role_named(name: str) -> str:
-    """Return the role that a name in a file means: `user` or `assistant` for the names in `_ROLES`, else the name."""
+    """Return the role that a name in a file means: `user`, `assistant` or `system` for `_ROLES`, else the name."""
     return _ROLES.get(name.lower(), name)
 
 
@@ -186,22 +194,42 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         message = f"a tool result answers {unknown[0]!r}, which is not the id of any tool call"
         raise DataError(path, message, number)
     tools = row.get("tools") or []
+    tools = parse_json(tools, path, number) if isinstance(tools, str) else tools
     if not isinstance(tools, list) or not all(isinstance(each, dict) for each in tools):
         raise DataError(path, f"'tools' must be a list of objects, got {tools!r:.60}", number)
     described = row["scenario"] if isinstance(row.get("scenario"), dict) else {}
-    about = {name: value for name, value in row.items() if name not in _READ | _OWN and not name.startswith(LABEL)}
+    is_export = row.get("recipe") == TRANSCRIPT
+    ignored = _READ | _OWN | {name for name in _INCLUDED if isinstance(row.get(name), Mapping)}
+    ignored |= _OF_TRANSCRIPTS if is_export else frozenset()
+    about = {name: value for name, value in row.items() if name not in ignored and not name.startswith(LABEL)}
     columns = {**about, **described}
     if row.get("trial") and row.get("id"):
         columns[TRIAL_OF] = str(row["id"])[-LONGEST_FACET:]
+    released = " ".join(str(row[name]) for name in _RELEASE if row.get(name) is not None)
     return RecordedTalk(
-        name=str(row.get("id") or " ".join(str(row[name]) for name in _RELEASE if row.get(name) is not None)),
+        name=str(row.get("name") or "") if is_export else str(row.get("id") or released),
         person=_columns(row.get("person"), "description", columns),
         task=_columns(row.get("task"), "goal", columns),
         columns=columns,
-        lines=tuple(lines),
+        lines=tuple(_in_order_of_calls(lines)),
         tools=tuple(tools),
         ended_by=str(row.get("ended_by") or RECORDED),
     )
+
+
+def _in_order_of_calls(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield lines, with each block of tool results in the order of the calls that they answer.
+
+    In files, ids pair results with calls; in training sets and for judges, the order does.
+    """
+    places, calls = dict[str | None, int](), count()
+    for is_result, block in groupby(lines, key=lambda line: line.tool_call_id is not None):
+        if is_result:
+            yield from sorted(block, key=lambda line: places.get(line.tool_call_id, 0))
+            continue
+        for line in block:
+            places |= {call["id"]: next(calls) for call in line.tool_calls}
+            yield line
 
 
 def _columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]:

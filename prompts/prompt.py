@@ -253,7 +253,8 @@ class Prompt(BaseModel):
     def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
         """Return the conversation from this role's point of view, as its prompt needs it.
 
-        The role's own lines become the assistant's; all other lines become the user's.
+        The role's own lines become the assistant's, lines of `system` stay system messages, and all other lines become
+        the user's.
 
         A chat message holds one utterance, but an instruction may be appended to the last message. Therefore the
         prompt's own tags, and only these, are also escaped here.
@@ -278,6 +279,8 @@ class Prompt(BaseModel):
             return message
         if (answered := line.get("tool_call_id")) in own_calls and answered is not None:
             return {"role": "tool", "content": content, "tool_call_id": answered}
+        if line["speaker"] == "system":
+            return {"role": "system", "content": content}
         return {"role": "user", "content": _without_tags(_worded(line), tag)}
 
     def _text(self, section: Section, template: Template, inputs: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, Unpack
 
 from dialoom.graphs.conversation import TOOL
-from dialoom.graphs.outcome import USER, Outcome
+from dialoom.graphs.outcome import SYSTEM, USER, Outcome
 from dialoom.graphs.recipe import completed
 from dialoom.graphs.study import ASSISTANT, FileFunction, read_study
 from dialoom.graphs.transcript import Transcript, Transcripts, transcripts, transcripts_of
@@ -198,7 +198,7 @@ def _add(
     """Add the conversations that the run does not have yet, `_AT_ONCE` per transaction."""
     recipe = store.recipe
     assert isinstance(recipe, Transcripts)
-    roles = {*recipe.turns.roles, "system", TOOL}
+    roles = {*recipe.turns.roles, SYSTEM, TOOL}
     waiting: list[tuple[Transcript, Outcome]] = []
 
     def write() -> None:

@@ -10,7 +10,7 @@ from dialoom.graphs import Recipe, stream
 from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.graphs.outcome import USER, scenario_of
 from dialoom.graphs.recipe import is_to_judge
-from dialoom.graphs.transcript import TRANSCRIPT
+from dialoom.graphs.transcript_rows import TRANSCRIPT
 from dialoom.roles.binding import OBJECT, Bindings, ModelBinding, bind
 from dialoom.runs.control import Ended
 from dialoom.runs.errors import RunError

@@ -100,7 +100,7 @@ class RunConfig(Record):
     @property
     def played(self) -> Mapping[str, ModelBinding]:
         """The models that spoke, by role; empty for imported transcripts, where models only speak on branches."""
-        from dialoom.graphs.transcript import TRANSCRIPT
+        from dialoom.graphs.transcript_rows import TRANSCRIPT
 
         return {} if self.recipe == TRANSCRIPT else self.models
 

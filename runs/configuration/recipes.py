@@ -181,7 +181,8 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
 def _of_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | None) -> Recipe:
     from dialoom.graphs.simulation import simulation
     from dialoom.graphs.study import Study, read_study
-    from dialoom.graphs.transcript import TRANSCRIPT, transcripts
+    from dialoom.graphs.transcript import transcripts
+    from dialoom.graphs.transcript_rows import TRANSCRIPT
 
     if study is not None and spec == TRANSCRIPT:
         return transcripts(Study.model_validate(study), tuple(map(str, folders)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +124,9 @@ def rows_dataset(path: Path, *, skips_wordless: bool = False) -> Dataset:
                     f"a conversation ({', '.join(CONVERSATIONS)}) or a text of several words is needed in each row",
                     number,
                 )
-            scenario = row.get("scenario") if isinstance(row.get("scenario"), dict) else None
-            facets = {key: value for key, value in (scenario or row).items() if key != "id" and _is_facet(value)}
+            stated = [row[key] for key in ("scenario", "task", "person") if isinstance(row.get(key), dict)]
+            about = reduce(operator.or_, stated) if isinstance(row.get("scenario"), dict) else row
+            facets = {key: value for key, value in about.items() if key != "id" and _is_facet(value)}
             ended_by = str(row.get("ended_by") or "")
             yield DescribedDialogue(str(row.get("id", number)), lines, ended_by, facets, row=row)
 

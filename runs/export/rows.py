@@ -16,6 +16,7 @@ from dialoom.graphs.built_in_environments import readable
 from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, USER_MODEL, Episode, is_sound
 from dialoom.graphs.training_rows import exporters
+from dialoom.graphs.transcript import Transcript
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
 from dialoom.runs.store import JudgementSet, RunFile
@@ -335,6 +336,7 @@ def dialogue(
         **named(episode),
         "recipe": recipe.name,
         "scenario": scenario.described(),
+        **(scenario.as_row() if isinstance(scenario, Transcript) else {}),
         "messages": [line.model_dump() for line in episode.outcome.messages],
         "ended_by": episode.outcome.ended_by,
         "judgements": [judgement.model_dump() for judgement in episode.outcome.judgements],

@@ -77,6 +77,15 @@ def subject_of(judgement: Judgement) -> str:
     return f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
 
 
+def without_turns(left_out: Collection[str]) -> list[str]:
+    """Return the note on the judgements by turn that a table of whole conversations leaves out.
+
+    The list is empty if it leaves out none.
+    """
+    listed = ", ".join(sorted(left_out))
+    return [f"Not in this table, which is about whole conversations: {listed}."] if left_out else []
+
+
 def differences(
     reported: Sequence[ReportedRun], recipe: Recipe, where: str | None, allow_different_users: bool = False
 ) -> list[Table]:

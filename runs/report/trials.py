@@ -13,7 +13,7 @@ from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, Estimate, Tally, is_constant
 from dialoom.runs.reading.scenarios import selected
 
-from .differences import subject_of
+from .differences import subject_of, without_turns
 from .reported import ReportedRun
 
 _PASS = (
@@ -51,21 +51,22 @@ def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Ta
         "Variance between trials",
         [*label, "metric", "scenarios", "scores", "missing", "between scenarios %", "between trials %"],
     )
-    low = sorted({metric for each in repeated for metric in each.lower_is_better(each.run.recipe)})
-    success.notes = [_PASS.format(which=f" ({', '.join(low)})" if low else "")]
-    spread.notes = [_VARIANCE]
+    low, by_turn = set[str](), set[str]()
     for each in repeated:
         name = [each.label] if label else []
-        for metric, scores in _read(each, where).items():
+        for metric, scores in _read(each, where, by_turn).items():
             every = [score for trials in scores.trials.values() for score in trials]
             shares = variance_shares([*scores.trials.values()]) or (None, None)
             spread.rows.append([*name, metric, len(scores.trials), len(every), scores.missing, *shares])
             if scores.kinds == {True}:
+                low.update([scores.metric] if scores.lower_is_better else [])
                 constant = is_constant(len(every), min(every), max(every)) if scores.is_judged else None
                 for k in range(1, each.run.config.trials + 1):
                     both = [passed(estimator, k, scores.trials) for estimator in (pass_hat, pass_at)]
                     cells = [found and replace(found, is_constant=constant) for found in both]
                     success.rows.append([*name, metric, k, *cells])
+    success.notes = [_PASS.format(which=f" ({', '.join(sorted(low))})" if low else ""), *without_turns(by_turn)]
+    spread.notes = [_VARIANCE, *without_turns(by_turn)]
     return [table for table in (success, spread) if table.rows]
 
 
@@ -130,20 +131,27 @@ class _Scores:
     """The scores of whole conversations in one metric of one target.
 
     Attributes:
+        metric: The metric.
+        lower_is_better: Whether its low scores are good.
         is_judged: Whether a judge gives them rather than a check.
         trials: The scores of each scenario's trials, by its unit of confidence intervals and its id.
         missing: The number of conversations without a score.
         kinds: Whether scores are verdicts; several values if some are and some are not.
     """
 
+    metric: str
+    lower_is_better: bool
     is_judged: bool
     trials: dict[tuple[Hashable, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     missing: int = 0
     kinds: set[bool] = field(default_factory=set)
 
 
-def _read(reported: ReportedRun, where: str | None) -> dict[str, _Scores]:
-    """Return the scores of the conversations that match an expression, by subject of judgement."""
+def _read(reported: ReportedRun, where: str | None, by_turn: set[str]) -> dict[str, _Scores]:
+    """Return the scores of the conversations that match an expression, by subject of judgement.
+
+    The subjects of scores of single turns are left out, and added to `by_turn`.
+    """
     recipe, found = reported.run.recipe, dict[str, _Scores]()
     unit, checks = WithFacets.of(recipe).unit_facet, WithJudging.of(recipe).check_metrics
     low = reported.lower_is_better(recipe)
@@ -152,16 +160,18 @@ def _read(reported: ReportedRun, where: str | None) -> dict[str, _Scores]:
         for judgement in episode.outcome.judgements:
             if judgement.turn is None:
                 by_subject[subject_of(judgement)].append(judgement)
+            else:
+                by_turn.add(subject_of(judgement))
         for what, judgements in by_subject.items():
             metric = judgements[0].metric
-            scores = found.setdefault(what, _Scores(metric not in checks))
+            scores = found.setdefault(what, _Scores(metric, metric in low, metric not in checks))
             values = [each.score for each in judgements if each.score is not None]
             if len(values) < len(judgements):
                 scores.missing += 1
                 continue
             is_verdict = all(isinstance(value, bool) for value in values)
             scores.kinds.add(is_verdict)
-            is_success = all(value != (metric in low) for value in values)
+            is_success = all(value != scores.lower_is_better for value in values)
             value = float(is_success) if is_verdict else math.fsum(values) / len(values)
             scores.trials[episode.unit(unit), episode.in_trials].append(value)
     return found

@@ -15,7 +15,7 @@ from dialoom.graphs.outcome import USER, USER_MODEL
 from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES, Tally, intervals, percentiles
 from dialoom.runs.reading.scenarios import selected
 
-from .differences import subject_of
+from .differences import subject_of, without_turns
 from .reported import ReportedRun
 
 if TYPE_CHECKING:
@@ -55,9 +55,10 @@ def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     shares = ["user models %", "scenarios %", "rest %"]
     spread = Table("user-variance", "Variance between user models", [*label, "metric", "scenarios", *shares])
     units = WithFacets.of(recipe).units
-    means.notes = [intervals(units)]
-    spread.notes = [_SHARES.format(units=units, fewest=FEWEST)]
     read = [_Scores.read(each, where) for each in several]
+    left_out = without_turns({what for scores in read for what in scores.by_turn})
+    means.notes = [intervals(units), *left_out]
+    spread.notes = [_SHARES.format(units=units, fewest=FEWEST), *left_out]
     for each, scores in zip(several, read, strict=True):
         name = [each.label] if label else []
         means.shares |= dict.fromkeys(scores.verdicts, ("mean",))
@@ -83,12 +84,14 @@ class _Scores:
         tallies: The sums from which the mean of all scores and its interval are computed.
         units: The independent unit of each scenario, such as the person.
         verdicts: The subjects whose scores are verdicts.
+        by_turn: The subjects of scores of single turns, which are left out.
     """
 
     means: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
     units: dict[str, Hashable] = field(default_factory=dict)
     verdicts: set[str] = field(default_factory=set)
+    by_turn: set[str] = field(default_factory=set)
 
     @classmethod
     def read(cls, reported: ReportedRun, where: str | None) -> _Scores:
@@ -100,7 +103,10 @@ class _Scores:
         for episode in selected(reported.run, reported.set_name, where):
             user = str(episode.facets[USER_MODEL])
             for judgement in episode.outcome.judgements:
-                if judgement.score is None or judgement.turn is not None:
+                if judgement.turn is not None:
+                    scores.by_turn.add(subject_of(judgement))
+                    continue
+                if judgement.score is None:
                     continue
                 what, person = subject_of(judgement), episode.unit(unit)
                 tally = scores.tallies.setdefault(what, {}).setdefault(

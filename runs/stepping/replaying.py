@@ -25,7 +25,7 @@ from dialoom.graphs.gate import Gate
 from dialoom.graphs.recipe import finished
 from dialoom.graphs.simulation import Simulation, simulation
 from dialoom.graphs.study import read_study
-from dialoom.graphs.transcript import TRANSCRIPT
+from dialoom.graphs.transcript_rows import TRANSCRIPT
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion, Gateway, UnparsedReplyError
 from dialoom.roles.binding import Bindings, bind, rebind

@@ -6,7 +6,7 @@ import json
 import re
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,127 @@ def test_usual_names_of_user_and_assistant_are_read_and_other_roles_are_reported
     assert not command_in(tmp_path)("import", _written(tmp_path / "k.jsonl", KETTLE, CANCEL), "-o", "k.db").stderr
 
 
+INSTRUCTED = {
+    "goal": "greet",
+    "conversations": [
+        {"from": "system", "value": "You are nice."},
+        {"from": "human", "value": "Hello."},
+        {"from": "gpt", "value": "Good day."},
+        {"from": "Developer", "value": "Now be brief."},
+        {"from": "human", "value": "How are you?"},
+        {"from": "gpt", "value": "Well."},
+    ],
+}
+SAID = [("user", "Hello."), ("assistant", "Good day."), ("user", "How are you?"), ("assistant", "Well.")]
+
+
+def _exported(run: dialoom.Run, format_: str, path: Path, **options: Any) -> Any:
+    run.export(format_, path, **options)
+    return json.loads(path.read_text())
+
+
+def test_system_and_developer_messages_are_system_messages_in_training_sets(tmp_path: Path) -> None:
+    """They keep their places; `--system` replaces or omits all of them."""
+    found = _imported(tmp_path, INSTRUCTED)
+    assert not found.other_roles
+    whole = [("system", "You are nice."), *SAID[:2], ("system", "Now be brief."), *SAID[2:]]
+    for system, expected in ((None, whole), ("none", SAID), ("Be short.", [("system", "Be short."), *SAID])):
+        options = {} if system is None else {"system": system}
+        row = _exported(found.run, "sft", tmp_path / "sft.jsonl", options=options)
+        assert [(each["role"], each["content"]) for each in row["messages"]] == expected
+        row = _exported(found.run, "sharegpt", tmp_path / "sharegpt.jsonl", options=options)
+        names = {"system": "system", "user": "human", "assistant": "gpt"}
+        assert [(each["from"], each["value"]) for each in row["conversations"]] == [
+            (names[role], content) for role, content in expected
+        ]
+
+
+@pytest.mark.parametrize("reused", [False, True])
+def test_tool_results_are_paired_with_their_calls_by_id(tmp_path: Path, reused: bool) -> None:
+    """Later calls may reuse the ids of earlier ones."""
+
+    def called(first: str, second: str, tools: Sequence[str], *answers: str) -> list[dict[str, Any]]:
+        calls = [(first, tools[0], "x"), (second, tools[1], "y")]
+        made = [
+            {"id": id_, "type": "function", "function": {"name": name, "arguments": json.dumps({"of": value})}}
+            for id_, name, value in calls
+        ]
+        results = [{"role": "tool", "tool_call_id": id_, "content": f"result of {id_}"} for id_ in answers]
+        return [{"role": "assistant", "content": "", "tool_calls": made}, *results]
+
+    again = ("c1", "c2") if reused else ("c3", "c4")
+    messages = [
+        {"role": "user", "content": "Look."},
+        *called("c1", "c2", ("look", "seek"), "c2", "c1"),
+        *called(*again, ("find", "open"), *reversed(again)),
+    ]
+    run = _imported(tmp_path, {"messages": [*messages, {"role": "assistant", "content": "Done."}]}).run
+    results = [f"result of {id_}" for id_ in ("c1", "c2", *again)]
+    row = _exported(run, "sft", tmp_path / "sft.jsonl")
+    assert [(each["name"], each["content"]) for each in row["messages"] if each["role"] == "tool"] == [
+        *zip(("look", "seek", "find", "open"), results, strict=True)
+    ]
+    row = _exported(run, "sharegpt", tmp_path / "sharegpt.jsonl")
+    observed = [json.loads(each["value"]) for each in row["conversations"] if each["from"] == "observation"]
+    assert observed == [results[:2], results[2:]]
+    (episode,) = run.episodes()
+    assert [line.content for line in episode.outcome.messages if line.role == "tool"] == results
+
+
+def test_tools_of_conversations_are_exported_and_imported_again(tmp_path: Path) -> None:
+    run = _imported(tmp_path, CANCEL, KETTLE).run
+    for format_ in ("dialogues", "sft", "sharegpt"):
+        path = tmp_path / f"{format_}.jsonl"
+        run.export(format_, path)
+        first, second = map(json.loads, path.read_text().splitlines())
+        tools = first["tools"]
+        assert (json.loads(tools) if isinstance(tools, str) else tools) == CANCEL["tools"], format_
+        assert "tools" not in second
+        again = dialoom.import_transcripts(path, path=tmp_path / f"{format_}.db").run
+        again.export("sft", tmp_path / "again.jsonl")
+        assert json.loads((tmp_path / "again.jsonl").read_text().splitlines()[0])["tools"] == json.dumps(
+            CANCEL["tools"]
+        )
+
+
+async def test_system_messages_reach_the_assistant_and_judges_but_no_simulated_user(tmp_path: Path) -> None:
+    asked: dict[str, list[dict[str, Any]]] = {}
+
+    async def assistant(messages: list[dict[str, Any]]) -> str:
+        asked["assistant"] = messages
+        return "Fine."
+
+    async def user(messages: list[dict[str, Any]]) -> str:
+        asked["user"] = messages
+        return "Thanks."
+
+    async def judge(messages: list[dict[str, Any]]) -> str:
+        asked["judge"] = messages
+        return '{"explanation": "x", "verdict": true}'
+
+    source, models = _written(tmp_path / "talks.jsonl", INSTRUCTED), {"assistant": assistant, "user": user}
+    found = await dialoom.aimport_transcripts(source, path=tmp_path / "talks.db", models=models)
+    async with found.run.step(1, models=models) as stepper:
+        await stepper.goto(6)
+        branch = await stepper.fork("mine")
+        await branch.step()
+        assert [(each["role"], each["content"]) for each in asked["assistant"]] == [
+            ("system", "You are nice."),
+            *SAID[:2],
+            ("system", "Now be brief."),
+            SAID[2],
+        ]
+        await branch.step()
+        assert not any(line in str(asked["user"]) for line in ("You are nice.", "Now be brief."))
+        await stepper.goto(2)
+        opened = await stepper.fork("opened")
+        await opened.step()
+        assert [each["role"] for each in asked["user"]] == ["system", "user"]
+        assert "Write your first message" in asked["user"][-1]["content"]
+    await dialoom.ajudge(found.run.path, judge, judges=_judges(tmp_path))
+    assert "<system>You are nice.</system>" in str(asked["judge"])
+
+
 def test_conversations_without_the_target_are_not_scored(tmp_path: Path) -> None:
     judges = _judges(tmp_path, JUDGES + '[[check]]\nmetric = "replied"\npattern = "please"\n')
     rows = [{"goal": "x", **_roles("user", role)} for role in ("agent", "assistant")]
@@ -145,6 +266,56 @@ def test_exports_of_an_imported_run_can_be_imported_again(tmp_path: Path) -> Non
     assert [each.outcome.messages for each in again.run.episodes()] == [
         each.outcome.messages for each in run.episodes()
     ]
+
+
+def _talk(number: int, **columns: Any) -> dict[str, Any]:
+    said = [("user", f"Hello {number}{', please' if number % 3 else ''}."), ("assistant", "Good day.")]
+    return {**columns, "messages": [{"role": role, "content": content} for role, content in said]}
+
+
+PAT = {"name": "Pat", "age": 3}
+OF_PEOPLE = [
+    *(_talk(number, id=f"x{number}", name="Zoe", city="Rom", person=PAT) for number in range(2)),
+    *(
+        _talk(number, id=f"y{number}", user_id=f"u{number // 2}", task={"name": "return", "goal": "x"})
+        for number in range(12)
+    ),
+    *(_talk(number, person="a nurse", task="greet", tools=CANCEL["tools"]) for number in range(2)),
+    *(_talk(number, name="Zoe", scores={"a": 1}, facets={"b": 2}) for number in range(20, 22)),
+]
+
+
+def test_people_columns_tools_and_scores_are_the_same_after_an_export_and_an_import(tmp_path: Path) -> None:
+    """Importing the export again adds nothing, even if it was made with facets and scores."""
+    judges = _judges(tmp_path, JUDGES.replace(": {{ task.goal }}", ""))
+    run = _imported(tmp_path, *OF_PEOPLE).run
+    dialoom.judge(run.path, "offline/placeholder", judges=judges)
+    run.export("dialogues", tmp_path / "out.jsonl", include=["facets", "scores"])
+    again = dialoom.import_transcripts(tmp_path / "out.jsonl", path=tmp_path / "again.db").run
+    dialoom.judge(again.path, "offline/placeholder", judges=judges)
+    assert [(each.id, each.facets) for each in again.episodes()] == [(each.id, each.facets) for each in run.episodes()]
+    assert [again.scenario(place + 1) for place in range(18)] == [run.scenario(place + 1) for place in range(18)]
+    means, repeated = (each.report()["scores"].rows for each in (run, again))
+    assert means == repeated
+    assert any(getattr(cell, "low", None) is not None for cell in means[0])
+    assert run.export("dialogues", tmp_path / "second.jsonl") == {"all": 18}
+    assert dialoom.import_transcripts(tmp_path / "second.jsonl", path=run.path).added == 0
+
+
+def test_the_id_of_a_conversation_replaces_no_column(tmp_path: Path) -> None:
+    run = _imported(tmp_path, *OF_PEOPLE[:3]).run
+    run.export("dialogues", tmp_path / "out.jsonl")
+    first, _, third = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert (first["name"], first["scenario"]) == ("x0", {"name": "Zoe", "city": "Rom"})
+    assert (first["person"], third["task"]) == (PAT, {"name": "return", "goal": "x"})
+    assert "person" not in third
+    facets = next(run.episodes()).facets
+    assert facets == {"person": "Pat", "name": "Zoe", "city": "Rom", "person_name": "Pat", "age": 3}
+    shown = command_in(tmp_path)("show", "talks.db", 1).stdout
+    values = {"name": "Zoe", "age": 3, "conversation": "x0", "city": "Rom", "person_name": "Pat"}
+    assert [f"  {name}: {value}" for name, value in values.items()] == shown.splitlines()[1:6]
+    described = dialoom.describe(tmp_path / "out.jsonl")["facets"]
+    assert {"city", "age", "goal"} <= {row[0] for row in described.rows}
 
 
 @pytest.mark.parametrize("format_", ["sft", "sharegpt"])

@@ -190,6 +190,11 @@ def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None
         ),
         (
             "[[judge]]",
+            "[[role]]\nname = 'system'\nbrief = 'x'\n[[judge]]",
+            "support.toml:21: [[role]] has the name 'system', which is reserved or the role of a judge; rename it",
+        ),
+        (
+            "[[judge]]",
             "[[role]]\nname = 'critic'\nbrief = 'x'\n[[judge]]\nrole = 'critic'",
             "support.toml:21: [[role]] has the name 'critic', which is reserved or the role of a judge; rename it",
         ),
@@ -439,6 +444,34 @@ def test_people_of_the_same_name_have_different_ids(dialoom: Command, folder: Pa
     assert "1 row with the name of an earlier row, counted as different people: Ada; a column id" in done.stdout
     facets = [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()]
     assert facets == ["Ada", "Ada", "Ada (2)", "Ada (2)"]
+
+
+@pytest.mark.parametrize(
+    ("people", "names"),
+    [
+        ("name,style\nBo,x\nBo,y\nBo (2),z\nBo,w\n", ["Bo", "Bo (3)", "Bo (2)", "Bo (4)"]),
+        ("name,style\nBo (2),x\nBo,y\nBo,z\nBo (2),w\n", ["Bo (2)", "Bo", "Bo (3)", "Bo (2) (2)"]),
+    ],
+)
+def test_a_number_makes_a_name_differ_from_earlier_and_later_names(
+    dialoom: Command, folder: Path, people: str, names: list[str]
+) -> None:
+    (folder / "people.csv").write_text(people)
+    dialoom("run", "support.toml", "-o", "support.db")
+    facets = [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()]
+    assert facets == [name for name in names for _ in range(2)]
+
+
+def test_the_remedy_for_an_empty_cell_is_a_template(dialoom: Command, folder: Path) -> None:
+    """Also if the column's name is not an identifier."""
+    study = STUDY.replace("You call a web shop.", "You live in {{ person['Home Town'] }}.")
+    (folder / "people.csv").write_text("name,style,Home Town\nAda,x,\n")
+    (folder / "support.toml").write_text(study)
+    told = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
+    remedy = """{{ person["Home Town"] or 'unknown' }}"""
+    assert f"people.csv:2: 'Home Town' is empty, but [user] brief uses it; fill it in, or write {remedy} there" in told
+    (folder / "support.toml").write_text(study.replace("{{ person['Home Town'] }}", remedy.replace('"', '\\"')))
+    dialoom("run", "support.toml", "-o", "support.db")
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,40 @@ def test_missing_scores_are_counted_but_are_no_failures(tmp_path: Path) -> None:
     assert rows["task_completion (assistant)"] == [0, 0, 4, None, None]
 
 
+def test_notes_name_the_metrics_of_their_table_and_those_that_it_leaves_out(tmp_path: Path) -> None:
+    async def judge(messages: list[dict[str, str]]) -> str:
+        return json.dumps({"verdict": len(messages) % 2 == 0, "explanation": "It was so."})
+
+    pushy = dialoom.Judge("pushy", rubric="The reply is pushy.", per_turn=True, lower_is_better=True)
+    rude = dialoom.Judge("rude", rubric="The assistant is rude.", lower_is_better=True)
+    people = [{"name": "Ada"}, {"name": "Bo"}]
+    users: list[Any] = ["offline/placeholder", brief]
+    run = dialoom.simulate(
+        people,
+        assistant=brief,
+        judges=[pushy, rude],
+        judge=judge,
+        user=users,
+        trials=2,
+        max_turns=2,
+        path=tmp_path / "run.db",
+    )
+    tables = {table.name: table for table in run.report().tables}
+    assert {row[0] for row in tables["pass"].rows} == {"rude (assistant)"}
+    assert "Where false is the good verdict (rude), it is the success" in tables["pass"].notes[0]
+    left_out = "Not in this table, which is about whole conversations: pushy (assistant) by turn."
+    assert all(left_out in tables[name].notes for name in ("pass", "trials", "user-models", "user-variance"))
+    of_whole = dialoom.simulate(
+        people, assistant=brief, judges=[rude], judge=judge, trials=2, max_turns=2, path=tmp_path / "other.db"
+    )
+    assert all("Not in this table" not in note for table in of_whole.report().tables for note in table.notes)
+
+
+async def brief(messages: list[dict[str, str]]) -> str:
+    """Play a speaker of few words."""
+    return f"Please help me, {len(messages)}."
+
+
 def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Path) -> None:
     scores = next(table for table in run.report().tables if table.name == "scores")
     assert not scores.warnings
