@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from dialoom.graphs import Chart, Episode, Estimate, Recipe, Table
 from dialoom.graphs.capabilities import WithFacets, WithReport
 from dialoom.graphs.gate import reduced_shares
-from dialoom.graphs.outcome import USER
+from dialoom.graphs.outcome import USER, USER_MODEL
 from dialoom.graphs.recipe import REVIEWED
 from dialoom.graphs.tables.statistics import Tally
 from dialoom.runs.errors import RunError
@@ -45,8 +45,9 @@ class FaultsOf:
         reported: The run with a set of judgements.
         failed: Number of failed scenarios.
         scenarios: Number of all finished scenarios.
-        faults: Number of faults, by role and kind.
-        dialogues: Number of dialogues with such a fault, by role and kind.
+        faults: Number of faults, by role, kind and the role's model.
+        dialogues: Number of dialogues with such a fault, by role, kind and the role's model.
+        gated_by_user: Number of dialogues that the gate has checked, by the model of the simulated user.
         checked: Number of dialogues that the gate has checked, by the roles with faults, the person and, if it has
             trials, the scenario.
         languages: Number of dialogues that the gate has checked, by language as an ISO 639 code.
@@ -55,8 +56,9 @@ class FaultsOf:
     reported: ReportedRun
     failed: int = 0
     scenarios: int = 0
-    faults: Counter[tuple[str, str]] = field(default_factory=Counter)
-    dialogues: Counter[tuple[str, str]] = field(default_factory=Counter)
+    faults: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    dialogues: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    gated_by_user: Counter[str] = field(default_factory=Counter)
     checked: Counter[tuple[frozenset[str], Hashable, str | None]] = field(default_factory=Counter)
     languages: Counter[str] = field(default_factory=Counter)
 
@@ -65,15 +67,17 @@ class FaultsOf:
         """Count the faults of the dialogues matching an expression."""
         counted, unit = cls(reported), WithFacets.of(reported.run.recipe).unit_facet
         for episode in selected(reported.run, reported.set_name, where):
-            found = [(fault.who, fault.kind) for fault in episode.outcome.faults or ()]
+            faults = episode.outcome.faults or ()
+            found = [(fault.who, fault.kind, counted._model(fault.who, episode)) for fault in faults]
             counted.failed += episode.state == "failed"
             counted.scenarios += 1
             counted.languages.update(episode.outcome.languages)
             counted.faults.update(found)
             counted.dialogues.update(set(found))
             if episode.outcome.faults is not None:
-                roles = frozenset(who for who, _ in found)
+                roles = frozenset(fault.who for fault in faults)
                 counted.checked[roles, episode.unit(unit), episode.repeated] += 1
+                counted.gated_by_user[counted._model(USER, episode)] += 1
         return counted
 
     @property
@@ -94,19 +98,30 @@ class FaultsOf:
         return tally.estimate()
 
     def rows(self, where: str | None) -> Iterator[list[Any]]:
-        """Yield rows of role, kind, model, faults, dialogues and their share; faults found by reviewers come last."""
-        for (who, kind), count in sorted(self.faults.items()):
-            dialogues = self.dialogues[who, kind]
-            yield [who, kind, self._model(who), count, dialogues, dialogues / self.gated]
+        """Yield rows of role, kind, model, faults, dialogues and their share; faults found by reviewers come last.
+
+        A share is one of all dialogues, or, for a simulated user, of the dialogues with this model.
+        """
+        for (who, kind, model), count in sorted(self.faults.items()):
+            dialogues = self.dialogues[who, kind, model]
+            yield [
+                who,
+                kind,
+                model,
+                count,
+                dialogues,
+                dialogues / (self.gated_by_user[model] if who == USER else self.gated),
+            ]
         for review in self._reviews():
-            found, had = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+            found, had = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
             for episode in selected(self.reported.run, review.name, where):
                 for each in episode.outcome.judgements:
-                    found[each.target, each.metric] += each.score is True
-                    had[each.target, each.metric] += each.score is not None
-            for (who, kind), count in sorted(found.items()):
+                    key = each.target, each.metric, self._model(each.target, episode)
+                    found[key] += each.score is True
+                    had[key] += each.score is not None
+            for key, count in sorted(found.items()):
                 if count:
-                    yield [who, kind, self._model(who), count, count, count / had[who, kind]]
+                    yield [*key, count, count, count / had[key]]
 
     def notes(self, label: str) -> Iterator[str]:
         """Yield notes on how many dialogues were checked, by which reviewers, and how many lines were rejected."""
@@ -125,10 +140,10 @@ class FaultsOf:
     def _reviews(self) -> list[JudgementSet]:
         return [each for each in self.reported.run.judgement_sets() if each.is_review]
 
-    def _model(self, role: str) -> str:
-        models, users = self.reported.models, self.reported.run.config.user_models
-        if role == USER and users:
-            return ", ".join(users)
+    def _model(self, role: str, episode: Episode) -> str:
+        if role == USER and USER_MODEL in episode.facets:
+            return str(episode.facets[USER_MODEL])
+        models = self.reported.models
         return models[role].model if role in models else ""
 
 

@@ -274,3 +274,24 @@ def test_other_user_prompts_and_personas_are_different_users(tmp_path: Path) -> 
     for run, what in ((brief, "user prompt"), (people, "persona source")):
         (warning,) = report(first, run)["differences"].warnings
         assert f"({what})" in warning
+
+
+async def repeating(_messages: list[dict[str, str]]) -> str:
+    """Play a user who always says the same."""
+    return "The parcel that I ordered last week has not arrived at my house yet, please look into it."
+
+
+def test_faults_are_counted_by_user_model(tmp_path: Path) -> None:
+    users = [f"python:{__name__}:{name}" for name in ("skilled", "repeating")]
+    run = play(SUPPORT, path=tmp_path / "run.db", models={"user": users}, sample=2)
+    rows = rows_of(run, tmp_path / "run.jsonl")
+    found = {tuple(row[:3]): row[3:] for row in run.report()["faults"].rows if row[0] == "user"}
+    for user in users:
+        faults = [
+            [each["who"] == "user" and each["kind"] == "repetition" for each in row["faults"]]
+            for row in rows
+            if row["user_model"] == user
+        ]
+        if count := sum(map(sum, faults)):
+            assert found.pop(("user", "repetition", user)) == [count, sum(map(any, faults)), sum(map(any, faults)) / 2]
+    assert not any(kind == "repetition" for _, kind, _ in found)
