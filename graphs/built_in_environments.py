@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -93,13 +94,19 @@ class SqliteEnvironment:
         """Create the database from the SQL statements of a snapshot."""
         self.connection = restored(snapshot)
 
-    def query(self, sql: str) -> list[dict[str, Any]]:
+    def query(self, sql: str) -> list[dict[str, Any]] | dict[str, Any]:
         """Read from the database with one SQL SELECT statement.
+
+        Of more than 100 rows, only the first 100 are returned, and `shown` says so, e.g. "100 of 150 rows".
 
         Args:
             sql: The statement.
         """
-        return rows(self.connection, sql, only_read=True)
+        found = rows(self.connection, sql)
+        first = list(islice(found, _MOST_ROWS))
+        if not (left := sum(1 for _ in found)):
+            return first
+        return {"shown": f"{len(first)} of {len(first) + left} rows", "rows": first}
 
     def execute(self, sql: str) -> dict[str, int]:
         """Change the database with one SQL statement (INSERT, UPDATE, DELETE).
@@ -108,7 +115,8 @@ class SqliteEnvironment:
             sql: The statement.
         """
         before = self.connection.total_changes
-        rows(self.connection, sql, only_read=False)
+        for _ in rows(self.connection, sql, only_read=False):
+            pass  # a statement with RETURNING has rows
         return {"rows_changed": self.connection.total_changes - before}
 
 
@@ -248,8 +256,8 @@ def is_sqlite(snapshot: Any) -> bool:
 
 def rows(
     connection: sqlite3.Connection, sql: str, values: Sequence[Any] = (), only_read: bool = True
-) -> list[dict[str, Any]]:
-    """Return the first rows of one SQL statement. The statement cannot access other files, and its run time is limited.
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one SQL statement. The statement cannot access other files, and its run time is limited.
 
     Args:
         connection: The database.
@@ -273,7 +281,7 @@ def rows(
     connection.set_progress_handler(tick, _STEPS_AT_ONCE)
     connection.set_authorizer(allowed)
     try:
-        return [dict(row) for row in connection.execute(sql, values).fetchmany(_MOST_ROWS)]
+        yield from map(dict, connection.execute(sql, values))
     except (sqlite3.Error, sqlite3.Warning) as error:
         message = str(error)
         if "interrupted" in message:

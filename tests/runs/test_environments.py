@@ -304,6 +304,65 @@ def test_sql_of_an_assistant_reaches_nothing_else(tmp_path: Path) -> None:
     assert not target.exists() and episode.outcome.counts["changes"] == 1
 
 
+MANY = (
+    "INSERT INTO entries (id) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) "
+    "SELECT i FROM n"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected", "score", "explanation"),
+    [
+        ("SELECT id FROM entries", [*range(1, 151)], True, "[1, 2, 3, "),
+        (
+            "SELECT id FROM entries",
+            [*range(1, 101)],
+            False,
+            "150 rows, expected 100; they differ first in row 101: 101, expected nothing",
+        ),
+        (
+            "SELECT id FROM entries LIMIT 120",
+            [*range(1, 120), 121, 122],
+            False,
+            "120 rows, expected 121; they differ first in row 120: 120, expected 121",
+        ),
+        (
+            "SELECT group_concat(id, '') FROM entries",
+            "1234",
+            False,
+            '342 characters, expected 4; they differ first in character 5: "5", expected nothing',
+        ),
+        ("SELECT id FROM entries LIMIT 2", [1, 3], False, "[1, 2], expected [1, 3]"),
+        ("SELECT id FROM entries ORDER BY id DESC", 150, True, "150, expected 150"),
+    ],
+)
+def test_a_check_compares_all_rows(tmp_path: Path, sql: str, expected: Any, score: bool, explanation: str) -> None:
+    agent = calling(("execute", {"sql": MANY.format(150)}))
+    episode = simulated(tmp_path / "run.db", agent, Ledger, checks=[Check.sql("found", sql, expected)])
+    (found,) = episode.outcome.judgements
+    assert found.score is score and found.explanation.startswith(f"{sql}: {explanation}"), found.explanation
+
+
+def test_a_list_of_too_many_rows_is_an_error(tmp_path: Path) -> None:
+    agent = calling(("execute", {"sql": MANY.format(400)}))
+    many = "SELECT 1 FROM entries, entries AS others"
+    checks = [Check.sql("all", many, [1]), Check.sql("first", many, 1)]
+    episode = simulated(tmp_path / "run.db", agent, Ledger, checks=checks)
+    every, first = episode.outcome.judgements
+    assert every.status == "error" and "sql must select at most 100,000 rows to compare" in every.explanation
+    assert first.score is True
+
+
+@pytest.mark.parametrize(("count", "shown"), [(100, None), (150, "100 of 150 rows")])
+def test_query_says_how_many_rows_it_leaves_out(tmp_path: Path, count: int, shown: str | None) -> None:
+    agent = calling(("execute", {"sql": MANY.format(count)}), ("query", {"sql": "SELECT id FROM entries"}))
+    episode = simulated(tmp_path / "run.db", agent, Ledger)
+    done, told = [json.loads(str(result)) for _, result in episode.outcome.tool_results]
+    rows = [{"id": number} for number in range(1, 101)]
+    assert done == {"rows_changed": count}
+    assert told == (rows if shown is None else {"shown": shown, "rows": rows})
+
+
 def hang_up() -> str:
     """End the call."""
     return "ended"
