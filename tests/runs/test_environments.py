@@ -363,6 +363,66 @@ def test_query_says_how_many_rows_it_leaves_out(tmp_path: Path, count: int, show
     assert told == (rows if shown is None else {"shown": shown, "rows": rows})
 
 
+class Strict(SqliteEnvironment):
+    """A database with settings, whose tables are not in the order of their references."""
+
+    schema = """
+    PRAGMA foreign_keys = ON;
+    PRAGMA recursive_triggers = ON;
+    PRAGMA ignore_check_constraints = ON;
+    PRAGMA case_sensitive_like = ON;
+    PRAGMA user_version = 7;
+    CREATE TABLE lines (number TEXT REFERENCES orders ON DELETE CASCADE, count INTEGER CHECK (count > 0));
+    CREATE TABLE orders (number TEXT PRIMARY KEY);
+    INSERT INTO orders VALUES ('A1'), ('B2');
+    INSERT INTO lines VALUES ('A1', 0), ('B2', 1);
+    """
+
+    def opened(self, connection: sqlite3.Connection) -> None:
+        """Register a function."""
+        connection.create_function("shout", 1, str.upper)
+
+    def describe(self) -> list[Any]:
+        """Return the settings, and what a function returns."""
+        names = ("foreign_keys", "recursive_triggers", "ignore_check_constraints", "user_version")
+        found = [self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+        return [*found, *self.connection.execute("SELECT 'a' LIKE 'A', shout('b')").fetchone()]
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tools."""
+        return [*super().tools, self.describe]
+
+
+def test_settings_and_functions_of_a_connection_hold_in_every_step(tmp_path: Path) -> None:
+    agent = calling(
+        ("describe", {}),
+        ("execute", {"sql": "INSERT INTO lines VALUES ('Z9', 1)"}),
+        ("execute", {"sql": "DELETE FROM orders WHERE number = 'A1'"}),
+        ("describe", {}),
+    )
+    gold = {"orders": [{"number": "B2"}], "lines": [{"number": "B2", "count": 1}]}
+    checks = [Check.sql("left", "SELECT 'a' LIKE 'A'", 0), Check.state("right", gold)]
+    episode = simulated(tmp_path / "run.db", agent, Strict, checks=checks)
+    first, refused, deleted, last = [str(result) for _, result in episode.outcome.tool_results]
+    assert json.loads(first) == json.loads(last) == [1, 1, 1, 7, 0, "B"]
+    assert refused == "error: ValueError: FOREIGN KEY constraint failed" and deleted == '{"rows_changed": 2}'
+    assert [each.score for each in episode.outcome.judgements] == [True, True]
+
+
+async def test_foreign_keys_hold_after_a_rewind_and_in_a_branch(tmp_path: Path) -> None:
+    agent = calling(("execute", {"sql": "INSERT INTO lines VALUES ('Z9', 1)"}))
+    players = {"user": played_by(["I need help.", "DONE"]), "assistant": agent}
+    run = await dialoom.asimulate([{"name": "Ada"}], path=tmp_path / "run.db", environment=Strict, **players)
+    async with run.step(1, models=players) as stepper:
+        await stepper.rewind(2)
+        fork = await stepper.fork("again")
+        while not (await fork.here()).is_end:
+            await fork.step()
+        outcome = await fork.outcome()
+    assert [result for _, result in outcome.tool_results] == ["error: ValueError: FOREIGN KEY constraint failed"]
+
+
 def hang_up() -> str:
     """End the call."""
     return "ended"
