@@ -7,15 +7,20 @@ import re
 import shutil
 import signal
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from pydantic import BaseModel
 
 import dialoom
 import dialoom as api
@@ -421,6 +426,98 @@ async def test_foreign_keys_hold_after_a_rewind_and_in_a_branch(tmp_path: Path) 
             await fork.step()
         outcome = await fork.outcome()
     assert [result for _, result in outcome.tool_results] == ["error: ValueError: FOREIGN KEY constraint failed"]
+
+
+class Listing(SqliteEnvironment):
+    """A database whose tool returns its rows as they are."""
+
+    schema = "CREATE TABLE orders (number TEXT, price REAL); INSERT INTO orders VALUES ('A1', 2.5);"
+
+    def orders(self) -> Any:
+        """Return all orders."""
+        return self.connection.execute("SELECT * FROM orders").fetchall()
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tool."""
+        return [self.orders]
+
+
+@dataclass
+class Parcel:
+    """A parcel."""
+
+    sent: date
+    labels: frozenset[str]
+
+
+class Order(BaseModel):
+    """An order."""
+
+    number: str
+    price: Decimal
+    parcels: list[Parcel]
+
+
+class Bare:
+    """An object without a text of its own."""
+
+
+def returning(found: Any) -> Any:
+    """Return a tool that returns an object."""
+
+    def find() -> Any:
+        """Find it."""
+        return found
+
+    return find
+
+
+def test_rows_of_a_database_are_a_result(tmp_path: Path) -> None:
+    episode = simulated(tmp_path / "run.db", calling(("orders", {})), Listing)
+    assert [result for _, result in episode.outcome.tool_results] == ['[{"number": "A1", "price": 2.5}]']
+
+
+PARCEL = Parcel(date(2026, 1, 2), frozenset("edcba"))
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ({"parcel": PARCEL}, '{"parcel": {"sent": "2026-01-02", "labels": ["a", "b", "c", "d", "e"]}}'),
+        (
+            Order(number="A1", price=Decimal("2.50"), parcels=[PARCEL]),
+            '{"number": "A1", "price": "2.50", '
+            '"parcels": [{"sent": "2026-01-02", "labels": ["a", "b", "c", "d", "e"]}]}',
+        ),
+        ([UUID(int=1), Path("a/b"), {"1", 1}], '["00000000-0000-0000-0000-000000000001", "a/b", ["1", 1]]'),
+        ("text", "text"),
+    ],
+)
+def test_a_result_is_the_same_text_in_every_process(tmp_path: Path, found: Any, text: str) -> None:
+    episode = simulated(tmp_path / "run.db", calling(("find", {})), None, tools=[returning(found)])
+    assert [result for _, result in episode.outcome.tool_results] == [text]
+
+
+async def looping(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:  # noqa: ARG001
+    """Call a tool as a graph with a loop of its own, and go on if it fails."""
+    with suppress(Exception):
+        await config["configurable"]["tools"][0].ainvoke({})
+    return {"messages": [("ai", "It is done.")]}
+
+
+@pytest.mark.parametrize(
+    "assistant",
+    [
+        calling(("find", {})),
+        StateGraph(MessagesState).add_node("node", looping).add_edge(START, "node").compile(),
+    ],
+    ids=["function", "graph"],
+)
+def test_an_object_that_is_no_result_fails_its_scenario(tmp_path: Path, assistant: Any) -> None:
+    episode = simulated(tmp_path / "run.db", assistant, None, tools=[returning([Bare()])])
+    message = "tool find returned a list that cannot be sent: Bare is not a JSON value; return a string, a number"
+    assert episode.state == "failed" and message in episode.error and " at 0x" not in episode.error
 
 
 def hang_up() -> str:
