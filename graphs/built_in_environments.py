@@ -7,9 +7,10 @@ import json
 import os
 import shlex
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -22,6 +23,16 @@ from .environment import Environment, EnvironmentFactory, RemoteTool, Tool, Tool
 
 SQLITE = "sqlite"
 """The only key in the snapshot of an `SqliteEnvironment`. Its value is a list of SQL statements."""
+
+_FOREIGN_KEYS = {"foreign_keys": "PRAGMA foreign_keys"}
+_SETTINGS = {
+    "application_id": "PRAGMA application_id",
+    "user_version": "PRAGMA user_version",
+    "recursive_triggers": "PRAGMA recursive_triggers",
+    "ignore_check_constraints": "PRAGMA ignore_check_constraints",
+    "case_sensitive_like": "SELECT 'a' NOT LIKE 'A'",
+}
+"""The settings that a snapshot includes besides the content, with the queries for their values; 0 is the default."""
 
 _MOST_BYTES = 64 * 2**20
 _MOST_ROWS = 100
@@ -41,7 +52,9 @@ _REFUSED = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA,
 class SqliteEnvironment:
     """An environment that is an SQLite database in memory, with the tools `query` and `execute`.
 
-    Subclass it to add tools of your own, which read and write `connection`.
+    Subclass it to add tools of your own, which read and write `connection`. Each step has a new connection with the
+    same content and the same settings `foreign_keys`, `recursive_triggers`, `ignore_check_constraints` and
+    `case_sensitive_like`, which the schema, `reset` or a tool may set. Functions are registered in `opened`.
 
     Example:
         >>> class Shop(SqliteEnvironment):
@@ -77,6 +90,7 @@ class SqliteEnvironment:
     def reset(self, scenario: Any) -> None:
         """Create the database as a copy of the file, or from the schema."""
         self.connection = _opened()
+        self.opened(self.connection)
         if not self.file:
             self.connection.executescript(self.schema)
         elif str(self.file).endswith(".sql"):
@@ -85,21 +99,39 @@ class SqliteEnvironment:
             with closing(sqlite3.connect(f"{Path(self.file).absolute().as_uri()}?mode=ro", uri=True)) as source:
                 source.backup(self.connection)
 
+    def opened(self, connection: sqlite3.Connection) -> None:
+        """Prepare a new connection, before its content is created; by default nothing is done.
+
+        Override this method to register functions (`connection.create_function`) and collations for tools and triggers.
+        Checks and exports read the final state without them, so no table, index or check may need them.
+
+        Args:
+            connection: The connection of a step, to an empty database.
+        """
+
     def snapshot(self) -> dict[str, list[str]]:
-        """Return the database as SQL statements."""
-        return {SQLITE: [line for line in self.connection.iterdump() if line not in ("BEGIN TRANSACTION;", "COMMIT;")]}
+        """Return the database, and the settings that differ from those of a new database, as SQL statements."""
+        lines = [line for line in self.connection.iterdump() if line not in ("BEGIN TRANSACTION;", "COMMIT;")]
+        # The rows are not in the order of their references, so foreign keys are enforced only afterwards.
+        return {SQLITE: [*_pragmas(self.connection, _SETTINGS), *lines, *_pragmas(self.connection, _FOREIGN_KEYS)]}
 
     def restore(self, snapshot: Mapping[str, Sequence[str]]) -> None:
         """Create the database from the SQL statements of a snapshot."""
-        self.connection = restored(snapshot)
+        self.connection = restored(snapshot, self.opened)
 
-    def query(self, sql: str) -> list[dict[str, Any]]:
+    def query(self, sql: str) -> list[dict[str, Any]] | dict[str, Any]:
         """Read from the database with one SQL SELECT statement.
+
+        Of more than 100 rows, only the first 100 are returned, and `shown` says so, e.g. "100 of 150 rows".
 
         Args:
             sql: The statement.
         """
-        return rows(self.connection, sql, only_read=True)
+        found = rows(self.connection, sql)
+        first = list(islice(found, _MOST_ROWS))
+        if not (left := sum(1 for _ in found)):
+            return first
+        return {"shown": f"{len(first)} of {len(first) + left} rows", "rows": first}
 
     def execute(self, sql: str) -> dict[str, int]:
         """Change the database with one SQL statement (INSERT, UPDATE, DELETE).
@@ -108,7 +140,8 @@ class SqliteEnvironment:
             sql: The statement.
         """
         before = self.connection.total_changes
-        rows(self.connection, sql, only_read=False)
+        for _ in rows(self.connection, sql, only_read=False):
+            pass  # a statement with RETURNING has rows
         return {"rows_changed": self.connection.total_changes - before}
 
 
@@ -214,10 +247,25 @@ def _opened() -> sqlite3.Connection:
     return connection
 
 
-def restored(snapshot: Mapping[str, Sequence[str]]) -> sqlite3.Connection:
-    """Return a database in memory with the content of a snapshot."""
+def _pragmas(connection: sqlite3.Connection, settings: Mapping[str, str]) -> list[str]:
+    """Return the statements that give a new connection a connection's settings, as far as they are not the default."""
+    values = {name: connection.execute(query).fetchone()[0] for name, query in settings.items()}
+    return [f"PRAGMA {name} = {value};" for name, value in values.items() if value]
+
+
+def restored(
+    snapshot: Mapping[str, Sequence[str]], opened: Callable[[sqlite3.Connection], None] | None = None
+) -> sqlite3.Connection:
+    """Return a database in memory with the content and the settings of a snapshot.
+
+    Args:
+        snapshot: The snapshot of an `SqliteEnvironment`.
+        opened: A function that prepares the connection.
+    """
     connection = _opened()
-    connection.executescript("\n".join(snapshot[SQLITE]))
+    if opened is not None:
+        opened(connection)
+    connection.executescript("\n".join(["PRAGMA foreign_keys = OFF;", *snapshot[SQLITE]]))
     return connection
 
 
@@ -248,8 +296,8 @@ def is_sqlite(snapshot: Any) -> bool:
 
 def rows(
     connection: sqlite3.Connection, sql: str, values: Sequence[Any] = (), only_read: bool = True
-) -> list[dict[str, Any]]:
-    """Return the first rows of one SQL statement. The statement cannot access other files, and its run time is limited.
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one SQL statement. The statement cannot access other files, and its run time is limited.
 
     Args:
         connection: The database.
@@ -273,7 +321,7 @@ def rows(
     connection.set_progress_handler(tick, _STEPS_AT_ONCE)
     connection.set_authorizer(allowed)
     try:
-        return [dict(row) for row in connection.execute(sql, values).fetchmany(_MOST_ROWS)]
+        yield from map(dict, connection.execute(sql, values))
     except (sqlite3.Error, sqlite3.Warning) as error:
         message = str(error)
         if "interrupted" in message:

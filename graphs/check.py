@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 from jinja2 import TemplateSyntaxError, Undefined
@@ -194,6 +195,12 @@ class StateCheckError(DialoomError):
     """An error in the declaration of a check of the final state."""
 
 
+_MOST_COMPARED = 100_000
+"""Maximum number of rows that are compared with a list of expected values."""
+_MOST_SHOWN = 200
+"""Maximum number of characters of a value that an explanation shows."""
+
+
 def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]]:
     """Return a function that runs one SELECT statement on the final state of an SQLite environment.
 
@@ -222,14 +229,19 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
             raise ValueError("sql needs an SQLite environment, but this conversation has none")
         names = _names(conversation.scenario)
         bound = [_parameter(value(names)) for value in values]
-        found = [next(iter(row.values()), None) for row in rows(restored(conversation.environment), statement, bound)]
-        first = found[0] if found else None
+        right = fill(names)
+        is_all = isinstance(right, list)
+        read = islice(rows(restored(conversation.environment), statement, bound), _MOST_COMPARED + 1 if is_all else 1)
+        found = [next(iter(row.values()), None) for row in read]
+        if len(found) > _MOST_COMPARED:
+            raise ValueError(
+                f"sql must select at most {_MOST_COMPARED:,} rows to compare with a list, got more; count them in SQL"
+            )
+        got = found if is_all else next(iter(found), None)
         query = f"{statement}{f' with {json.dumps(bound, ensure_ascii=False)}' if bound else ''}"
         if expected is None:
-            return first, f"{query}: {_shown(first)}"
-        right = fill(names)
-        got = found if isinstance(right, list) else first
-        return got == right, f"{query}: {_shown(got)}, expected {_shown(right)}"
+            return got, f"{query}: {_shown(got)}"
+        return got == right, f"{query}: {_compared(got, right)}"
 
     return check
 
@@ -325,5 +337,25 @@ def _parameter(value: Any) -> str | int | float | None:
     return value if isinstance(value, str | int | float | None) else json.dumps(value, ensure_ascii=False)
 
 
+def _compared(got: Any, right: Any) -> str:
+    """Return a value and the expected value as text; of long lists and texts that differ, the first difference."""
+    for kind, unit in ((list, "row"), (str, "character")):
+        if isinstance(got, kind) and isinstance(right, kind) and got != right and _is_cut(got, right):
+            pairs = enumerate(zip(got, right, strict=False))
+            place = next((place for place, (one, other) in pairs if one != other), min(len(got), len(right)))
+            one, other = (_shown(each[place]) if place < len(each) else "nothing" for each in (got, right))
+            lengths = f"{len(got):,} {unit}s, expected {len(right):,}"
+            return f"{lengths}; they differ first in {unit} {place + 1:,}: {one}, expected {other}"
+    return f"{_shown(got)}, expected {_shown(right)}"
+
+
+def _is_cut(*values: Any) -> bool:
+    return any(len(_text(value)) > _MOST_SHOWN for value in values)
+
+
 def _shown(value: Any) -> str:
-    return f"{json.dumps(value, ensure_ascii=False, default=str):.200}"
+    return _text(value)[:_MOST_SHOWN]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

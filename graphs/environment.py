@@ -6,11 +6,15 @@ import asyncio
 import copy
 import inspect
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from pydantic import BaseModel
 
 from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall, ToolDefinition
@@ -128,6 +132,9 @@ class Toolset:
         """Return the result of a call as text. A string is unchanged; any other value becomes JSON.
 
         If a call cannot be executed or its tool raises an exception, the text begins with `error:`.
+
+        Raises:
+            PermanentProviderError: If the tool returns an object that has no text; see `text_of_result`.
         """
         if (tool := self._tools.get(call["name"])) is None:
             return f"error: there is no tool {call['name']!r}; there are {', '.join(self.names) or 'none'}"
@@ -136,11 +143,18 @@ class Toolset:
             return given
         try:
             # A synchronous tool runs in this thread, because an environment's connections may be bound to it.
-            text = text_of_result(await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given))
+            found = await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             text = f"error: {type(error).__name__}: {error}"
+        else:
+            try:
+                text = text_of_result(found)
+            except Exception as error:
+                raise PermanentProviderError(
+                    redacted(f"tool {tool.name} returned a {type(found).__name__} that cannot be sent: {error}")
+                ) from error
         return redacted(text[:_MOST_CHARACTERS] or '""')
 
 
@@ -154,8 +168,36 @@ def arguments_of(call: FunctionCall) -> dict[str, Any] | str:
 
 
 def text_of_result(found: Any) -> str:
-    """Return a tool's result as text. A string is unchanged; any other value becomes JSON."""
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+    """Return a tool's result as text. A string is unchanged; any other value becomes JSON.
+
+    Rows of a database, dataclasses and pydantic models become objects with their fields, and sets become sorted lists.
+    Objects whose class defines `__str__`, such as dates, decimal numbers and paths, become their text.
+
+    Raises:
+        TypeError, ValueError: If the value contains another object, whose text would differ between processes. The
+            message names its type and states what to return.
+    """
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Return an object, of which a tool's result consists, in a form that JSON knows."""
+    kind: Any = type(value)
+    match value:
+        case sqlite3.Row() | Mapping():
+            return dict(value)
+        case BaseModel():
+            return value.model_dump()
+        case AbstractSet():
+            return sorted(value, key=partial(json.dumps, default=_plain))
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return {each.name: getattr(value, each.name) for each in fields(value)}
+        case _ if kind.__str__ is object.__str__:
+            raise TypeError(
+                f"{kind.__name__} is not a JSON value; return a string, a number, a list, a mapping, a "
+                "dataclass or a pydantic model"
+            )
+    return str(value)
 
 
 def as_tool(given: Tool) -> BaseTool:
@@ -274,9 +316,9 @@ class Workbench:
         async with self._lock:
             text = call_text(call)
             self._made[text] += 1
-            if (tool := self.tools.remote.get(call["name"])) is None or self._run_remote is None:
-                return await self.tools.run(call)
             try:
+                if (tool := self.tools.remote.get(call["name"])) is None or self._run_remote is None:
+                    return await self.tools.run(call)
                 return await self._run_remote(tool, call, self._made[text])
             except ProviderError as error:
                 self._failure = error

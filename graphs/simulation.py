@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
-from dialoom.errors import DialoomError
+from dialoom.errors import Advice, DialoomError
 from dialoom.graphs.tables.diversity import opening_of, variety_table
 from dialoom.inputs import DataError
 from dialoom.prompts import Prompt, Utterance, shared_text
@@ -47,7 +48,18 @@ from .study import (
     line_of,
     shown,
 )
-from .study_rows import MOST_NAMED, PEOPLE, PORTRAIT, TASKS, Source, pairs, references
+from .study_rows import (
+    MOST_NAMED,
+    PEOPLE,
+    PORTRAIT,
+    TASKS,
+    Source,
+    pairs,
+    reached,
+    references,
+    references_in,
+    rubric_text,
+)
 from .tables.table import Facet, Table
 from .traits import COLUMNS, STRESS, TraitedScenario, Traits, traits_of
 
@@ -228,6 +240,45 @@ class Simulation(DialogueRecipe, WithLabels):
             if role not in roles:
                 message = f"{what} {role!r}, which is not a role; the roles are {', '.join(roles)}"
                 raise _wrong(self.study, where, message)
+
+    def check_judged(self, talks: Iterable[tuple[SimulatedTalk, Outcome]]) -> None:
+        """Check, before a judge is called, that conversations have the columns that the study's rubrics use.
+
+        Args:
+            talks: The conversations to judge, with their outcomes.
+
+        Raises:
+            DataError, DialoomError: If a conversation lacks a column. The message states the metric, the column, and
+                the number of these conversations.
+        """
+        uses = [
+            (number, variable, each)
+            for number, judge in enumerate(self.study.judges)
+            for variable, named in references_in({f"the rubric of {judge.metric!r}": rubric_text(judge)}).items()
+            for each in named
+            if each.is_needed
+        ]
+        count, lacking = 0, Counter[int]()
+        first: dict[int, tuple[SimulatedTalk, Mapping[str, Any]]] = {}
+        for talk, outcome in talks:
+            count += 1
+            for place, (number, variable, each) in enumerate(uses):
+                value, depth = reached(getattr(talk, variable), each.path)
+                is_lacking = depth < len(each.path) and isinstance(value, Mapping)
+                if is_lacking and self.judges[number].open_cases(talk, outcome):
+                    lacking[place] += 1
+                    first.setdefault(place, (talk, value))
+        for place in sorted(first):
+            number, variable, each = uses[place]
+            (talk, value), used = first[place], ".".join([variable, *each.path])
+            raise _wrong(
+                self.study,
+                ("judge", number, "rubric"),
+                f"{each.where} uses {used}, which {lacking[place]:,} of {count:,} conversations lack (first: "
+                f"{talk.id}, which has {', '.join(map(str, value)) or 'none'}); add it, or write "
+                f"{{{{ {used} | default('unknown') }}}}",
+                Advice("leave_out", "or leave these conversations out with 'where'"),
+            )
 
     def _traits(self, draw: Random, note: Callable[[str], None]) -> Traits:
         """Return a function that returns a person's traits. They are empty if the study specifies no traits."""
@@ -561,9 +612,10 @@ def _not_given(*_: Any) -> Any:
     raise ValueError("the function was passed as a Python object, and is not stored in the run")
 
 
-def _wrong(study: Study, loc: tuple[str | int, ...], message: str) -> DialoomError:
-    path = shown(Path(study.folder, study.file))
-    return DataError(path, message, line_of(study.text, loc)) if study.text else DialoomError(message)
+def _wrong(study: Study, loc: tuple[str | int, ...], message: str, advice: Advice | None = None) -> DialoomError:
+    if not study.text:
+        return DialoomError(message, advice=advice)
+    return DataError(shown(Path(study.folder, study.file)), message, line_of(study.text, loc), advice=advice)
 
 
 def content_of(rows: Iterable[Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -21,7 +21,7 @@ from dialoom.sandbox import Sandbox
 from dialoom.text import counted
 
 from .check import expressions
-from .study import Rows, Study, StudyError, shown
+from .study import JudgeTable, Rows, Study, StudyError, shown
 
 PEOPLE, TASKS = "person", "task"
 PORTRAIT = "portrait"
@@ -39,11 +39,14 @@ class Reference:
         path: The name of the column; if a part of its value is used, followed by the names that lead to this part.
         where: A description of the template, for error messages.
         is_shown: Whether the template shows the column's value, which must then not be empty.
+        is_needed: Whether the template fails without the column. It does not if it asks for the column only under a
+            condition, by `default`, or by `get`.
     """
 
     path: tuple[str, ...]
     where: str
     is_shown: bool
+    is_needed: bool
 
 
 def references(study: Study) -> dict[str, list[Reference]]:
@@ -57,12 +60,24 @@ def references(study: Study) -> dict[str, list[Reference]]:
         "[assistant] system": study.assistant.system,
     }
     texts |= {f"the brief of {each.name}": each.brief for each in study.roles}
-    for judge in study.judges:
-        levels = [judge.rubric] if isinstance(judge.rubric, str) else judge.rubric.values()
-        texts[f"the rubric of {judge.metric}"] = "\n".join(levels)
+    texts |= {f"the rubric of {judge.metric}": rubric_text(judge) for judge in study.judges}
     for check in study.checks:
         texts[f"the sql of {check.metric}"] = check.sql
         texts[f"the state of {check.metric}"] = "\n".join(expressions([check.gold, check.expected]))
+    return references_in(texts)
+
+
+def rubric_text(judge: JudgeTable) -> str:
+    """Return the text of a judge's rubric, or the texts of its levels, one per line."""
+    return judge.rubric if isinstance(judge.rubric, str) else "\n".join(judge.rubric.values())
+
+
+def references_in(texts: Mapping[str, str]) -> dict[str, list[Reference]]:
+    """Return the references to columns of `person` and of `task` in templates.
+
+    Args:
+        texts: The templates, by their descriptions for error messages.
+    """
     found: dict[str, list[Reference]] = {PEOPLE: [], TASKS: []}
     for where, text in texts.items():
         try:
@@ -73,7 +88,8 @@ def references(study: Study) -> dict[str, list[Reference]]:
         for node, is_used in _parts(tree, is_used=True):
             name, *path = _path(node)
             if name in found and path and (is_used or len(path) == 1):
-                found[name].append(Reference(tuple(path), where, id(node) in shown))
+                is_needed = is_used and not isinstance(node, nodes.Call)
+                found[name].append(Reference(tuple(path), where, id(node) in shown, is_needed))
     return found
 
 
@@ -100,6 +116,19 @@ def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | no
             yield from _parts(each, is_used and not any(child is other for other in guarded))
     if isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Call):
         yield node, is_used
+
+
+def reached(row: Any, path: Sequence[str]) -> tuple[Any, int]:
+    """Follow a path into a row, and return the value and the number of names that led to it.
+
+    If the number is less than the path's length and the value is a mapping, the value lacks the next name.
+    """
+    value = row
+    for depth, name in enumerate(path):
+        if not isinstance(value, Mapping) or name not in value:
+            return value, depth
+        value = value[name]
+    return value, len(path)
 
 
 def _path(node: nodes.Node) -> list[str]:
@@ -185,16 +214,13 @@ class Source:
         for each in self.named:
             if each.path[0] == PORTRAIT and self.table == "people":
                 continue
-            value: Any = row
-            for depth, name in enumerate(each.path):
-                if not isinstance(value, Mapping):
-                    break
-                if name not in value:
-                    inner = f"value {name!r} in {'.'.join([variable, *each.path[:depth]])!r}"
-                    of, names = inner if depth else f"column {name!r}", ", ".join(map(str, value)) or "none"
-                    message = f"there is no {of}, which {each.where} uses; the names are {names}"
-                    raise DataError(self.place, message, number)
-                value = value[name]
+            value, depth = reached(row, each.path)
+            if depth < len(each.path) and isinstance(value, Mapping):
+                inner = f"value {each.path[depth]!r} in {'.'.join([variable, *each.path[:depth]])!r}"
+                of = inner if depth else f"column {each.path[0]!r}"
+                names = ", ".join(map(str, value)) or "none"
+                message = f"there is no {of}, which {each.where} uses; the names are {names}"
+                raise DataError(self.place, message, number)
             if each.is_shown and value == "":
                 optional = f"{{{{ {_expression(variable, each.path)} or 'unknown' }}}}"
                 message = (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dialoom.graphs import Recipe, stream
 from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.graphs.outcome import USER, scenario_of
 from dialoom.graphs.recipe import is_to_judge
+from dialoom.graphs.transcript import Transcripts
 from dialoom.graphs.transcript_rows import TRANSCRIPT
 from dialoom.roles.binding import OBJECT, Bindings, ModelBinding, bind
 from dialoom.runs.control import Ended
@@ -50,6 +51,25 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
     drawn = set(sorted(scenarios, key=lambda id_: (stream(seed, id_, "judged").random(), id_))[:sample])
     chosen = {id_ for id_ in found if scenario_of(id_) in drawn}
     return frozenset(position for position, id_, _, _ in run.listing() if id_ in chosen)
+
+
+def check_columns(run: RunFile, study: Transcripts | None, only: Collection[int] | None) -> None:
+    """Check, before a judge is called, that imported conversations have the columns that rubrics use.
+
+    Args:
+        run: The run. Nothing is checked if it is a run of another recipe, whose rows were checked before it was played.
+        study: The recipe with the study whose judges score; by default the run's.
+        only: The positions of the conversations to judge; by default those of all finished ones.
+
+    Raises:
+        DataError, DialoomError: If a conversation lacks a column.
+    """
+    recipe = run.recipe
+    if isinstance(recipe, Transcripts):
+        talks: Iterable[Any] = (
+            run.scenario(recipe, each) for each in run.positions("done") if only is None or each in only
+        )
+        (study or recipe).check_judged((talk, recipe.recorded(talk)) for talk in talks)
 
 
 Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"

@@ -28,7 +28,7 @@ from dialoom.runs.store.branches import MAIN
 from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking
-from .judges import bound_judges, drawn_to_judge, set_names, together
+from .judges import bound_judges, check_columns, drawn_to_judge, set_names, together
 from .judging import check_judges, judge_unparsed, judged_anew, judging_graph, pass_gate, reopened_to_judge
 from .open_run import OpenRun, new_run, reopened, report_without_effect, retry_failures, take_study, watched
 from .operation_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike, resolve
@@ -317,6 +317,7 @@ async def ajudge(
         judge, ended = store.recipe, None
         judging_graph(judge)  # fails early if the recipe has no judges
         only = drawn_to_judge(store, sample, where)
+        check_columns(store, study, only)
         bound = bound_judges(judge, model, part(PlayerSettings, settings))
         sets = set_names(bound, name, repeat)
         await asyncio.to_thread(check_judges, store, judge, bound, calls)

@@ -45,6 +45,7 @@ _ADVICE = {
     "allow_remote": "add --allow-remote to do so anyway",
     "judge": "'dialoom judge {path} --model MODEL' adds judgements",
     "keys": "export it, or give a file of keys with --env-file FILE",
+    "leave_out": "or leave these conversations out with --where EXPR",
     "list": "'dialoom show {path}' lists them",
     "new_name": "give the new judgements another name with --name",
     "new_study": "'dialoom new study DIR --from {path}' makes conversations from your own people",

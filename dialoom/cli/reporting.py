@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 
 from dialoom.api.expecting import junit, markdown_summary, worst_conversation
 from dialoom.api.run import RunReader, report
+from dialoom.errors import Advice
 from dialoom.graphs import Table
 from dialoom.graphs.tables.statistics import is_about_intervals
 from dialoom.outputs import text_output
@@ -52,7 +53,10 @@ def report_run(
         return
     if not found.tables:
         places = " and ".join(map(str, paths))
-        raise RunError(f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenarios yet")
+        raise RunError(
+            f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenarios yet",
+            advice=Advice("resume", "resume the run", {"path": paths[0]}),
+        )
     if is_latex:
         say(found.latex())
         return

@@ -196,8 +196,9 @@ class CallableBackend:
             )
         except PlayerError as error:
             raise self._failure(error) from error
-        if completion.outputs and isinstance(request.run_tool, StatefulTools):
-            completion = replace(completion, carried={"environment": request.run_tool.state()})
+        if isinstance(request.run_tool, StatefulTools):
+            after = request.run_tool.state()  # raises the error of a failed call, also if a graph has handled it
+            completion = replace(completion, carried={"environment": after}) if completion.outputs else completion
         return reply.after(request, completion) if isinstance(reply, ReplyWithState) else completion
 
     def _failure(self, error: PlayerError) -> PermanentProviderError:

@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
+from dialoom.errors import Advice
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL, Cell
 from dialoom.outputs import OutputError, binary_output, file_name, make_folder, text_output
@@ -164,11 +165,15 @@ class Report:
             for name in names
         }
         selected = {*itertools.chain.from_iterable(meant_by.values())}
+        if names and not known:
+            places = " and ".join(str(run.path) for run in runs)
+            raise RunError(
+                f"{places} {'have' if several else 'has'} no finished scenarios yet, so there is no table {names[0]!r}",
+                advice=Advice("resume", "resume the run", {"path": runs[0].path}),
+            )
         if unknown := [name for name, found in meant_by.items() if not found]:
             meant = "".join(f"; did you mean {each}?" for each in get_close_matches(unknown[0], known, 1))
-            raise RunError(
-                f"tables must be among {', '.join(known) or 'none yet'}, got {unknown[0]!r}{meant}", setting="tables"
-            )
+            raise RunError(f"tables must be among {', '.join(known)}, got {unknown[0]!r}{meant}", setting="tables")
         return cls(
             "; ".join(_title(run, judging, where) for run in runs),
             [table for table in tables if not names or table.name in selected],

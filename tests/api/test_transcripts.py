@@ -365,13 +365,46 @@ def test_a_target_must_be_a_role_of_the_study_or_speak(tmp_path: Path, kind: str
 
 def test_a_judging_that_failed_at_once_does_not_reserve_its_name(tmp_path: Path) -> None:
     run = _imported(tmp_path, KETTLE).run
-    with pytest.raises(dialoom.DialoomError, match="there is no 'wish'"):
+    with pytest.raises(dialoom.DialoomError, match=r"uses task\.wish, which 1 of 1 conversations lack"):
         dialoom.judge(
             run.path, "offline/placeholder", judges=_judges(tmp_path, JUDGES.replace("task.goal", "task.wish"))
         )
     dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path))
     with pytest.raises(dialoom.DialoomError, match="was made by offline/placeholder with other prompts"):
         dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path, JUDGES.replace("reached", "met")))
+
+
+def test_columns_that_a_rubric_uses_are_checked_before_the_first_call(tmp_path: Path) -> None:
+    """Also nested ones; conversations in which the judge's target says nothing are not asked about."""
+    line = {"role": "user", "content": "Hello."}
+    reply = {"role": "assistant", "content": "Hi."}
+    rows: list[dict[str, Any]] = [
+        {"id": "x1", "name": "Ann", "city": "Rome", "messages": [line, reply]},
+        {"id": "x2", "name": "Bo", "goal": "tea", "home": {"zip": 1}, "messages": [line, reply]},
+        {"id": "x3", "name": "Cy", "city": "Oslo", "messages": [line, reply, {**line, "content": "Bye."}]},
+        {"id": "x4", "name": "Di", "messages": [line]},
+    ]
+    run = _imported(tmp_path, *rows).run
+    dialoom_in = command_in(tmp_path)
+    judge = ("judge", run.path, "--model", "offline/placeholder", "--judges")
+
+    def rubric(text: str) -> Path:
+        return _judges(tmp_path, f"[[judge]]\nmetric = 'ok'\nrubric = '{text}'\n")
+
+    told = dialoom_in(*judge, rubric("{{ person.name }} {{ task.goal }}"), code=2).stderr
+    assert re.search(
+        r"judges.toml:3: the rubric of 'ok' uses task\.goal, which 2 of 4 conversations lack \(first: x1-[0-9a-f]+, "
+        r"which has name, city\); add it, or write \{\{ task\.goal \| default\('unknown'\) \}\}; or leave these "
+        r"conversations out with --where EXPR",
+        " ".join(told.split()),
+    ), told
+    with pytest.raises(DataError, match=r"task\.home\.street, which 1 of 1 conversations lack \(first: x2.* has zip\)"):
+        dialoom.judge(run.path, "offline/placeholder", judges=rubric("{{ task.home.street }}"), where="name == 'Bo'")
+    assert not len(run.frame("calls"))
+    dialoom_in(*judge, rubric("{{ task.goal }}"), "--where", "goal == 'tea'")
+    dialoom_in(*judge, rubric('{{ task.goal | default("unknown") }}'), "--name", "second")
+    dialoom_in(*judge, rubric('{% if task.get("goal") %}{{ task.goal }}{% else %}-{% endif %}'), "--name", "third")
+    assert [each.name for each in run.judgement_sets] == ["offline/placeholder", "second", "third"]
 
 
 def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:

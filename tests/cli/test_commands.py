@@ -309,6 +309,9 @@ def test_unfinished_dialogue_is_shown_up_to_its_current_state(dialoom: Command, 
     shown = dialoom("show", "run.db", 1).stdout
     assert shown.count("\nuser\n") == 2
     assert "is not finished yet; its current state is shown; continue with: dialoom resume run.db" in shown
+    for chosen, rest in (((), ""), (("--table", "scores"), ", so there is no table 'scores'")):
+        told = dialoom("report", "run.db", *chosen, code=2).stderr
+        assert told == f"dialoom: run.db has no finished scenarios yet{rest}; continue with 'dialoom resume run.db'\n"
     line = json.loads(dialoom("show", "run.db", 1, "--json").stdout)
     assert (line["state"], line["ended_by"], len(line["messages"])) == ("pending", "", 4)
     assert "is not begun yet" in dialoom("show", "run.db", 2).stdout

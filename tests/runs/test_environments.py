@@ -7,15 +7,20 @@ import re
 import shutil
 import signal
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from pydantic import BaseModel
 
 import dialoom
 import dialoom as api
@@ -302,6 +307,217 @@ def test_sql_of_an_assistant_is_limited_to_its_database(tmp_path: Path) -> None:
     assert all(each.startswith("error: ValueError: this statement is not allowed") for each in results[1:4]), results
     assert "takes too long" in results[5]
     assert not target.exists() and episode.outcome.counts["changes"] == 1
+
+
+MANY = (
+    "INSERT INTO entries (id) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) "
+    "SELECT i FROM n"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected", "score", "explanation"),
+    [
+        ("SELECT id FROM entries", [*range(1, 151)], True, "[1, 2, 3, "),
+        (
+            "SELECT id FROM entries",
+            [*range(1, 101)],
+            False,
+            "150 rows, expected 100; they differ first in row 101: 101, expected nothing",
+        ),
+        (
+            "SELECT id FROM entries LIMIT 120",
+            [*range(1, 120), 121, 122],
+            False,
+            "120 rows, expected 121; they differ first in row 120: 120, expected 121",
+        ),
+        (
+            "SELECT group_concat(id, '') FROM entries",
+            "1234",
+            False,
+            '342 characters, expected 4; they differ first in character 5: "5", expected nothing',
+        ),
+        ("SELECT id FROM entries LIMIT 2", [1, 3], False, "[1, 2], expected [1, 3]"),
+        ("SELECT id FROM entries ORDER BY id DESC", 150, True, "150, expected 150"),
+    ],
+)
+def test_a_check_compares_all_rows(tmp_path: Path, sql: str, expected: Any, score: bool, explanation: str) -> None:
+    agent = calling(("execute", {"sql": MANY.format(150)}))
+    episode = simulated(tmp_path / "run.db", agent, Ledger, checks=[Check.sql("found", sql, expected)])
+    (found,) = episode.outcome.judgements
+    assert found.score is score and found.explanation.startswith(f"{sql}: {explanation}"), found.explanation
+
+
+def test_a_list_of_too_many_rows_is_an_error(tmp_path: Path) -> None:
+    agent = calling(("execute", {"sql": MANY.format(400)}))
+    many = "SELECT 1 FROM entries, entries AS others"
+    checks = [Check.sql("all", many, [1]), Check.sql("first", many, 1)]
+    episode = simulated(tmp_path / "run.db", agent, Ledger, checks=checks)
+    every, first = episode.outcome.judgements
+    assert every.status == "error" and "sql must select at most 100,000 rows to compare" in every.explanation
+    assert first.score is True
+
+
+@pytest.mark.parametrize(("count", "shown"), [(100, None), (150, "100 of 150 rows")])
+def test_query_says_how_many_rows_it_leaves_out(tmp_path: Path, count: int, shown: str | None) -> None:
+    agent = calling(("execute", {"sql": MANY.format(count)}), ("query", {"sql": "SELECT id FROM entries"}))
+    episode = simulated(tmp_path / "run.db", agent, Ledger)
+    done, told = [json.loads(str(result)) for _, result in episode.outcome.tool_results]
+    rows = [{"id": number} for number in range(1, 101)]
+    assert done == {"rows_changed": count}
+    assert told == (rows if shown is None else {"shown": shown, "rows": rows})
+
+
+class Strict(SqliteEnvironment):
+    """A database with settings, whose tables are not in the order of their references."""
+
+    schema = """
+    PRAGMA foreign_keys = ON;
+    PRAGMA recursive_triggers = ON;
+    PRAGMA ignore_check_constraints = ON;
+    PRAGMA case_sensitive_like = ON;
+    PRAGMA user_version = 7;
+    CREATE TABLE lines (number TEXT REFERENCES orders ON DELETE CASCADE, count INTEGER CHECK (count > 0));
+    CREATE TABLE orders (number TEXT PRIMARY KEY);
+    INSERT INTO orders VALUES ('A1'), ('B2');
+    INSERT INTO lines VALUES ('A1', 0), ('B2', 1);
+    """
+
+    def opened(self, connection: sqlite3.Connection) -> None:
+        """Register a function."""
+        connection.create_function("shout", 1, str.upper)
+
+    def describe(self) -> list[Any]:
+        """Return the settings, and what a function returns."""
+        names = ("foreign_keys", "recursive_triggers", "ignore_check_constraints", "user_version")
+        found = [self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+        return [*found, *self.connection.execute("SELECT 'a' LIKE 'A', shout('b')").fetchone()]
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tools."""
+        return [*super().tools, self.describe]
+
+
+def test_settings_and_functions_of_a_connection_hold_in_every_step(tmp_path: Path) -> None:
+    agent = calling(
+        ("describe", {}),
+        ("execute", {"sql": "INSERT INTO lines VALUES ('Z9', 1)"}),
+        ("execute", {"sql": "DELETE FROM orders WHERE number = 'A1'"}),
+        ("describe", {}),
+    )
+    gold = {"orders": [{"number": "B2"}], "lines": [{"number": "B2", "count": 1}]}
+    checks = [Check.sql("left", "SELECT 'a' LIKE 'A'", 0), Check.state("right", gold)]
+    episode = simulated(tmp_path / "run.db", agent, Strict, checks=checks)
+    first, refused, deleted, last = [str(result) for _, result in episode.outcome.tool_results]
+    assert json.loads(first) == json.loads(last) == [1, 1, 1, 7, 0, "B"]
+    assert refused == "error: ValueError: FOREIGN KEY constraint failed" and deleted == '{"rows_changed": 2}'
+    assert [each.score for each in episode.outcome.judgements] == [True, True]
+
+
+async def test_foreign_keys_hold_after_a_rewind_and_in_a_branch(tmp_path: Path) -> None:
+    agent = calling(("execute", {"sql": "INSERT INTO lines VALUES ('Z9', 1)"}))
+    players = {"user": played_by(["I need help.", "DONE"]), "assistant": agent}
+    run = await dialoom.asimulate([{"name": "Ada"}], path=tmp_path / "run.db", environment=Strict, **players)
+    async with run.step(1, models=players) as stepper:
+        await stepper.rewind(2)
+        fork = await stepper.fork("again")
+        while not (await fork.here()).is_end:
+            await fork.step()
+        outcome = await fork.outcome()
+    assert [result for _, result in outcome.tool_results] == ["error: ValueError: FOREIGN KEY constraint failed"]
+
+
+class Listing(SqliteEnvironment):
+    """A database whose tool returns its rows as they are."""
+
+    schema = "CREATE TABLE orders (number TEXT, price REAL); INSERT INTO orders VALUES ('A1', 2.5);"
+
+    def orders(self) -> Any:
+        """Return all orders."""
+        return self.connection.execute("SELECT * FROM orders").fetchall()
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tool."""
+        return [self.orders]
+
+
+@dataclass
+class Parcel:
+    """A parcel."""
+
+    sent: date
+    labels: frozenset[str]
+
+
+class Order(BaseModel):
+    """An order."""
+
+    number: str
+    price: Decimal
+    parcels: list[Parcel]
+
+
+class Bare:
+    """An object without a text of its own."""
+
+
+def returning(found: Any) -> Any:
+    """Return a tool that returns an object."""
+
+    def find() -> Any:
+        """Find it."""
+        return found
+
+    return find
+
+
+def test_rows_of_a_database_are_a_result(tmp_path: Path) -> None:
+    episode = simulated(tmp_path / "run.db", calling(("orders", {})), Listing)
+    assert [result for _, result in episode.outcome.tool_results] == ['[{"number": "A1", "price": 2.5}]']
+
+
+PARCEL = Parcel(date(2026, 1, 2), frozenset("edcba"))
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ({"parcel": PARCEL}, '{"parcel": {"sent": "2026-01-02", "labels": ["a", "b", "c", "d", "e"]}}'),
+        (
+            Order(number="A1", price=Decimal("2.50"), parcels=[PARCEL]),
+            '{"number": "A1", "price": "2.50", '
+            '"parcels": [{"sent": "2026-01-02", "labels": ["a", "b", "c", "d", "e"]}]}',
+        ),
+        ([UUID(int=1), Path("a/b"), {"1", 1}], '["00000000-0000-0000-0000-000000000001", "a/b", ["1", 1]]'),
+        ("text", "text"),
+    ],
+)
+def test_a_result_is_the_same_text_in_every_process(tmp_path: Path, found: Any, text: str) -> None:
+    episode = simulated(tmp_path / "run.db", calling(("find", {})), None, tools=[returning(found)])
+    assert [result for _, result in episode.outcome.tool_results] == [text]
+
+
+async def looping(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:  # noqa: ARG001
+    """Call a tool as a graph with a loop of its own, and go on if it fails."""
+    with suppress(Exception):
+        await config["configurable"]["tools"][0].ainvoke({})
+    return {"messages": [("ai", "It is done.")]}
+
+
+@pytest.mark.parametrize(
+    "assistant",
+    [
+        calling(("find", {})),
+        StateGraph(MessagesState).add_node("node", looping).add_edge(START, "node").compile(),
+    ],
+    ids=["function", "graph"],
+)
+def test_an_object_that_is_no_result_fails_its_scenario(tmp_path: Path, assistant: Any) -> None:
+    episode = simulated(tmp_path / "run.db", assistant, None, tools=[returning([Bare()])])
+    message = "tool find returned a list that cannot be sent: Bare is not a JSON value; return a string, a number"
+    assert episode.state == "failed" and message in episode.error and " at 0x" not in episode.error
 
 
 def hang_up() -> str:
