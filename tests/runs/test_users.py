@@ -283,7 +283,7 @@ async def repeating(_messages: list[dict[str, str]]) -> str:
 
 def test_faults_are_counted_by_user_model(tmp_path: Path) -> None:
     users = [f"python:{__name__}:{name}" for name in ("skilled", "repeating")]
-    run = play(SUPPORT, path=tmp_path / "run.db", models={"user": users}, sample=2)
+    run = play(SUPPORT, path=tmp_path / "run.db", models={"user": [*users]}, sample=2)
     rows = rows_of(run, tmp_path / "run.jsonl")
     found = {tuple(row[:3]): row[3:] for row in run.report()["faults"].rows if row[0] == "user"}
     for user in users:
