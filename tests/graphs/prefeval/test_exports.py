@@ -144,7 +144,10 @@ def test_rows_agree_with_the_report(played: dialoom.Run, tmp_path: Path) -> None
 
 
 def test_training_rows_are_answers_without_the_reminder(played: dialoom.Run, tmp_path: Path) -> None:
-    played.export("sft", tmp_path / "sft.jsonl", options={"between": [0, 5]})
+    (notice,) = played.export("sft", tmp_path / "sft.jsonl", options={"between": [0, 5]}).notices
+    assert notice.endswith(
+        "left out: no answer selected by these options to --form explicit --method reminder --turns 0"
+    )
     rows = [json.loads(line) for line in (tmp_path / "sft.jsonl").read_text().splitlines()]
     pairs = list(sample_pairs().pairs(TOPIC, "explicit"))[:3]
     assert [(row["prompt"][1]["content"], row["unrelated_turns"]) for row in rows] == [
