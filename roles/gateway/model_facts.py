@@ -145,22 +145,34 @@ def check_keys(*casts: Mapping[str, ModelBinding]) -> None:
 
 
 def missing_keys(casts: Iterable[Mapping[str, ModelBinding]]) -> dict[tuple[str, str], list[str]]:
-    """Return the roles of the models whose key or address is missing, by the model and the missing item."""
+    """Return the roles of the models whose key or address is missing, by the model and the missing item.
+
+    Models whose provider only LiteLLM can name are checked last, and only if no other key is missing, because importing
+    LiteLLM takes seconds.
+    """
     roles: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for role, binding in (item for models in casts for item in models.items()):
-        what = missing_key(binding)
-        if what is not None and role not in roles[binding.model, what]:
-            roles[binding.model, what].append(role)
+    for is_quick in (True, False):
+        for role, binding in (item for models in casts for item in models.items()):
+            what = missing_key(binding, is_quick=is_quick)
+            if what is not None and role not in roles[binding.model, what]:
+                roles[binding.model, what].append(role)
+        if roles:
+            break
     return roles
 
 
-def missing_key(binding: ModelBinding) -> str | None:
-    """Return which key or address of a model is missing, and its environment variable; `None` if none is missing."""
+def missing_key(binding: ModelBinding, *, is_quick: bool = False) -> str | None:
+    """Return which key or address of a model is missing, and its environment variable; `None` if none is missing.
+
+    With `is_quick`, also return `None` if LiteLLM must be imported to know the model's provider.
+    """
     model, address = binding.model, binding.api_base
     prefix, slash, _ = model.removeprefix(EMBEDDING).partition("/")
     if (address is not None and prefix not in _ADDRESSES) or model.startswith(_OWN_CODE):
         return None
     found = prefix if slash else _listed_provider(prefix)  # first, as importing LiteLLM takes seconds
+    if is_quick and found not in _KEYS:
+        return None
     provider = found if found in _KEYS else provider_of(model)
     lacking = [
         f"{kind} in {names[0]}"
