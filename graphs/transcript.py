@@ -172,7 +172,9 @@ class Transcripts(Simulation):
         speak = self.speaker(role)
 
         async def continued(state: DialogueState, scene: Scene) -> Update:
-            return await _repeat(state, scene) if not scene.is_fork else {**await speak(state, scene), "upcoming": ""}
+            if scene.is_fork:
+                return {**await speak(state, scene), "upcoming": ""}
+            return await _repeat(state, scene)
 
         continued.__name__ = role
         return continued

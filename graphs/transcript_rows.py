@@ -159,8 +159,10 @@ def files_of(path: Path) -> list[Path]:
 
 def rows_of(file: Path, reader: Reader | None) -> Iterator[Place]:
     """Recognise a file's format, and return the file's rows."""
-    if reader is not None or file.suffix == ".eval":
-        return (reader or _inspect_rows)(file)
+    if reader is not None:
+        return reader(file)
+    if file.suffix == ".eval":
+        return _inspect_rows(file)
     row = next((row for _, row in raw_rows(file)), None)
     is_traced = isinstance(row, Mapping) and bool({"resourceSpans", "attributes"} & row.keys())
     return _span_rows(file) if is_traced else _plain_rows(file)

@@ -247,7 +247,7 @@ class Prompt(BaseModel):
 
     @property
     def quotes_history(self) -> bool:
-        """Whether the prompt's own text contains the conversation, which is otherwise in separate chat messages."""
+        """Return whether the prompt's text contains the conversation, which is otherwise in separate chat messages."""
         return self.front.history == "text" or any(_QUOTED.search(section.text) for section in self.sections)
 
     def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:

@@ -197,7 +197,7 @@ class CallPolicy:
 
     @property
     def is_alone(self) -> bool:
-        """Whether this process plays the run without worker processes."""
+        """Return whether this process plays the run without worker processes."""
         return self.settings["workers"] is None and self.settings["ray"] is None
 
 

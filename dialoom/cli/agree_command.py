@@ -156,7 +156,7 @@ def _compare(
         path=labels, annotators=annotators, judging=judging, metrics=metrics, scales=scales, where=where
     )
     if json:
-        say_json({"judging": judging or next(iter([each.name for each in run.judgement_sets]), None), **as_json(found)})
+        say_json({"judging": judging or next((each.name for each in run.judgement_sets), None), **as_json(found)})
         return
     from .reporting import print_tables
 

@@ -177,7 +177,7 @@ class Watcher:
         self._total, self._done, self._failed = event.scenarios, 0, 0
         self._started = self._shown = time.monotonic()
         self._run = RunReader(event.path)
-        self._judging = event.judging or next(iter([each.name for each in self._run.judgement_sets]), None)
+        self._judging = event.judging or next((each.name for each in self._run.judgement_sets), None)
         if self._console.is_terminal and self._total and not self._json:
             self._bar = ProgressDisplay(self._what, self._total, self._console, self._notices)
             self._bar.start()

@@ -175,7 +175,8 @@ class _LeakFinder:
     def _spoken_leaks(self, place: int) -> Iterator[_Leak]:
         """Yield the leaks of a line that only lines of a conversation can have."""
         words, line = self._talk.vocabulary, self._talk.lines[place]
-        if (is_users := line.role == self._talk.facts.user) and (said := self._marker_talk.search(line.own)):
+        is_users = line.role == self._talk.facts.user
+        if is_users and (said := self._marker_talk.search(line.own)):
             yield _Leak(normal(said[0]), said[0], 0.8)
         for phrases in (words.staging, words.portraits) if is_users else (words.staging,):
             for phrase in phrases.finditer(spelt(line.own)):

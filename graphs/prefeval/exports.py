@@ -221,6 +221,6 @@ EXPORTERS: Mapping[str, Exporter] = {
         "lines",
         training_rows,
         TrainingOptions,
-        lacks="no answer selected by these options to --form explicit --method reminder --turns 0",
+        lacks="no answer selected by these options with form explicit, method reminder and turns 0",
     ),
 }

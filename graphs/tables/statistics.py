@@ -78,7 +78,7 @@ class Estimate:
 
     @property
     def has_no_width(self) -> bool:
-        """Whether the interval is a single value, because all resamples are equal."""
+        """Return whether the interval is a single value, because all resamples are equal."""
         return self.low is not None and self.high is not None and math.isclose(self.low, self.high, abs_tol=1e-12)
 
 

@@ -370,7 +370,8 @@ def cast(request: MarkedRequest) -> Understudy:
         NoUnderstudyError: If there is none.
     """
     system = request.prompt.partition("/")[0]
-    if (role := request.role) not in (known := _roles(system)):
+    role, known = request.role, _roles(system)
+    if role not in known:
         raise NoUnderstudyError(
             f"no understudy plays the role {role!r} of {system!r}: give it a model, or register a function for it with "
             f"@understudy({system!r}, {role!r}); understudies play {', '.join(sorted(known)) or 'none of its roles'}"

@@ -146,7 +146,7 @@ def test_rows_agree_with_the_report(played: dialoom.Run, tmp_path: Path) -> None
 def test_training_rows_are_answers_without_the_reminder(played: dialoom.Run, tmp_path: Path) -> None:
     (notice,) = played.export("sft", tmp_path / "sft.jsonl", options={"between": [0, 5]}).notices
     assert notice.endswith(
-        "left out: no answer selected by these options to --form explicit --method reminder --turns 0"
+        "left out: no answer selected by these options with form explicit, method reminder and turns 0"
     )
     rows = [json.loads(line) for line in (tmp_path / "sft.jsonl").read_text().splitlines()]
     pairs = list(sample_pairs().pairs(TOPIC, "explicit"))[:3]
