@@ -11,7 +11,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome
-from dialoom.graphs.gate.talk import UNDETERMINED
 from dialoom.inputs import Frozen
 
 from .judgement_sets import words_of_panel
@@ -161,7 +160,7 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
                 judgements=() if row["state"] == "pending" else tuple(scores.get(position, ())),
                 details={},
                 faults=_faults(row["faults"]),
-                languages=_languages(row),
+                languages=tuple(json.loads(row["languages"] or "[]")),
             )
             yield position, _episode(row, outcome, {})
         after = last
@@ -176,13 +175,6 @@ def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
 
 def _faults(text: str | None) -> tuple[DialogueFault, ...] | None:
     return None if text is None else tuple(DialogueFault.model_validate(each) for each in json.loads(text))
-
-
-def _languages(row: sqlite3.Row) -> tuple[str, ...]:
-    """Return the languages of an outcome's conversations; `und` if the outcome was stored before the column existed."""
-    if row["languages"] is None:
-        return () if row["faults"] is None else (UNDETERMINED,)
-    return tuple(json.loads(row["languages"]))
 
 
 def _page(
@@ -268,7 +260,7 @@ def _outcome(
         details=json.loads(row["details"] or "{}", object_hook=restoring(lambda id_: texts.get(id_) or read(id_))),
         judgements=judgements,
         faults=_faults(row["faults"]),
-        languages=_languages(row),
+        languages=tuple(json.loads(row["languages"] or "[]")),
     )
 
 

@@ -265,7 +265,7 @@ SELECT count(faults), coalesce(sum(json_array_length(faults) > 0), 0), coalesce(
 FROM outcomes
 """
 _LANGUAGES = """
-SELECT each.value, count(*) FROM outcomes, json_each(coalesce(languages, '["und"]')) AS each
+SELECT each.value, count(*) FROM outcomes, json_each(languages) AS each
 WHERE faults IS NOT NULL GROUP BY 1 ORDER BY 1
 """
 _CHANGES = """
