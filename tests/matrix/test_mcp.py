@@ -150,6 +150,7 @@ def killed(folder: Path, *command: object) -> None:
 
 @pytest.mark.parametrize("assistant", ["function", "graph"])
 def test_calls_and_results_are_messages_and_in_the_ledger(folder: Path, assistant: str, mcp: str) -> None:
+    started = time.monotonic()
     finished(folder, *command(assistant, mcp))
     run = dialoom.open_run(folder / "run.db")
     (episode,) = run.episodes()
@@ -160,6 +161,7 @@ def test_calls_and_results_are_messages_and_in_the_ledger(folder: Path, assistan
         ("tool:look_up", "order A1: a kettle", 0.0),
         ("tool:refund", "refunded A1", 0.0),
     ]
+    assert all(0 < each["latency"] < time.monotonic() - started for each in calls)
     assert refunds(folder) == ["A1"]
 
 
