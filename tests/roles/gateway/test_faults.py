@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import shutil
+import ssl
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -203,6 +207,28 @@ async def test_request_without_an_answer_is_described_in_plain_words(
         assert url in text
         assert "(500)" in caught.value.raw
         assert "Error" not in text
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """Return the file of a self-signed certificate and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes the certificate, is not installed")
+    made = ["-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", "own.pem", "-out", "own.crt"]
+    subprocess.run(["openssl", "req", "-x509", *made], cwd=tmp_path, check=True, capture_output=True)
+    with (tmp_path / "own.pem").open("a") as both:
+        both.write((tmp_path / "own.crt").read_text())
+    return tmp_path / "own.pem"
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_certificate_that_is_not_accepted_is_named(certificate: Path, model: str) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    async with await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", ssl=context) as server:
+        url = f"https://localhost:{server.sockets[0].getsockname()[1]}/v1"
+        with pytest.raises(UnansweredError, match=r"its certificate is not accepted \(self.signed certificate"):
+            await LiteLLMBackend().complete(request(url, model), "key")
 
 
 TIMEOUT = 240
