@@ -329,6 +329,15 @@ async def test_reasoning_parameter_that_litellm_translates_is_recorded(
         assert arrived[name] == sent
 
 
+async def test_parameter_that_litellm_does_not_list_is_sent_by_name_in_openais_format() -> None:
+    with serving(lambda _body, _number: completion("heron")) as server:
+        given = replace(request(server.url, "openai/claude-sonnet-4-5", max_reply=4000), params=BUDGET)
+        ledger = MemoryLedger()
+        await Gateway(ledger, QUICK).complete(given, make_place())
+    assert server.requests[0]["thinking"] == BUDGET["thinking"]
+    assert "thinking" not in (ledger.records[0].changes or "")
+
+
 async def test_temperature_that_litellm_adds_is_recorded() -> None:
     binding = ModelBinding(model="gemini/gemini-3-pro-preview", temperature=None)
     change = "temperature sent as 1.0 (LiteLLM adds it for gemini/gemini-3-pro-preview)"
