@@ -329,13 +329,19 @@ async def test_reasoning_parameter_that_litellm_translates_is_recorded(
         assert arrived[name] == sent
 
 
-async def test_parameter_that_litellm_does_not_list_is_sent_by_name_in_openais_format() -> None:
+@pytest.mark.parametrize(
+    ("model", "params"),
+    [("openai/claude-sonnet-4-5", BUDGET), ("together_ai/deepseek-ai/DeepSeek-R1", {"reasoning_effort": "low"})],
+)
+async def test_parameter_that_litellm_does_not_list_is_sent_by_name_in_openais_format(
+    model: str, params: dict[str, Any]
+) -> None:
     with serving(lambda _body, _number: completion("heron")) as server:
-        given = replace(request(server.url, "openai/claude-sonnet-4-5", max_reply=4000), params=BUDGET)
+        given = replace(request(server.url, model, max_reply=4000), params=params)
         ledger = MemoryLedger()
         await Gateway(ledger, QUICK).complete(given, make_place())
-    assert server.requests[0]["thinking"] == BUDGET["thinking"]
-    assert "thinking" not in (ledger.records[0].changes or "")
+    assert params.items() <= server.requests[0].items()
+    assert ledger.records[0].changes is None
 
 
 async def test_temperature_that_litellm_adds_is_recorded() -> None:

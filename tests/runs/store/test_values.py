@@ -261,6 +261,19 @@ async def test_unchanged_value_is_not_stored_again_but_a_changed_one_is(tmp_path
         assert then["messages"][0] == said(0) and then["profile"] == {"facts": ["x" * 100]}
 
 
+async def test_message_that_is_changed_in_place_is_stored_again(tmp_path: Path) -> None:
+    message = AIMessage("", id="a", tool_calls=[{"name": "look_up", "args": {"order": "A1"}, "id": "1"}])
+    async with RunSaver.open(tmp_path / "x.db") as saver:
+        put(saver, "t", {"messages": [message]})
+        message.tool_calls[0]["args"]["order"] = "B2"
+        put(saver, "t", {"messages": [message]})
+        (stored,) = values_of(saver, "t")["messages"]
+        assert stored.tool_calls[0]["args"] == {"order": "B2"}
+        message.additional_kwargs["seen"] = True
+        put(saver, "t", {"messages": [message]})
+        assert values_of(saver, "t")["messages"] == [message]
+
+
 async def test_channel_of_an_unchanged_version_is_not_read_again(tmp_path: Path) -> None:
     profile = {"facts": ["x" * 100]}
     async with RunSaver.open(tmp_path / "x.db") as saver:
