@@ -119,6 +119,10 @@ def is_about_the_file(error: sqlite3.Error) -> bool:
     )
 
 
+MOVED = "removed or replaced while it was being written"
+"""The message of an error about a file that is no longer at its path."""
+
+
 def store_error(path: Path, error: BaseException, is_new: bool = False) -> StoreError:
     """Convert an SQLite error to an error whose message users understand.
 
@@ -132,6 +136,11 @@ def store_error(path: Path, error: BaseException, is_new: bool = False) -> Store
         return StoreError(
             f"{path} cannot be created ({error.strerror}); no file was left. Free disk space, or check the folder's "
             "permissions"
+        )
+    if text == MOVED:
+        return StoreError(
+            f"{path} was {MOVED}; if it still exists under another name, resume the run there, otherwise its results "
+            "are lost"
         )
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
         return StoreError(f"{path} is not a run of dialoom: it is not an SQLite file")

@@ -12,11 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Answer = tuple[int, dict[str, Any]]
+
+ASKED = "the model of the request"
+"""The name in the answers of `ended` that the server replaces by the requested model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def ended(text: str | None, finish_reason: str, usage: Any = None, **message: An
     """Return an answer with the given finish reason, usage and further fields of its message."""
     reply = {"role": "assistant", "content": text, **message}
     choice = {"index": 0, "finish_reason": finish_reason, "message": reply}
-    body = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+    body = {"id": "x", "object": "chat.completion", "created": 0, "model": ASKED, "choices": [choice]}
     return 200, body if usage is None else {**body, "usage": usage}
 
 
@@ -167,7 +170,10 @@ def serving(
                 state.most_in_flight = max(state.most_in_flight, state.in_flight)
             try:
                 answer = state.answer(body, number)
-                self._send(answer if isinstance(answer, Response) else Response(*answer))
+                response = answer if isinstance(answer, Response) else Response(*answer)
+                if response.body.get("model") == ASKED:
+                    response = replace(response, body={**response.body, "model": body.get("model")})
+                self._send(response)
             finally:
                 with state.lock:
                     state.in_flight -= 1

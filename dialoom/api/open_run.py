@@ -124,8 +124,8 @@ async def reopened(
         # A resume reads the file in this order: the models, to which the given players are bound; the references to
         # code and addresses, before anything is loaded; the recipe; the study's functions; the limits; the calls that
         # killed workers have left; the plan, which is written if it is missing. So no code is loaded before it is
-        # trusted. Keys are checked last, before the first call: until then, at most the plan, the limits and further
-        # trials have been written, and the same command continues with them once the key is there.
+        # trusted. Keys are checked last, before the first call: until then, at most the plan and the limits have been
+        # written, and the same command continues with them once the key is there.
         def prepared(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
             bound = rebind(stored := store.config.models, models)
             store.trust_specified(named for role in models or {} for named in player_references(stored[role].model))

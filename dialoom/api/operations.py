@@ -32,7 +32,7 @@ from .judges import bound_judges, check_columns, drawn_to_judge, set_names, toge
 from .judging import check_judges, judge_unparsed, judged_anew, judging_graph, pass_gate, reopened_to_judge
 from .open_run import OpenRun, new_run, reopened, report_without_effect, retry_failures, take_study, watched
 from .operation_settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike, resolve
-from .playing import play_again, play_pending
+from .playing import ensure_playable, play_again, play_pending
 from .run import RunReader
 
 
@@ -260,10 +260,12 @@ async def aresume(
             set.
     """
     async with reopened(path, recipe, models, calls) as opened:
-        if retry_failed:
-            retry_failures(opened)
+        if retry_failed or trials is not None:
+            await ensure_playable(opened)
         if trials is not None:
             opened.store.add_trials(trials)
+        if retry_failed:
+            retry_failures(opened)
         ended = await play_pending(opened, is_resumed=True)
     return _handle(opened, recipe, ended, trust=calls.get("trust", False))
 

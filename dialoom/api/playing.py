@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithFacets
@@ -15,7 +15,7 @@ from dialoom.roles.players import may_forget
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import server_references
 from dialoom.runs.control import Ended, Notice, Retrying, Started
-from dialoom.runs.gateway_setup import ensure_callable
+from dialoom.runs.gateway_setup import check_workers, ensure_callable, open_gateway
 from dialoom.runs.store import RunStore
 
 from .judges import together
@@ -26,19 +26,51 @@ from .open_run import OpenRun, carry_out, retry_failures
 async def play_pending(opened: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play the pending scenarios or, if positions are given, only the pending scenarios at those positions."""
     store, recipe = opened.store, opened.recipe
-    servers = servers_of(recipe, recipe.options_type.model_validate(store.config.options))
-    store.ensure_trusted(server_references(servers))
+    graph = graph_of(recipe, store.config.options)
     pending = store.status().pending if only is None else len(only)
     if pending:
-        await _ensure_players(opened)
+        await _ensure_callable(opened)
         await asyncio.to_thread(store.keep_changed_code)
         if is_resumed:
             await asyncio.to_thread(_report_lost_memory, opened, only)
     opened.tell(Started(store.path, "playing", pending))
-    graph = graph_of(recipe, store.config.options)
-    work = store.queue.pending(recipe, only, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
-    ended = await carry_out(opened, graph, store.config.models, work, None, is_resumed, servers)
+    if pending:
+        work = store.queue.pending(recipe, only, None if opened.policy.is_alone else WithFacets.of(recipe).length_facet)
+        ended = await carry_out(opened, graph, store.config.models, work, None, is_resumed, _servers(opened))
+    else:  # LiteLLM, which takes seconds to import, is not needed
+        ended = Ended(store.path, 0, 0, is_complete=True)
+        opened.tell(ended)
     return await judged_by_panel(opened, await _drawn_again(opened, graph, ended))
+
+
+async def ensure_playable(opened: OpenRun) -> None:
+    """Check that everything that playing needs can be loaded, before the plan is changed for it.
+
+    Raises:
+        RunError, BindingError, CacheError: If a key, a player, the cache or anything else is missing or wrong.
+        TrustError: If an MCP server is named only by the author of the run's file.
+    """
+    store, policy = opened.store, opened.policy
+    await _ensure_callable(opened)
+    check_workers(_servers(opened), store.config.players, policy)
+
+    def load() -> None:
+        with open_gateway(store, policy) as gateway:
+            gateway.prepare([each for cast in store.config.players for each in cast.values()])
+
+    await asyncio.to_thread(load)
+
+
+async def _ensure_callable(opened: OpenRun) -> None:
+    """Check that the MCP servers may be used, and that the models of every role can be called."""
+    opened.store.ensure_trusted(server_references(_servers(opened)))
+    await asyncio.to_thread(ensure_callable, opened.store.config.players, opened.policy)
+
+
+def _servers(opened: OpenRun) -> Sequence[str]:
+    """Return the MCP servers of a run."""
+    recipe = opened.recipe
+    return servers_of(recipe, recipe.options_type.model_validate(opened.store.config.options))
 
 
 def _report_lost_memory(opened: OpenRun, only: Collection[int] | None) -> None:
@@ -51,11 +83,6 @@ def _report_lost_memory(opened: OpenRun, only: Collection[int] | None) -> None:
         opened.store.keep_forgotten(found)
         lost = "a stateful player without snapshots may have lost what it knew of the person's earlier conversations"
         opened.tell(Notice(f"in {len(found):,} conversations, {lost}"))
-
-
-async def _ensure_players(opened: OpenRun) -> None:
-    """Check that the models of every role can be called, with each model of the user."""
-    await asyncio.to_thread(ensure_callable, opened.store.config.players, opened.policy)
 
 
 async def _drawn_again(opened: OpenRun, graph: Graph, ended: Ended) -> Ended:
@@ -109,7 +136,7 @@ async def play_again(opened: OpenRun, is_failed: bool, scenarios: Collection[str
         opened.tell(Notice(f"{note}: {len(later):,}"))
         anew |= later
     if anew or failed:
-        await _ensure_players(opened)
+        await ensure_playable(opened)
     if is_failed:
         retry_failures(opened)
         failed -= set(store.positions("failed"))

@@ -14,6 +14,7 @@ from dialoom.prompts import FunctionCall
 from dialoom.roles.errors import PermanentProviderError, PolicyError, TransientProviderError
 
 from .calls import Completion, is_count
+from .families import own_name
 from .wire import carried_of, part_of, read_calls
 
 _TAG = "(?:think|thinking|thought|reasoning)"
@@ -52,8 +53,14 @@ def ensure_short(model: str, *texts: str | None) -> None:
         raise PermanentProviderError(f"{model}: the reply has {letters:,} characters; the maximum is {MOST_LETTERS:,}")
 
 
-def completion_of(response: Any, model: str, cost: Any) -> Completion:
+def completion_of(response: Any, model: str, served: str, cost: Any) -> Completion:
     """Convert LiteLLM's response to a completion.
+
+    Args:
+        response: The response.
+        model: The model.
+        served: The name by which it was called, such as its deployment's.
+        cost: The cost by LiteLLM's table.
 
     Raises:
         TransientProviderError: If the response contains no choices.
@@ -86,7 +93,23 @@ def completion_of(response: Any, model: str, cost: Any) -> Completion:
         cached_tokens=cached if is_consistent else None,
         reasoning_tokens=_count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"),
         cost=float(cost) if is_priced else None,
+        changes=_other_model(getattr(response, "model", None), model, served),
     )
+
+
+_EDITION = re.compile(r"(?:[-:](?:latest|free|\d{3,8}|\d{4}-\d\d-\d\d))+$")
+
+
+def _other_model(named: object, *names: str) -> str | None:
+    """Return a text with the model that a reply names; `None` for the requested one, or a dated edition of it."""
+    if not isinstance(named, str) or not named.strip():
+        return None
+    replied, *asked = (own_name(each.lower()).replace("@", "-") for each in (named, *names))
+    for name in asked:
+        newest = name.removesuffix(":free").removesuffix(":latest").removesuffix("-latest")
+        if replied in (name, _EDITION.sub("", name)) or newest == _EDITION.sub("", replied):
+            return None
+    return f"replies name another model, {named!r:.80}".replace(";", ",")
 
 
 def salvaged(answer: str | None, model: str) -> Completion | None:

@@ -115,7 +115,8 @@ class LiteLLMBackend:
         except ProviderError as failure:
             failure.changes = described_changes((*changes, *self._missing.get(kind, ())))
             raise
-        return replace(completion, changes=described_changes((*changes, *self._missing.get(kind, ()))))
+        described = described_changes((*changes, *self._missing.get(kind, ()))), completion.changes
+        return replace(completion, changes="; ".join(filter(None, described)) or None)
 
     def _compared(self, kind: str, parameters: Sampled, body: Mapping[str, Any]) -> str | None:
         """Note the parameters that are missing in a request's body; return the reason to refuse the request, if any."""
@@ -176,7 +177,8 @@ class LiteLLMBackend:
         if any(hooks and hooks != _NO_HOOKS for hooks in (getattr(litellm, name, None) for name in _HOOKS)):
             response = await litellm.acompletion(**options)
             cost = (response._hidden_params or {}).get("response_cost")
-            return completion_of(response, model, cost if cost or not is_guessed(litellm, model) else None)
+            cost = cost if cost or not is_guessed(litellm, model) else None
+            return completion_of(response, model, options["model"], cost)
         log, options = litellm.utils.function_setup(
             "acompletion", litellm.utils.Rules(), datetime.now(), litellm_call_id=key, **options
         )
@@ -190,7 +192,7 @@ class LiteLLMBackend:
         except Exception as error:
             litellm.exception_type(model, error, provider, options)  # raises LiteLLM's public exception for the error
             raise
-        return completion_of(response, model, self._cost(litellm, log, response, model))
+        return completion_of(response, model, options["model"], self._cost(litellm, log, response, model))
 
     def _cost(self, litellm: ModuleType, log: Any, response: Any, model: str) -> float | None:
         """Return a call's cost by LiteLLM's price table; `None` if it is unknown.

@@ -166,7 +166,7 @@ class CallableBackend:
             )
         if isinstance(request.run_tool, StatefulTools):
             request.run_tool.restart()
-        task = asyncio.create_task(_without_exit(self.reply(request)), context=contextvars.Context())
+        task = asyncio.create_task(_without_exit(self.reply, request), context=contextvars.Context())
         try:
             async with asyncio.timeout(request.timeout) as bound:
                 reply = await task
@@ -205,10 +205,10 @@ class CallableBackend:
         return PermanentProviderError(redacted(f"{self.name} {error}"))
 
 
-async def _without_exit(reply: Coroutine[Any, Any, object]) -> object:
+async def _without_exit(reply: Callable[[Request], Coroutine[Any, Any, object]], request: Request) -> object:
     """Return a player's reply; a player that calls `sys.exit` fails instead of ending the process."""
     try:
-        return await reply
+        return await reply(request)
     except SystemExit as error:
         raise PlayerError(f"raised SystemExit: {error}") from error
 

@@ -136,7 +136,8 @@ def create_atomically(path: Path, content: bytes) -> None:
         content: The complete content.
 
     Raises:
-        StoreError: If the path exists or is not a valid path of a file, or if its folder cannot be written.
+        StoreError: If the path exists or is not a valid path of a file, if the log of an earlier file is beside it, or
+            if its folder cannot be written.
         OSError: If the disk is full.
     """
     if str(path) == ":memory:" or str(path).startswith("file:"):
@@ -145,6 +146,12 @@ def create_atomically(path: Path, content: bytes) -> None:
         )
     if os.path.lexists(path):
         raise _exists(path)
+    for log in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
+        if log.exists() and log.stat().st_size:  # SQLite would copy its content into the new file
+            raise StoreError(
+                f"{log} contains the last changes of another file, which was named {path.name}",
+                advice=Advice("remove_or_new_path", "remove it, or give another path"),
+            )
     try:
         _appear(path, content)
     except FileExistsError as error:
@@ -304,6 +311,15 @@ def _take(descriptor: int) -> None:
     except OSError:
         time.sleep(_A_MOMENT)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return a file's device and inode, which change if it is replaced by another file; `None` if it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 Signature = tuple[tuple[int, int] | None, ...]

@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from dialoom.runs.errors import is_about_the_file, store_error
+from dialoom.runs.errors import MOVED, is_about_the_file, store_error
 
 from .batching import Batch, BatchQueue, Job, Operation
+from .connections import identity
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
@@ -70,7 +71,9 @@ class Writer:
         (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
         self._waits_for_disk = synchronous > _NORMAL
         (self._patience,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
-        self._log_connection = _second_connection(self._connection, synchronous)
+        self._place = Path(self._connection.execute("PRAGMA database_list").fetchone()[2])
+        self._file = identity(self._place)
+        self._log_connection = _second_connection(self._place, synchronous)
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
         self._pace = _Pace()
         self._rows_in_file = 0
@@ -197,6 +200,9 @@ class Writer:
                 self._checkpoint_log()
         with self._turn:
             self._log_connection.close()
+            if identity(self._place) != self._file:  # otherwise the log would become that of another file of this name
+                with suppress(sqlite3.Error):
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
 
     def _carry_out(self, jobs: list[Job]) -> None:
@@ -209,7 +215,7 @@ class Writer:
         try:
             self._connection.execute(f"PRAGMA busy_timeout = {self._patience}")
             if any(job.operation.once for job in jobs) or not self._all_done(jobs, BaseException):
-                self._connection.execute("BEGIN IMMEDIATE")
+                self._begin()
                 for job in jobs:
                     self._attempt(job)
                 self._connection.execute("COMMIT")
@@ -220,7 +226,7 @@ class Writer:
 
     def _all_done(self, jobs: list[Job], failure: type[BaseException] = Exception) -> bool:
         """Carry out all jobs in one transaction. If a job raises an error, roll back and return false."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._begin()
         try:
             for operation, its_jobs in _by_operation(jobs):
                 operation.do(self._connection, its_jobs)
@@ -229,6 +235,12 @@ class Writer:
             return False
         self._connection.execute("COMMIT")
         return True
+
+    def _begin(self) -> None:
+        """Begin a transaction. SQLite itself would not notice that the file was removed or replaced."""
+        if identity(self._place) != self._file:
+            raise sqlite3.OperationalError(MOVED)
+        self._connection.execute("BEGIN IMMEDIATE")
 
     def _attempt(self, job: Job) -> None:
         self._connection.execute("SAVEPOINT job")
@@ -345,9 +357,8 @@ class _Single:
         job.result = self._work(connection)
 
 
-def _second_connection(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connection:
-    """Open a second connection to the same file."""
-    path = connection.execute("PRAGMA database_list").fetchone()[2]
+def _second_connection(path: Path, synchronous: int) -> sqlite3.Connection:
+    """Open a second connection to a file."""
     second = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     second.execute(f"PRAGMA synchronous = {synchronous}")
     return second

@@ -8,6 +8,7 @@ import json
 import re
 import sys
 import threading
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -457,6 +458,20 @@ def test_transient_failure_is_recognized(player: Any, sentence: str) -> None:
     with pytest.raises(TransientProviderError) as error:
         asyncio.run(player_backend("mine", player).complete(request(None, timeout=0.05), ""))
     assert str(error.value).startswith(sentence)
+
+
+def test_call_that_is_cancelled_before_it_begins_gives_no_warning() -> None:
+    async def cancelled() -> None:
+        call = asyncio.create_task(player_backend("mine", clerk).complete(request(None), ""))
+        await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        asyncio.run(cancelled())
+    assert [str(each.message) for each in found] == []
 
 
 @pytest.mark.parametrize("kind", ["graph", "runnable"])

@@ -57,6 +57,22 @@ def test_changes_are_announced_once_and_shown_everywhere(dialoom: Command, plan:
     assert "not sent as configured" not in again.stdout
 
 
+def test_server_that_answers_with_another_model_is_reported(dialoom: Command, plan: list[object]) -> None:
+    def other(body: dict[str, Any], number: int) -> Answer:
+        status, content = answer(body, number)
+        return status, {**content, "model": "tiny-1b"}
+
+    with serving(other) as server:
+        done = dialoom(*plan, "--api-base", server.url, variables={"OPENAI_API_KEY": "k"})
+    text = "replies name another model, 'tiny-1b'"
+    lines = [line for line in done.stdout.splitlines() if text in line]
+    assert [line.partition(" (")[0] for line in lines] == [
+        f"not sent as configured, {role}" for role in ("assistant", "judge", "user")
+    ]
+    assert text in dialoom("status", "run.db").stdout
+    assert text in " ".join(dialoom("report", "run.db").stdout.split())
+
+
 def test_two_workers_show_the_same_as_one_process(
     dialoom: Command, plan: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -294,3 +294,50 @@ def test_writing_to_a_read_only_run_gives_one_message(tmp_path: Path, request: p
     for operation in (dialoom.resume, dialoom.retry, dialoom.judge):
         with pytest.raises(DialoomError, match="cannot be written \\(Read-only file system\\); copy it"):
             operation(run.path)
+
+
+def test_log_of_an_earlier_file_is_not_copied_into_a_new_run(tmp_path: Path) -> None:
+    """SQLite applies the log of a killed process to any file of that name, and the new run would hold the old one."""
+    path = play(tmp_path, people=2, assistant=saying("Old.")).path
+    with sqlite3.connect(path) as writer:
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        writer.execute("UPDATE scenarios SET state = 'pending'")
+        writer.commit()
+        log = Path(f"{path}-wal")
+        kept = log.read_bytes()
+    writer.close()
+    path.unlink()
+    log.write_bytes(kept)
+    with pytest.raises(DialoomError, match=r"run\.db-wal contains the last changes of another file") as caught:
+        play(tmp_path, people=1, assistant=saying("New."))
+    assert "remove it" in str(caught.value)
+    log.unlink()
+    assert play(tmp_path, people=1, assistant=saying("New.")).status().done == 1
+
+
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["moved", "replaced"])
+def test_work_stops_when_its_file_is_moved_or_replaced(tmp_path: Path, is_replaced: bool) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    content = play(other, people=1, assistant=saying("Other.")).path.read_bytes()
+    path, moved = tmp_path / "run.db", tmp_path / "moved.db"
+    asked: list[int] = []
+
+    async def assistant(_messages: list[dict[str, str]]) -> str:
+        asked.append(1)
+        if len(asked) == 4:
+            path.rename(moved)
+            if is_replaced:
+                path.write_bytes(content)
+        return "Hello."
+
+    with pytest.raises(DialoomError, match=r"run\.db was removed or replaced while it was being written"):
+        play(tmp_path, people=20, assistant=assistant)
+    assert len(asked) < 10
+    if is_replaced:
+        assert dialoom.open_run(path).status().total == 1
+        assert path.read_bytes() == content
+    judge = saying('{"score": 3, "explanation": "fair"}')
+    players = {"user": saying("Hello."), "assistant": assistant, "judge": judge}
+    assert dialoom.resume(moved, models=players).status().done == 20
+    assert len(asked) <= 20 + 2, "only calls in flight are repeated"

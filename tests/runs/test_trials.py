@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -220,6 +222,48 @@ def test_trials_cannot_be_removed_or_exceed_the_maximum(dialoom: Command) -> Non
     assert "--trials must be at least 2, which the run has, got 1" in refused.stderr
     refused = dialoom("resume", "run.db", "--trials", 10_001, code=2)
     assert "--trials must be at most 10,000, got 10001" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"trials": 1}, "trials must be at least 2"),
+        ({"trials": 3, "workers": 2}, "whose state no other process can restore"),
+    ],
+    ids=["trials", "workers"],
+)
+def test_resume_that_is_refused_leaves_the_plan_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], message: str
+) -> None:
+    class Broken:
+        async def __call__(self, messages: list[dict[str, str]]) -> str:
+            raise RuntimeError(f"no reply to {len(messages)} messages")
+
+    local_cluster(monkeypatch)
+    given: dict[str, Any] = {"options": {"limit": 2, "rounds": 1}, "trials": 2}
+    models = {"assistant": dialoom.Model(Broken, stateful=True)}
+    run = dialoom.play("aloe-eval", path=tmp_path / "run.db", models=models, **given)
+    before = run.status()
+    assert before.failed == before.total == 4
+    with pytest.raises(dialoom.DialoomError, match=message):
+        dialoom.resume(run.path, models={"assistant": Broken}, retry_failed=True, **more)
+    assert run.status() == before
+
+
+def test_resume_without_a_key_adds_no_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    given: dict[str, Any] = {"options": {"limit": 2}, "model": "openai/gpt-4o-mini"}
+    run = dialoom.plan("aloe-eval", path=tmp_path / "run.db", **given)
+    with pytest.raises(dialoom.DialoomError, match="no key in OPENAI_API_KEY"):
+        dialoom.resume(run.path, trials=3)
+    assert run.status().total == 2
+
+
+def test_resume_of_a_finished_run_does_not_import_litellm(tmp_path: Path) -> None:
+    dialoom.play("aloe-eval", path=tmp_path / "run.db", options={"limit": 1, "rounds": 1})
+    code = "import sys, dialoom; dialoom.resume('run.db'); print('litellm' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_folder_of_a_release_contains_one_trial(run: dialoom.Run, tmp_path: Path) -> None:

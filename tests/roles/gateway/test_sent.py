@@ -227,6 +227,35 @@ async def test_deployment_gets_the_parameters_of_its_model(model: str, monkeypat
     assert costs[0] == costs[1]
 
 
+@pytest.mark.parametrize(
+    ("model", "named", "is_other"),
+    [
+        ("openai/gpt-4o", "gpt-4o", False),
+        ("openai/gpt-4o", "gpt-4o-2024-08-06", False),
+        ("openai/gpt-4o-2024-08-06", "gpt-4o", False),
+        ("openai/gpt-4o-2024-08-06", "gpt-4o-2024-05-13", True),
+        ("openai/gpt-4o", "gpt-4o-mini-2024-07-18", True),
+        ("openai/gpt-4", "gpt-4o", True),
+        ("openrouter/mistralai/mistral-large-latest", "mistralai/Mistral-Large-2411", False),
+        ("openrouter/qwen/qwen3-8b:free", "qwen/qwen3-8b", False),
+        ("hosted_vllm/llama3", "llama3:latest", False),
+        ("hosted_vllm/claude-3-5-sonnet@20240620", "claude-3-5-sonnet-20240620", False),
+        ("openai/local", "/models/tiny; q4.gguf", True),
+        ("openai/local", "", False),
+    ],
+)
+async def test_reply_of_another_model_is_recorded(model: str, named: str, is_other: bool) -> None:
+    def other(_body: dict[str, Any], _number: int) -> Answer:
+        status, body = completion("4")
+        return status, {**body, "model": named}
+
+    with serving(other) as server:
+        done = await Gateway(MemoryLedger(), QUICK).complete(request(server.url, model), make_place())
+    assert done.text == "4"
+    text = f"replies name another model, {named!r}".replace(";", ",")
+    assert [each for each in (done.changes or "").split("; ") if each.startswith("replies")] == [text] * is_other
+
+
 def test_deployment_is_refused_where_models_are_called_by_their_names() -> None:
     cast = {"user": ModelBinding(model="anthropic/claude-opus-4-7", temperature=None, params={"deployment": "ours"})}
     with pytest.raises(BindingError, match=r"params: user\.deployment: anthropic has no deployment names"):
