@@ -17,7 +17,7 @@ from dialoom.prompts import FunctionCall
 from dialoom.sandbox import Sandbox
 
 from .built_in_environments import columns_by_table, is_sqlite, readable, restored, rows
-from .environment import difference
+from .environment import MOST_SHOWN, difference, shown
 from .outcome import Judgement, Line, Outcome, turn_ends
 
 Score: TypeAlias = "bool | int | float | None"
@@ -197,8 +197,6 @@ class StateCheckError(DialoomError):
 
 _MOST_COMPARED = 100_000
 """Maximum number of rows that are compared with a list of expected values."""
-_MOST_SHOWN = 200
-"""Maximum number of characters of a value that an explanation shows."""
 
 
 def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]]:
@@ -240,7 +238,7 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]
         got = found if is_all else next(iter(found), None)
         query = f"{statement}{f' with {json.dumps(bound, ensure_ascii=False)}' if bound else ''}"
         if expected is None:
-            return got, f"{query}: {_shown(got)}"
+            return got, f"{query}: {shown(got)}"
         return got == right, f"{query}: {_compared(got, right)}"
 
     return check
@@ -343,19 +341,11 @@ def _compared(got: Any, right: Any) -> str:
         if isinstance(got, kind) and isinstance(right, kind) and got != right and _is_cut(got, right):
             pairs = enumerate(zip(got, right, strict=False))
             place = next((place for place, (one, other) in pairs if one != other), min(len(got), len(right)))
-            one, other = (_shown(each[place]) if place < len(each) else "nothing" for each in (got, right))
+            one, other = (shown(each[place]) if place < len(each) else "nothing" for each in (got, right))
             lengths = f"{len(got):,} {unit}s, expected {len(right):,}"
             return f"{lengths}; they differ first in {unit} {place + 1:,}: {one}, expected {other}"
-    return f"{_shown(got)}, expected {_shown(right)}"
+    return f"{shown(got)}, expected {shown(right)}"
 
 
 def _is_cut(*values: Any) -> bool:
-    return any(len(_text(value)) > _MOST_SHOWN for value in values)
-
-
-def _shown(value: Any) -> str:
-    return _text(value)[:_MOST_SHOWN]
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return any(len(json.dumps(value, ensure_ascii=False, default=str)) > MOST_SHOWN for value in values)

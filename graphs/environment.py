@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 Tool: TypeAlias = "Callable[..., Any] | BaseTool"
 """A function with a docstring and annotated parameters, or a LangChain tool."""
 
-_MOST_CHARACTERS = 200_000
-"""Maximum number of characters of a tool's result that are passed to a model."""
-
 Result = TypeVar("Result")
 
 
@@ -155,7 +152,7 @@ class Toolset:
                 raise PermanentProviderError(
                     redacted(f"tool {tool.name} returned a {type(found).__name__} that cannot be sent: {error}")
                 ) from error
-        return redacted(text[:_MOST_CHARACTERS] or '""')
+        return redacted(text or '""')
 
 
 def arguments_of(call: FunctionCall) -> dict[str, Any] | str:
@@ -357,7 +354,7 @@ def _differences(expected: Any, found: Any, place: str) -> Iterable[str]:
     where = f"{place}: " if place else ""
     if isinstance(expected, Mapping):
         if not isinstance(found, Mapping):
-            yield f"{where}expected {_shown(expected)}, got {_shown(found)}"
+            yield f"{where}expected {shown(expected)}, got {shown(found)}"
             return
         for key, value in expected.items():
             name = f"{place}.{key}" if place else str(key)
@@ -372,15 +369,21 @@ def _differences(expected: Any, found: Any, place: str) -> Iterable[str]:
             if row in left:
                 left.remove(row)
             else:
-                yield f"{where}missing {_shown(row)}"
-        yield from (f"{where}unexpected {_shown(row)}" for row in left)
+                yield f"{where}missing {shown(row)}"
+        yield from (f"{where}unexpected {shown(row)}" for row in left)
     elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
-        yield f"{where}expected {_shown(expected)}, got {_shown(found)}"
+        yield f"{where}expected {shown(expected)}, got {shown(found)}"
 
 
 def _is_rows(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(row, Mapping) for row in value)
 
 
-def _shown(value: Any) -> str:
-    return f"{json.dumps(value, ensure_ascii=False, default=str):.200}"
+MOST_SHOWN = 200
+"""Maximum number of characters of a value that an explanation shows."""
+
+
+def shown(value: Any) -> str:
+    """Return a value as JSON; of a long text, the beginning and the number of characters."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... ({len(text):,} characters)"

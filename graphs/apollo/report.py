@@ -173,7 +173,8 @@ _SCORES = (
 )
 _INTERVALS = (
     "In brackets: 95 % intervals. For accuracy they are Wilson's if each pair occurs once; otherwise, and over "
-    f"several lengths, they are bootstrapped over pairs (none for fewer than {FEWEST} pairs)."
+    "several lengths, they are bootstrapped over pairs, and widened for few pairs as by Student's t (none for "
+    f"fewer than {FEWEST} pairs)."
 )
 _REFLEXION = "Reflexion: another attempt is made if the calls differ from the gold calls; the last attempt is scored."
 _STALE = "Stale: the calls are those of a preference that no longer holds."
@@ -188,8 +189,8 @@ _RULE = (
 _KAPPA = "Kappa: Cohen's kappa of the judge and the rule, over the samples that both have labelled."
 _GAINS = (
     f"Each sample is compared with the sample of {BASELINE} with the same pair and history. In brackets: 95 % "
-    "intervals, bootstrapped "
-    f"over pairs (none for fewer than {FEWEST} pairs). p: from the same bootstrap over all lengths, with Holm's "
+    "intervals, bootstrapped over pairs, and widened for few pairs as by Student's t "
+    f"(none for fewer than {FEWEST} pairs). p: from the same bootstrap over all lengths, with Holm's "
     "correction for all rows together."
 )
 

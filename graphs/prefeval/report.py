@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from dialoom.graphs.tables import FEWEST, Cell, Chart, Counted, FacetColumn, Runs, Series, Table
+from dialoom.graphs.tables import Cell, Chart, Counted, FacetColumn, Runs, Series, Table
 
 from .results import (
     ASSISTANT,
@@ -40,10 +40,9 @@ _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
 """The facets of settings for which `is_plain` is true."""
 _ACCURACY = (
     "Accuracy: share of answers without an error, or of right choices; unparsed answers count as wrong. Averages are "
-    "unweighted means over the topics. In brackets: 95 % intervals. For a single topic they are Wilson's; for averages "
-    f"they are bootstrapped over the pairs of each topic (none for fewer than {FEWEST} pairs, or if no topic has both "
-    "right and wrong answers), and are too narrow if topics with few pairs have only right or only wrong ones. A dash: "
-    "there are no finished items, or the average lacks a topic."
+    "unweighted means over the topics. In brackets: Wilson's 95 % intervals; for averages, with the effective number "
+    "of pairs that follows from the variance within each topic. A dash: there are no finished items, or the average "
+    "lacks a topic."
 )
 _TURNS = "Turns: the number of unrelated turns, plus the turns of the preference and the question."
 _ERRORS = (
@@ -64,7 +63,7 @@ _FOUND = "Found: the k retrieved messages include one in which the user states t
 
 _ACCURACY_AXIS = "accuracy, mean over topics"
 _TURNS_AXIS = "turns: the unrelated ones, the preference's and the question's"
-_RESAMPLED = "95 % bootstrap intervals; pairs are resampled within each topic."
+_INTERVALS = "95 % intervals by Wilson, for pairs sampled within each topic."
 
 
 def report_tables(runs: Runs) -> list[Table]:
@@ -350,7 +349,7 @@ def _conflict(results: ItemResults) -> Iterable[Chart]:
     arms = results.values("arm", settings)
     title = "Accuracy by the preference stated before"
     chart = Chart("conflict", title, "", _ACCURACY_AXIS, kind="bars", y_range=(0.0, 1.0), names=[*arms])
-    chart.notes = [f"With {_RESAMPLED}"]
+    chart.notes = [f"With {_INTERVALS}"]
     chart.series = _lines(results, settings, "arm", lambda setting: arms.index(setting.arm))
     return [chart] if chart.series else []
 
@@ -448,7 +447,7 @@ def _lines(results: ItemResults, settings: Sequence[Setting], axis: str, place: 
 
 
 def _chart(name: str, title: str, x_label: str) -> Chart:
-    return Chart(name, title, x_label, _ACCURACY_AXIS, y_range=(0.0, 1.0), notes=[f"Bands: {_RESAMPLED}"])
+    return Chart(name, title, x_label, _ACCURACY_AXIS, y_range=(0.0, 1.0), notes=[f"Bands: {_INTERVALS}"])
 
 
 def _worth(chart: Chart) -> list[Chart]:

@@ -50,7 +50,7 @@ def intervals(units: str = "people") -> str:
     return (
         f"{_BRACKETS} For verdicts they are Wilson's, with n divided by the design effect of {units} (unknown, and "
         f"taken as 1, if all verdicts are equal); for means they are bootstrapped over {units}, drawing all scores of "
-        "a unit together, because they are not independent. "
+        f"a unit together, because they are not independent, and widened for few {units} as by Student's t. "
         f"With fewer than {FEWEST} {units}, verdicts count as independent and means have no interval."
     )
 
@@ -142,7 +142,9 @@ class Tally:
         have several scenarios, n is divided by the design effect of people. For scores, the interval is the percentile
         bootstrap of their mean: people are resampled, and all scores of a person stay together. People with the same
         number and sum of scores are of the same kind, and a multinomial distribution gives how often each kind occurs
-        in a resample. The generator's seed is fixed, so that equal scores give equal intervals.
+        in a resample. The generator's seed is fixed, so that equal scores give equal intervals. The resamples of few
+        people vary too little, so their distances from the mean are multiplied by sqrt(m / (m - 1)) for m people, and
+        by the ratio of Student's quantile to the normal one (T. Hesterberg, The American Statistician 69, 2015).
         """
         if not self.n:
             return None
@@ -150,8 +152,9 @@ class Tally:
         people.update({(1, score): count for score, count in self._alone.items()})
         mean = sum(score * count for (_, score), count in people.items()) / self.n
         once = len(self._scenarios) or self.n
-        low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people)
-        constant = is_constant(self.n, *self._range) if self._is_judged and self._range else None
+        least, most = self._range or (mean, mean)
+        low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people, least, most)
+        constant = is_constant(self.n, least, most) if self._is_judged else None
         return Estimate(self.n, mean, low, high, constant)
 
 
@@ -163,8 +166,8 @@ def is_constant(n: int, lowest: float, highest: float) -> bool:
 def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDifference | None:
     """Return the mean difference between the two scores of each pair; `None` without pairs.
 
-    The interval and p come from a percentile bootstrap that resamples people with all of their pairs. The generator's
-    seed is fixed.
+    The interval and p come from a percentile bootstrap that resamples people with all of their pairs, widened as in
+    `Tally.estimate`. The generator's seed is fixed.
 
     Args:
         differences: For each pair, its person, and its second score minus its first.
@@ -232,9 +235,9 @@ def share_of(count: int, n: int, units: int | None = None) -> Estimate | None:
 def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
     """Return the unweighted mean of several groups' shares; `None` without groups, or if a group is empty.
 
-    The interval comes from a percentile bootstrap that resamples observations within each group: the number of
-    successes is binomial. There is no interval for fewer than 5 observations, nor if no group has both successes and
-    failures, because all resamples are then equal. A single group has Wilson's interval. The generator's seed is fixed.
+    The interval of the mean m is Wilson's for the effective number of observations, m (1 - m) / V, where V is the sum
+    of the groups' variances p (1 - p) / n, divided by the squared number of groups. Each p is computed with two more
+    observations whose mean is m, because a small group with only successes or only failures is not certain.
 
     Args:
         groups: The number of successes and of observations of each group.
@@ -243,15 +246,12 @@ def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
         return None
     if len(groups) == 1:
         return share_of(*groups[0])
-    shares = [count / n for count, n in groups]
-    total, mean = sum(n for _, n in groups), math.fsum(shares) / len(groups)
-    if total < FEWEST or all(share in (0.0, 1.0) for share in shares):
-        return Estimate(total, mean, None, None)
-    import numpy as np  # slow to import, and not needed to read a run
-
-    counts, sizes = np.array(sorted(groups)).T
-    drawn = np.random.default_rng(0).binomial(sizes, counts / sizes, size=(RESAMPLES, len(groups)))
-    return Estimate(total, mean, *percentiles((drawn / sizes).mean(axis=1)))
+    mean = math.fsum(count / n for count, n in groups) / len(groups)
+    effective = len(groups) ** 2 / math.fsum(1 / n for _, n in groups)
+    if 0.0 < mean < 1.0:
+        shares = [((count + 2 * mean) / (n + 2), n) for count, n in groups]
+        effective = mean * (1 - mean) * len(groups) ** 2 / math.fsum(share * (1 - share) / n for share, n in shares)
+    return Estimate(sum(n for _, n in groups), mean, *wilson(mean, max(1.0, effective)))
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
@@ -287,28 +287,42 @@ def _effective(people: Counter[tuple[int, float]], n: float) -> float:
     are_equal = mean in (0.0, 1.0)
     if not squares and not are_equal:
         return n
-    df, z = units - 1, _Z
-    terms = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    student = z + sum(term / df**power for power, term in enumerate(terms, start=1))  # a Cornish-Fisher expansion
-    effective: float = n if are_equal else mean * (1 - mean) * size**2 * df / (squares * units)
-    factor: float = (z / student) ** 2
+    effective: float = n if are_equal else mean * (1 - mean) * size**2 * (units - 1) / (squares * units)
+    factor: float = (_Z / student(units - 1)) ** 2
     return min(n, max(1.0, effective * factor))
 
 
-def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:
-    """Return the interval of the mean. People are given as counts, by the number and the sum of their scores."""
-    return (None, None) if people.total() < FEWEST else percentiles(_resampled(people))
+def student(degrees: int) -> float:
+    """Return the 0.975 quantile of Student's t for at least 4 degrees of freedom (Abramowitz and Stegun, 26.7.5)."""
+    z = _Z
+    terms = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + math.fsum(term / float(degrees) ** power for power, term in enumerate(terms, start=1))
+
+
+def _bootstrap(people: Counter[tuple[int, float]], least: float, most: float) -> tuple[float | None, float | None]:
+    """Return the interval of the mean, within the range of the scores.
+
+    People are given as counts, by the number and the sum of their scores.
+    """
+    if people.total() < FEWEST:
+        return None, None
+    low, high = percentiles(_resampled(people))
+    return max(low, least), min(high, most)
 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
-    """Return the means of resamples of people, who are given as counts, by the number and the sum of their scores."""
+    """Return the means of resamples, widened as for `Tally.estimate`.
+
+    People are given as counts, by the number and the sum of their scores.
+    """
     import numpy as np  # slow to import, and not needed to read a run
 
     sorts = sorted(people)
-    shares = np.array([people[sort] for sort in sorts]) / people.total()
+    number, shares = people.total(), np.array([people[sort] for sort in sorts]) / people.total()
     counts, sums = (np.array(values, dtype=float) for values in zip(*sorts, strict=True))
-    drawn = np.random.default_rng(0).multinomial(people.total(), shares, size=RESAMPLES)
-    means: NDArray[np.float64] = drawn @ sums / (drawn @ counts)
+    drawn = np.random.default_rng(0).multinomial(number, shares, size=RESAMPLES)
+    middle, wider = shares @ sums / (shares @ counts), math.sqrt(number / (number - 1)) * student(number - 1) / _Z
+    means: NDArray[np.float64] = middle + wider * (drawn @ sums / (drawn @ counts) - middle)
     return means
 
 

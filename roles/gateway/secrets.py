@@ -26,7 +26,7 @@ _WRITTEN = re.compile(r"\\u([0-9a-fA-F]{4})|[%]([0-9a-fA-F]{2})|\\[nrt]|\\|[\s\"
 _OF_A_WORD = f"{string.ascii_letters}{string.digits}_+=*-"
 _RUN = 8
 _LONGEST = 200_000
-"""Maximum number of characters of a text that are kept; the rest of a longer error message is not informative."""
+"""Maximum number of characters of an error message or a tool's result that are kept."""
 _guarded: dict[str, str] = {}
 
 
@@ -38,10 +38,11 @@ def guard(name: str, value: str) -> None:
 def redacted(text: str) -> str:
     """Return a text without secrets: values of key-like environment variables, guarded values, and key-like strings.
 
-    A text longer than any useful error message is truncated.
+    A text of more than 200,000 characters is cut, which its end states.
     """
     named = {value: name for name, value in os.environ.items() if _NAMES.search(name)}
     secrets = {value: name for value, name in {**named, **_guarded}.items() if len(value) >= _RUN}
+    cut = f"\n[cut: {_LONGEST:,} of {len(text):,} characters]" if len(text) > _LONGEST else ""
     text = text[:_LONGEST]
     for value in sorted(
         filter(_is_plain, secrets), key=len, reverse=True
@@ -51,7 +52,7 @@ def redacted(text: str) -> str:
     text = _without_runs(text, {value: name for value, name in secrets.items() if not _is_plain(value)})
     for shape, instead in _SHAPES:
         text = shape.sub(instead, text)
-    return text
+    return text + cut
 
 
 def _is_plain(value: str) -> bool:

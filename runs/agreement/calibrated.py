@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging
-from dialoom.graphs.tables.statistics import FEWEST, Tally
+from dialoom.graphs.tables.statistics import FEWEST, Tally, student
 from dialoom.graphs.tables.table import Cell
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group
@@ -36,7 +36,6 @@ from .calibration import (
     more_labels,
     most_strata,
     stratified,
-    t_quantile,
 )
 from .items import Scale, Scales
 from .labels import labels_beside, read_labels
@@ -268,7 +267,7 @@ def _calibrated(
     own_labels = [(score, unit, (own - low) / reach) for score, unit, own in keyed.values() if own is not None]
     means = [(unit, mean_of[score]) for score, unit, _ in keyed.values()]
     units = {unit for _, unit, _ in own_labels}
-    quantile = QUANTILE if is_verdict and len(units) == number else max(QUANTILE, t_quantile(len(units) - 1))
+    quantile = QUANTILE if is_verdict and len(units) == number else max(QUANTILE, student(max(len(units) - 1, 4)))
     designs = (
         design_effect(((unit, own) for _, unit, own in own_labels), sum(own for _, _, own in own_labels) / number),
         design_effect(((unit, own - mean_of[score]) for score, unit, own in own_labels), 0.0),

@@ -125,13 +125,6 @@ def _wilson(share: Floats, n: Floats, quantile: float) -> tuple[Floats, Floats]:
     return np.maximum(0.0, middle - half), np.minimum(1.0, middle + half)
 
 
-def t_quantile(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t for at least 4 degrees of freedom (Abramowitz and Stegun, 26.7.5)."""
-    z, v = 1.959963984540054, float(max(degrees, 4))
-    terms = ((z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
-    return z + terms[0] / v + terms[1] / v**2 + terms[2] / v**3
-
-
 def more_labels(found: Calibration, labels: int, items: int) -> int | None:
     """Return how many further labels would halve the confidence interval; `None` if too few items remain.
 

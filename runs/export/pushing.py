@@ -21,7 +21,7 @@ _SECTION = re.compile(rf"\n*{re.escape(_BEGIN)}.*?{re.escape(_END)}\n*", re.DOTA
 
 def card_beside(target: Path) -> Path:
     """Return the path of the card of a single-file export."""
-    return target.with_name(f"{target.stem}.card.md")
+    return target.with_name(f"{target.name}.card.md")
 
 
 def add_section(card: Path, text: str) -> None:

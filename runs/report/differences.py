@@ -152,8 +152,9 @@ COLUMNS_OF_MEANS = ("mean of the first", "mean", "difference")
 _COLUMNS = ("run", "metric", *COLUMNS_OF_MEANS, "p")
 _TESTED = (
     "Differences of percentages are in percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
-    "drawing all differences of a unit together, because they are not independent (none for fewer than {fewest} "
-    "{units}). p: from the same bootstrap, with Holm's correction for all rows together."
+    "drawing all differences of a unit together, because they are not independent, and widened for few {units} as by "
+    "Student's t (none for fewer than {fewest} {units}). p: from the same bootstrap, with Holm's correction for all "
+    "rows together."
 )
 _BY_FACETS = "Scenarios are paired if they differ only in facets in which the runs as a whole differ."
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from dialoom.graphs import Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging
-from dialoom.graphs.outcome import Judgement
+from dialoom.graphs.outcome import Judgement, scenario_of
 from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, Estimate, Tally, is_constant
 from dialoom.runs.reading.scenarios import selected
 
@@ -188,12 +188,12 @@ def passed(
         trials: The verdicts, 0 or 1, of the trials of each scenario, by its unit of confidence intervals and its id.
     """
     values = [
-        (unit, estimator(len(verdicts), round(sum(verdicts)), k))
-        for (unit, _), verdicts in trials.items()
+        (unit, scenario_of(id_), estimator(len(verdicts), round(sum(verdicts)), k))
+        for (unit, id_), verdicts in trials.items()
         if len(verdicts) >= k
     ]
-    is_certain = all(value in (0.0, 1.0) for _, value in values)  # resampling would give an interval of zero width
+    is_certain = all(value in (0.0, 1.0) for *_, value in values)  # resampling would give an interval of zero width
     tally = Tally()
-    for unit, value in values:
-        tally.add(bool(value) if is_certain else value, unit)
+    for unit, scenario, value in values:
+        tally.add(bool(value) if is_certain else value, unit, scenario)
     return tally.estimate()

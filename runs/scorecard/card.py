@@ -53,9 +53,9 @@ _COLUMNS = ("system", "of", "assistant", "mean of the first", "mean", "differenc
 _NOTE = (
     "Each assistant compared with the first, {first}, on the scenarios that both have finished. "
     "Differences of percentages are in percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
-    "drawing all differences of a unit together, because they are not independent "
-    f"(none for fewer than {FEWEST}). p: from the same bootstrap, with Holm's correction for all rows of this table "
-    f"together; below {ALPHA} a difference counts as significant."
+    "drawing all differences of a unit together, because they are not independent, and widened for few of them as by "
+    f"Student's t (none for fewer than {FEWEST}). p: from the same bootstrap, with Holm's correction for all rows of "
+    f"this table together; below {ALPHA} a difference counts as significant."
 )
 
 

@@ -166,4 +166,4 @@ def test_import_reports_checks_that_fail(dialoom: Command, folder: Path) -> None
 
 def test_card_states_the_recognized_languages(dialoom: Command, folder: Path) -> None:
     dialoom("export", "talks.db", "--format", "sft", "-o", "set.jsonl")
-    assert "\nlanguage:\n- en\n" in (folder / "set.card.md").read_text()
+    assert "\nlanguage:\n- en\n" in (folder / "set.jsonl.card.md").read_text()

@@ -67,7 +67,7 @@ def test_reply_limits_of_the_paper_are_defaults(release: Path, tmp_path: Path) -
         )
         assert limits_of(server) == {"user": {(800, 0.9)}, "assistant": {(None, 0.9)}, "judge": {(300, 0.1)}}
         other.export("sft", tmp_path / "b.jsonl")
-        card = (tmp_path / "b.card.md").read_text()
+        card = (tmp_path / "b.jsonl.card.md").read_text()
         assert "| assistant | `openai/house` | 0.0 | none | `top_p=0.9` |" in card
         assert "| judge | `openai/house` | 0.0 | 300 | `top_p=0.1` |" in card
         server.requests.clear()

@@ -324,7 +324,7 @@ def test_conversations_that_a_format_leaves_out_are_counted_with_the_reason(tmp_
     notice = "2 of 4 scenarios left out: no message of the role 'assistant'"
     written = run.export(format_, tmp_path / "out.jsonl")
     assert (written, written.notices) == ({"all": 2}, [notice])
-    assert f"* {notice}" in (tmp_path / "out.card.md").read_text()
+    assert f"* {notice}" in (tmp_path / "out.jsonl.card.md").read_text()
     assert command_in(tmp_path)("export", "talks.db", "--format", format_, "-o", "-").stderr.splitlines()[1] == notice
     assert run.export("dialogues", tmp_path / "all.jsonl").notices == []
     assert run.export(format_, tmp_path / "out.jsonl", where="id.startswith('kettle')").notices == []

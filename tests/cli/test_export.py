@@ -105,7 +105,9 @@ def test_parquet_and_jsonl_are_equal_and_reproducible(trees: Path, tmp_path: Pat
     assert counts == [{"all": len(rows)}] * 2
     files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
     assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
-    assert set(files) == {"set.jsonl", "set.parquet"} | (set() if format_ == "dialogues" else {"set.card.md"})
+    assert set(files) == {"set.jsonl", "set.parquet"} | (
+        set() if format_ == "dialogues" else {"set.jsonl.card.md", "set.parquet.card.md"}
+    )
 
 
 def test_split_keeps_each_persona_on_one_side(trees: Path, tmp_path: Path) -> None:
@@ -164,7 +166,7 @@ def test_card_describes_how_the_set_was_made(dialoom: Command, trees: Path, tmp_
 
 def test_card_names_parquet_and_a_stated_licence(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     dialoom("export", trees, "--format", "aloe", "--as", "parquet", "--license", "cc-by-4.0", "-o", "set.parquet")
-    card = (tmp_path / "set.card.md").read_text()
+    card = (tmp_path / "set.parquet.card.md").read_text()
     front = yaml.safe_load(card.split("---")[1])
     assert front["license"] == "cc-by-4.0"
     assert front["configs"][0]["data_files"] == [{"split": "train", "path": "set.parquet"}]
@@ -183,7 +185,7 @@ def test_card_of_an_offline_set_has_a_notice(dialoom: Command, tmp_path: Path) -
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", "--no-judge", "-o", "r.db")
     dialoom("export", "r.db", "--format", "sft", "-o", "sft.jsonl")
-    assert "Made with an offline model (user, assistant)" in (tmp_path / "sft.card.md").read_text()
+    assert "Made with an offline model (user, assistant)" in (tmp_path / "sft.jsonl.card.md").read_text()
 
 
 def test_filters_select_examples(dialoom: Command, trees: Path, tmp_path: Path) -> None:
@@ -325,7 +327,7 @@ def test_own_recipe_has_its_own_formats_and_flags(dialoom: Command, tmp_path: Pa
     (tmp_path / "counting.py").write_text(RECIPE)
     dialoom("run", "counting.py:RECIPE", "-o", "n.db")
     assert "2 lines" in dialoom("export", "n.db", "--format", "rows", "--from-n", 1198, "-o", "n.jsonl").stdout
-    assert "`from_n=1198`" in (tmp_path / "n.card.md").read_text()
+    assert "`from_n=1198`" in (tmp_path / "n.jsonl.card.md").read_text()
     foreign = dialoom("export", "n.db", "--format", "mixed", "--from-n", 3, "-o", "x.jsonl", code=2).stderr
     assert "--from-n: format 'mixed' has no such option; rows has" in foreign
     assert not (tmp_path / "x.jsonl").exists()

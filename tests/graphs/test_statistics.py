@@ -94,8 +94,8 @@ def test_mean_of_shares_weighs_groups_equally(counts: list[tuple[int, int]]) -> 
     assert found is not None and found == mean_of_shares(counts[::-1])
     assert found.mean == pytest.approx(statistics.fmean(count / n for count, n in counts))
     assert found.n == sum(n for _, n in counts)
-    is_changing = found.n >= 5 and any(0 < count < n for count, n in counts)
-    assert (found.low is not None) == (found.high is not None) == is_changing
+    assert found.low is not None and found.high is not None
+    assert 0 <= found.low <= found.mean <= found.high <= 1 and found.low < found.high
     assert mean_of_shares([*counts, (0, 0)]) is None, "a group without observations has no share"
 
 
@@ -405,3 +405,32 @@ def test_counted_scenarios_are_selected_by_their_expression(tmp_path: Path) -> N
     assert selected(Counted(other_than={"goal": "return a kettle"})) == 1
     assert selected(Counted(verdicts=[{"resolved": True, "gave_number": False}, {"resolved": None}])) == len(run)
     assert selected(Counted(verdicts=[{"resolved": False}])) == 0
+
+
+@pytest.mark.parametrize("people", [5, 12])
+def test_intervals_and_tests_of_means_hold_for_few_people(people: int) -> None:
+    """Each person has three scores with an intraclass correlation of 0.5, and the true mean is 0."""
+    draw, found, rejected = np.random.default_rng(7), 0, 0
+    for _ in range(400):
+        tally, pairs = Tally(), list[tuple[int, float]]()
+        for person, own in enumerate(draw.normal(size=people)):
+            pairs += [(person, float(own + each)) for each in draw.normal(size=3)]
+        for person, each in pairs:
+            tally.add(each, person)
+        low, high = ends(tally)
+        difference = paired_difference(pairs)
+        assert difference is not None and difference.p is not None
+        found += low <= 0 <= high
+        rejected += difference.p < 0.05
+    assert found >= 0.92 * 400 and rejected <= 0.08 * 400
+
+
+@pytest.mark.parametrize(("topics", "pairs"), [(20, 1), (20, 2), (5, 2), (20, 10)])
+def test_intervals_of_a_mean_of_shares_hold_for_few_pairs(topics: int, pairs: int) -> None:
+    draw, found = np.random.default_rng(7), 0
+    for _ in range(400):
+        shares = draw.beta(6, 2, size=topics)
+        estimate = mean_of_shares([(int(each), pairs) for each in draw.binomial(pairs, shares)])
+        assert estimate is not None and estimate.low is not None and estimate.high is not None
+        found += estimate.low <= shares.mean() <= estimate.high
+    assert found >= 0.92 * 400

@@ -48,7 +48,7 @@ def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path
     folder = tmp_path / "report"
     folder.mkdir()
     (folder / "report.md").hardlink_to(other)
-    (tmp_path / "other.card.md").hardlink_to(other)
+    (tmp_path / "other.jsonl.card.md").hardlink_to(other)
     pools = [tmp_path / name for name in ("a.jsonl", "b.jsonl")]
     for pool in pools:
         pool.write_text("".join(json.dumps(f"A person who likes {pool.stem} {n}.") + "\n" for n in range(3)))

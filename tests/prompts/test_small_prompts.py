@@ -95,7 +95,7 @@ def test_last_set_wins(tmp_path: Path, dialoom: Command) -> None:
     dialoom("run", STUDY, "--sample", 1, "-o", "standard.db")
     assert "Prompts: run.db: small, mine; standard.db: standard." in dialoom("report", "run.db", "standard.db").stdout
     dialoom("export", "run.db", "--format", "sft", "-o", "set.jsonl")
-    assert "with the prompts `small`, `mine`\n" in (tmp_path / "set.card.md").read_text()
+    assert "with the prompts `small`, `mine`\n" in (tmp_path / "set.jsonl.card.md").read_text()
 
 
 def test_folder_named_small_is_written_with_its_path(tmp_path: Path, dialoom: Command) -> None:

@@ -246,7 +246,7 @@ def test_exports_frames_and_lists_take_an_expression(dialoom: Command, run: dial
     assert [row["id"] for row in rows] == wanted
     assert {row["facets"]["setting"] for row in rows} == {"I"}
     assert all(1 <= row["scores"]["personalization.assistant"] <= 4 for row in rows)
-    assert f"`where {where}`" in (tmp_path / "sft.card.md").read_text()
+    assert f"`where {where}`" in (tmp_path / "sft.jsonl.card.md").read_text()
     assert run.frame(where=where)["id"].tolist() == wanted
     assert set(run.frame("calls", where=where)["id"]) == set(wanted)
     dialoom("export", run.path, "--format", "sft", "--where", where, "-o", "plain.jsonl")

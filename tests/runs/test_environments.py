@@ -368,6 +368,21 @@ def test_query_says_how_many_rows_it_leaves_out(tmp_path: Path, count: int, show
     assert told == (rows if shown is None else {"shown": shown, "rows": rows})
 
 
+def test_long_values_and_results_say_that_they_are_cut(tmp_path: Path) -> None:
+    agent = calling(
+        ("execute", {"sql": f"INSERT INTO entries (note) VALUES ('{'a' * 300}')"}),
+        ("query", {"sql": "SELECT hex(zeroblob(150000)) AS x"}),
+    )
+    gold = Check.state("right", {"entries": [{"note": "a" * 299 + "b"}]})
+    episode = simulated(tmp_path / "run.db", agent, Ledger, checks=[gold])
+    value = f'{{"note": "{"a" * 190}'[:200]
+    (found,) = episode.outcome.judgements
+    parts = [f"entries: {what} {value}... (312 characters)" for what in ("missing", "unexpected")]
+    assert found.explanation == "; ".join(parts)
+    *_, (_, told) = episode.outcome.tool_results
+    assert told == '[{"x": "' + "0" * (200_000 - 8) + "\n[cut: 200,000 of 300,011 characters]"
+
+
 class Strict(SqliteEnvironment):
     """A database with settings, whose tables are not in the order of their references."""
 
@@ -566,7 +581,7 @@ def test_report_warns_of_a_player_without_tools(tmp_path: Path) -> None:
     )
     assert report.count(warning) >= 2 and report.index(warning) < report.index("| scenarios |")
     dialoom.open_run(tmp_path / "run.db").export("sft", tmp_path / "rows.jsonl")
-    card = (tmp_path / "rows.card.md").read_text()
+    card = (tmp_path / "rows.jsonl.card.md").read_text()
     assert "**In 1 of 1 dialogues the assistant was offered no tools" in card
 
 

@@ -157,7 +157,7 @@ def test_exports_leave_out_faulty_conversations_and_report_it(
     assert users == {"all": ["user7", "user8"], "faulty": ["user7", "user8"], "without": ["user8"]}
     assert lines_of(tmp_path / "without.jsonl")[0]["faults"][0]["kind"] == "repetition"
     dialoom("export", run.path, "--format", "sft", "--without", "swapped_role", "-o", "sft.jsonl")
-    card = (tmp_path / "sft.card.md").read_text()
+    card = (tmp_path / "sft.jsonl.card.md").read_text()
     assert "filters of the export: `without swapped_role`" in card
     assert "left out, because the gate found faults or did not check them: 1 dialogues" in card
     assert "* In languages with reduced coverage: 0 of 2." in card

@@ -123,7 +123,7 @@ def test_export_puts_the_figures_into_its_card(exported: Path, dialoom: Command)
     dialoom("export", folder / "run.db", "--test-share", 0.3, "--card", "-o", "again")
     assert (folder / "again" / "README.md").read_bytes() == (exported / "README.md").read_bytes()
     dialoom("export", folder / "run.db", "--format", "sft", "--card", "-o", "sft.jsonl")
-    assert "## What is in it\n" in (folder / "sft.card.md").read_text()
+    assert "## What is in it\n" in (folder / "sft.jsonl.card.md").read_text()
     for more in (["--format", "dialogues", "-o", "x.jsonl"], ["--format", "personalens", "-o", "x"]):
         assert dialoom("export", folder / "run.db", "--card", *more, code=2).stderr.startswith("dialoom: --card: ")
     assert not (folder / "x.jsonl").exists() and not (folder / "x").exists()

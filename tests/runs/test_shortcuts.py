@@ -151,8 +151,8 @@ def test_card_of_aloe_pairs_has_the_shortcut_check(tmp_path: Path, monkeypatch: 
     assert "These are different models" in card
     check = card.partition("## What separates chosen from rejected replies\n")[2].partition("\nChosen")[0]
     assert "| words | 0." in check and "cross-validated by person" in check and "Warning" not in check
-    assert check in (tmp_path / "kto.card.md").read_text()
-    assert "What separates" not in (tmp_path / "sft.card.md").read_text()
+    assert check in (tmp_path / "kto.jsonl.card.md").read_text()
+    assert "What separates" not in (tmp_path / "sft.jsonl.card.md").read_text()
     for path in ("dpo", "kto.jsonl"):
         described = figures(dialoom.describe(tmp_path / path)["shortcuts"])
         for name, (auc, _) in described.items():

@@ -170,6 +170,23 @@ def test_the_order_of_assistants_is_compared_between_user_models(runs: list[dial
     assert cell(order, "reversed_points (assistant)", "same order") == "no"
 
 
+def test_pass_counts_a_scenario_once_for_all_user_models(tmp_path: Path) -> None:
+    run = dialoom.simulate(
+        people=[f"person {number}" for number in range(6)],
+        assistant=assistant_of(1),
+        user=[skilled, clumsy],
+        checks=[dialoom.Check("always", lambda _talk: True)],
+        max_turns=1,
+        trials=2,
+        path=tmp_path / "always.db",
+    )
+    report = run.report()
+    (row,) = report["scores"].rows
+    of_all = [each.low for each in row if isinstance(each, Estimate)]
+    of_pass = [each for row in report["pass"].rows for each in row if isinstance(each, Estimate)]
+    assert [(each.n, each.low) for each in of_pass] == [(12, low) for low in of_all * 4]
+
+
 def test_intervals_cover_the_truth() -> None:
     draw = random.Random(1)
     truth, covered, right = 0.5 / (0.5 + 1 + 1), 0, 0
