@@ -119,9 +119,10 @@ class Check:
         about = {"metric": self.metric, "target": self.target}
         try:
             found: Any = self.function(conversation)
+            score, explanation = found if isinstance(found, tuple) and len(found) == 2 else (found, "")
+            score = score.item() if hasattr(score, "item") else score  # a number or a verdict of NumPy
         except Exception as error:
             return Judgement(**about, status="error", explanation=f"{type(error).__name__}: {error}")
-        score, explanation = found if isinstance(found, tuple) and len(found) == 2 else (found, "")
         if score is None:
             return None
         if why := self._refusal(score):

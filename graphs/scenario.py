@@ -184,10 +184,13 @@ class Scenario(BaseModel):
 
     @cached_property
     def id(self) -> str:
-        """The label, reduced to characters that are safe on a command line, and 10 hex digits of the content's hash."""
+        """The label, reduced to characters that are safe on a command line, and 10 hex digits of the content's hash.
+
+        If no character of the label is left, `scenario` replaces it, since an id must not look like an option.
+        """
         return self.id_of(self.model_dump(mode="json", context=ByHash()))
 
     def id_of(self, values: Mapping[str, Any]) -> str:
         """Return the id for the scenario's fields, given as JSON values in which hashes replace shared values."""
         digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()[:10]
-        return f"{re.sub(r'[^0-9A-Za-z]+', '-', self.label).strip('-')}-{digest}"
+        return f"{re.sub(r'[^0-9A-Za-z]+', '-', self.label).strip('-') or 'scenario'}-{digest}"

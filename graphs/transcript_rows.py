@@ -17,7 +17,8 @@ from dialoom.personas.rows import parquet_rows
 from dialoom.prompts import FunctionCall
 from dialoom.text import well_formed_value
 
-from .outcome import SYSTEM, TRIAL_OF, USER, Line
+from .conversation import TOOL
+from .outcome import SYSTEM, TRIAL_OF, USER, Line, episode_id
 from .study import ASSISTANT
 
 RECORDED = "recorded"
@@ -31,9 +32,12 @@ CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue
 SPEAKERS = ("role", "from", "speaker")
 CONTENTS = ("content", "value", "text", "utterance")
 _ROLES = {"user": USER, "human": USER, "system": SYSTEM, "developer": SYSTEM} | dict.fromkeys(
-    ("assistant", "gpt", "bot", "ai", "model", "chatbot", "chosen"), ASSISTANT
+    ("assistant", "gpt", "bot", "ai", "model", "chatbot", "chosen", "function_call"), ASSISTANT
 )
-"""The roles of other programs that are read as user, assistant or system, in any letter case."""
+_ROLES |= {"tool": TOOL, "observation": TOOL}
+"""The roles of other programs, in any letter case. ShareGPT calls tool calls and their results `function_call` and
+`observation`.
+"""
 _READ = frozenset({*CONVERSATIONS, "id", "tools", "ended_by", "person", "task", "scenario"})
 _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts", "details", "languages", "trial"})
 """Keys of dialoom's exports that state how a conversation was generated and scored, rather than what it contains."""
@@ -56,7 +60,7 @@ Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
 
 
 def role_named(name: str) -> str:
-    """Return the role that a name in a file means: `user`, `assistant` or `system` for `_ROLES`, else the name."""
+    """Return the role that a name in a file means, by `_ROLES`; for another name, return the name."""
     return _ROLES.get(name.lower(), name)
 
 
@@ -190,7 +194,8 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         )
     if not isinstance(row[key], list) or not row[key]:
         raise DataError(path, f"{key!r} must be a list of at least one message, got {row[key]!r:.60}", number)
-    lines = [line for place, each in enumerate(row[key], 1) for line in _lines(each, f"{key}[{place}]", path, number)]
+    said = [line for place, each in enumerate(row[key], 1) for line in _lines(each, f"{key}[{place}]", path, number)]
+    lines = list(_paired(said, key == "conversations", path, number))
     known = {None, *(call["id"] for line in lines for call in line.tool_calls)}
     if unknown := [line.tool_call_id for line in lines if line.tool_call_id not in known]:
         message = f"a tool result answers {unknown[0]!r}, which is not the id of any tool call"
@@ -209,7 +214,7 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         columns[TRIAL_OF] = str(row["id"])[-LONGEST_FACET:]
     released = " ".join(str(row[name]) for name in _RELEASE if row.get(name) is not None)
     return RecordedTalk(
-        name=str(row.get("name") or "") if is_export else str(row.get("id") or released),
+        name=str(row.get("name") or "") if is_export else _named(row) or released,
         person=_columns(row.get("person"), "description", columns),
         task=_columns(row.get("task"), "goal", columns),
         columns=columns,
@@ -217,6 +222,46 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         tools=tuple(tools),
         ended_by=str(row.get("ended_by") or RECORDED),
     )
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    """Return a row's id, with the number of the trial if it is not the first."""
+    id_, trial = str(row.get("id") or ""), row.get("trial")
+    return episode_id(id_, trial) if id_ and isinstance(trial, int) else id_
+
+
+def _paired(lines: Sequence[Line], joins: bool, path: Path, number: int) -> Iterator[Line]:
+    """Yield lines. Calls without an id get one; results without an id get that of their call.
+
+    In training sets neither has an id, and results follow their calls in the same order. In ShareGPT's form, one
+    message may have all results as a JSON list and, if `joins` is true, the text of a message precedes its calls.
+    """
+    calls = list[str]()
+    for is_result, block in groupby(enumerate(lines), key=lambda each: each[1].role == TOOL):
+        if is_result:
+            results = [line for _, line in block]
+            calls = [id_ for id_ in calls if all(line.tool_call_id != id_ for line in results)]
+            if len(results) == 1 < len(calls) and not results[0].tool_call_id:
+                with suppress(DataError):
+                    texts = parse_json(results[0].content, path, number)
+                    if isinstance(texts, list) and len(texts) == len(calls):
+                        results = [Line(role=TOOL, content=str(text)) for text in texts]
+            for line in results:
+                if not (id_ := line.tool_call_id or (calls.pop(0) if calls else "")):
+                    raise DataError(path, "a tool result has neither tool_call_id nor a call before it", number)
+                yield line.model_copy(update={"tool_call_id": id_})
+            continue
+        calls, said = [], list[Line]()
+        for place, line in block:
+            made = tuple(
+                FunctionCall(id=call["id"] or f"{place}-{of}", name=call["name"], arguments=call["arguments"])
+                for of, call in enumerate(line.tool_calls)
+            )
+            calls += [call["id"] for call in made]
+            follows = joins and made and said and said[-1].role == line.role and not said[-1].tool_calls
+            content = said.pop().content if follows else line.content
+            said.append(line.model_copy(update={"content": content, "tool_calls": made}))
+        yield from said
 
 
 def _in_order_of_calls(lines: Sequence[Line]) -> Iterator[Line]:
@@ -260,7 +305,10 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     key = next((name for name in CONTENTS if each.get(name) is not None), None)
     content = _text(each[key]) if key else "" if calls else None
     if content is None:
-        raise DataError(path, f"{place} has no text; give {' or '.join(CONTENTS)}", number)
+        parts = f"{key} {each[key]!r:.60} is not text" if key else f"has no text; give {' or '.join(CONTENTS)}"
+        raise DataError(path, f"{place} {parts}", number)
+    if role.lower() == "function_call":
+        calls, content = _calls(parse_json(content, path, number), place, path, number), ""
     call_id = str(each.get("tool_call_id") or "") or None
     return [Line(role=role_named(role), content=content, tool_calls=calls, tool_call_id=call_id)]
 

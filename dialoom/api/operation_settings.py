@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias, Unpack
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from dialoom.graphs import Recipe, RecipeOptions
 from dialoom.graphs.acting import servers_of
@@ -29,6 +30,13 @@ RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"
 """A registered name, `path/to/file.py:NAME`, a recipe, or its class."""
 
 
+def _synchronous(listener: Callable[[Event], None] | None) -> Callable[[Event], None] | None:
+    """Return a listener for events. Events would be lost if it were async, because it is not awaited."""
+    if inspect.iscoroutinefunction(listener):
+        raise ValueError("a function that is not async; for async code there is dialoom.stream")
+    return listener
+
+
 class CallSettings(ProcessSettings, total=False):
     """Settings of how calls are made. None of them changes the content of a dialogue.
 
@@ -40,7 +48,9 @@ class CallSettings(ProcessSettings, total=False):
     """
 
     on_event: Annotated[
-        Callable[[Event], None] | None, Field(description="A function called with each event in the thread that plays.")
+        Callable[[Event], None] | None,
+        AfterValidator(_synchronous),
+        Field(description="A function called with each event in the thread that plays."),
     ]
     control: Annotated[Control | None, Field(description="An object through which another thread can stop the work.")]
 

@@ -112,6 +112,8 @@ async def asimulate(
         RunError: If the file holds another run: other rows, another seed, or a function with another name. A function
             that was changed but has the same name is not noticed.
     """
+    if assistant is None:
+        raise RunError("assistant must be a model's name or a player, got None", setting="assistant")
     dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
     acting: dict[str, Callable[..., Any]] = {name_of(each): each for each in tools}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import dialoom
@@ -295,3 +296,35 @@ def test_conversations_end_and_are_joined_as_in_a_study(tmp_path: Path) -> None:
     outcome = next(run.episodes()).outcome
     assert [line.role for line in outcome.messages] == ["assistant", "user", "clerk", "assistant", "user"]
     assert outcome.ended_by == "long"
+
+
+def test_an_id_does_not_look_like_an_option(tmp_path: Path) -> None:
+    run = simulated(tmp_path, people=[{"name": "李雷"}], tasks=None, judges=())
+    assert all(each.id.startswith("scenario-") for each in run.episodes())
+
+
+def test_a_missing_assistant_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DialoomError, match="assistant must be a model's name or a player, got None"):
+        simulated(tmp_path, assistant=None)
+
+
+def test_an_async_listener_is_refused(tmp_path: Path) -> None:
+    async def listen(event: dialoom.Event) -> None:
+        raise AssertionError(event)
+
+    with pytest.raises(DialoomError, match="on_event must be a function that is not async"):
+        simulated(tmp_path, on_event=listen)
+
+
+def test_checks_may_return_values_of_numpy(tmp_path: Path) -> None:
+    found = {
+        "verdict": numpy.bool_(True),
+        "whole": numpy.int64(3),
+        "half": (numpy.float32(0.5), "of two"),
+        "several": numpy.array([1, 2]),
+    }
+    checks = [dialoom.Check(name, lambda _, name=name: found[name]) for name in found]  # type: ignore[misc, arg-type]
+    run = simulated(tmp_path, people=PEOPLE[:1], tasks=None, judges=(), checks=checks)
+    judgements = next(run.episodes()).outcome.judgements
+    assert [each.score for each in judgements] == [True, 3, 0.5, None]
+    assert [each.status for each in judgements] == ["ok", "ok", "ok", "error"]

@@ -428,6 +428,8 @@ def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:
             {"messages": [{"role": "tool", "content": "x", "tool_call_id": "c9"}]},
             "'c9', which is not the id of any tool call",
         ),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "neither tool_call_id nor a call before it"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, r"messages\[1\] content .* is not text"),
         ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "without name or arguments"),
         ({"messages": [{"user": "x", "assistant": {"a": "y"}}]}, "no chosen reply of the assistant"),
         ({"messages": [{"role": "user", "content": "x"}], "tools": ["x"]}, "'tools' must be a list of objects"),
@@ -659,3 +661,45 @@ def test_examples_of_the_page_on_transcripts_work(tmp_path: Path) -> None:
         for part in re.split(r"^\$ dialoom ", block, flags=re.MULTILINE)[1:]:
             line, _, expected = part.partition("\n")
             assert expected in command(*line.split()).stdout
+
+
+CALLS = [
+    {"role": "user", "content": "Cancel orders 5 and 6."},
+    {
+        "role": "assistant",
+        "content": "One moment.",
+        "tool_calls": [
+            {"id": f"c{order}", "type": "function", "function": {"name": "cancel", "arguments": f'{{"n": {order}}}'}}
+            for order in (5, 6)
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c6", "content": "[6]"},
+    {"role": "tool", "tool_call_id": "c5", "content": "ok"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c9", "type": "function", "function": {"name": "log", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "c9", "content": '["a", "b"]'},
+    {"role": "assistant", "content": "Both are cancelled."},
+]
+
+
+@pytest.mark.parametrize("format_", ["sft", "sharegpt"])
+def test_tool_calls_without_ids_are_the_same_after_an_import_and_an_export(tmp_path: Path, format_: str) -> None:
+    run = _imported(tmp_path, {"id": "both", "messages": CALLS}).run
+    expected = _exported(run, "sft", tmp_path / "sft.jsonl")
+    assert [each["role"] for each in expected["messages"]].count("tool") == 3
+    run.export(format_, tmp_path / "first.jsonl")
+    again = dialoom.import_transcripts(tmp_path / "first.jsonl", path=tmp_path / "again.db")
+    assert again.other_roles == {}
+    assert _exported(again.run, "sft", tmp_path / "again.jsonl")["messages"] == expected["messages"]
+
+
+def test_trials_with_equal_messages_are_all_imported(tmp_path: Path) -> None:
+    played = dialoom.simulate(["Ann"], assistant=answer, max_turns=1, trials=3, path=tmp_path / "played.db")
+    for format_ in ("sft", "dialogues"):
+        played.export(format_, tmp_path / f"{format_}.jsonl")
+        found = dialoom.import_transcripts(tmp_path / f"{format_}.jsonl", path=tmp_path / f"{format_}.db")
+        assert (found.added, found.known) == (3, 0), format_
+        assert len({each.repeated for each in found.run.episodes()}) == 1, format_
