@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
@@ -167,6 +167,7 @@ def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: 
         ),
         (lambda: Turns(max_turns=0), "max_turns must be at least 1, got 0"),
         (lambda: Turns(order=()), "order must name at least one role, got ()"),
+        (lambda: Check("code", cast(Any, "AB-")), "the function of check 'code' must be callable, got 'AB-'"),
     ],
 )
 def test_impossible_value_is_refused_when_it_is_made(made: Any, message: str) -> None:
