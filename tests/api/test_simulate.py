@@ -47,6 +47,21 @@ def test_trials_are_played_and_can_be_added(tmp_path: Path) -> None:
     assert simulated(tmp_path, trials=3).status().done == 12
 
 
+def test_low_scores_of_a_check_can_be_good(tmp_path: Path) -> None:
+    rude = dialoom.Check("rude", lambda _: False, lower_is_better=True)
+    row: Any = simulated(tmp_path, checks=[rude], judges=[], trials=2).report()["pass"].rows[0]
+    assert row[:2] == ["rude (assistant)", 1] and row[2].mean == 1
+
+
+@pytest.mark.parametrize(("label", "scores"), [("refund", {"refund": True, "delivery": False}), ("weather", {})])
+def test_a_label_is_picked_and_any_other_is_unparsed(tmp_path: Path, label: str, scores: dict[str, bool]) -> None:
+    topic = dialoom.Judge("topic", rubric="x", labels=["refund", "delivery"], read=lambda _: (label, "it says so"))
+    (episode, *_) = simulated(tmp_path, judges=[topic], checks=[]).episodes()
+    found = {each.metric: each for each in episode.outcome.judgements}
+    assert {name: each.score for name, each in found.items() if each.status == "ok"} == scores
+    assert list(found) == ["refund", "delivery"] and "it says so" in found["refund"].explanation
+
+
 def test_user_sees_the_rows_and_assistant_only_its_own_prompt(tmp_path: Path) -> None:
     shown: dict[str, list[list[Any]]] = {"user": [], "assistant": []}
 

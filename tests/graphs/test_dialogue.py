@@ -160,6 +160,7 @@ def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: 
     [
         (lambda: Judge("tone"), "judge 'tone' needs either a rubric or the id of a prompt"),
         (lambda: Judge("tone", rubric="x", scale=(5, 1)), "judge 'tone': scale must go from low to high, got (5, 1)"),
+        (lambda: Judge("topic", rubric="x", labels=["a", "b"]), "judge 'topic': labels need `read`, a function that"),
         (lambda: Judge("tone", rubric={1: "x"}), "judge 'tone': a rubric with numbered levels needs a scale"),
         (
             lambda: Judge("tone", rubric={7: "x"}, scale=(1, 5)),
