@@ -47,6 +47,18 @@ def test_trials_are_played_and_can_be_added(tmp_path: Path) -> None:
     assert simulated(tmp_path, trials=3).status().done == 12
 
 
+def test_intervals_are_over_people_although_a_column_is_named_person(tmp_path: Path) -> None:
+    people = [{"name": name, "person": "nurse"} for name in ("Ada", "Bo")]
+    tasks = [{"goal": f"call {number}", "person": f"Caller {number}"} for number in range(6)]
+    run = simulated(
+        tmp_path, people=people, tasks=tasks, checks=[dialoom.Check("length", lambda talk: len(talk.messages))]
+    )
+    facets = {"person": "Ada", "person_person": "nurse", "goal": "call 0", "task_person": "Caller 0"}
+    assert dict(next(iter(run.episodes())).facets) == facets
+    score: Any = run.report()["scores"].rows[0][1]
+    assert (score.n, score.low) == (12, None), "two people are too few for an interval"
+
+
 def test_low_scores_of_a_check_can_be_good(tmp_path: Path) -> None:
     rude = dialoom.Check("rude", lambda _: False, lower_is_better=True)
     row: Any = simulated(tmp_path, checks=[rude], judges=[], trials=2).report()["pass"].rows[0]
