@@ -118,6 +118,15 @@ def test_turns_are_limited_and_default_report_has_every_metric(tmp_path: Path) -
     ]
 
 
+def test_ending_without_a_reason_fails_the_scenario_and_says_so(tmp_path: Path) -> None:
+    class Ending(Support):
+        turns = Turns(until=lambda _scenario, _messages: cast(Any, True))
+
+    (episode, *_) = played(tmp_path, Ending).episodes()
+    assert episode.error is not None
+    assert episode.error.startswith("TypeError: until must return the reason as a text, or an empty text, got True")
+
+
 def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: Path) -> None:
     def broken(_conversation: Any) -> bool:
         raise ValueError("no such order")
