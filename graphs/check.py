@@ -78,6 +78,10 @@ class Check:
     target: str = "assistant"
     lower_is_better: bool = False
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise DialoomError(f"the function of check {self.metric!r} must be callable, got {self.function!r:.60}")
+
     @classmethod
     def sql(cls, metric: str, sql: str, expected: Any = None, scale: tuple[int, int] | None = None) -> Check:
         """Return a check that runs one SELECT statement on the final state of an SQLite environment.

@@ -159,6 +159,8 @@ class Turns:
         if marker and role == self.ender:
             return self.markers[marker]
         if self.until is not None and (reason := self.until(scenario, messages)):
+            if not isinstance(reason, str):
+                raise TypeError(f"until must return the reason as a text, or an empty text, got {reason!r:.60}")
             return reason
         is_last = role == self.order[-1] and turns_of(messages, role) >= self.limit(scenario)
         return self.limit_reason if is_last else ""

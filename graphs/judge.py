@@ -123,7 +123,7 @@ class Judge:
         placed: For a judgement made in both orders, a function that returns whether the judge chose the same position
             twice rather than the same input; `None` if that is unknown. By default it is unknown.
         labels: The labels of a judge that picks one of several labels. Each label is a metric, which is true if `read`
-            returns this label. For such a judge, `metric` is only its name.
+            returns this label; any other value is unparsed. For such a judge, `metric` is only its name.
         lower_is_better: Whether low scores are good and, for a verdict, whether false is.
     """
 
@@ -148,6 +148,8 @@ class Judge:
     def __post_init__(self) -> None:
         if bool(self.rubric) == bool(self.prompt):
             raise JudgeError(f"judge {self.metric!r} needs either a rubric or the id of a prompt")
+        if (needing := "labels" if self.labels else "both_orders" if self.both_orders else "") and self.read is None:
+            raise JudgeError(f"judge {self.metric!r}: {needing} need `read`, a function that reads the replies")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
             raise JudgeError(f"judge {self.metric!r}: scale must go from low to high, got {self.scale!r}")
         if isinstance(self.rubric, Mapping):
@@ -261,7 +263,10 @@ class Judge:
         else:
             score, explanation = reply.verdict if isinstance(reply, Verdict) else reply.score, reply.explanation
         if self.labels:
-            return [self._judgement(label, case, label == score, explanation) for label in self.labels]
+            is_label = score in self.labels
+            return [
+                self._judgement(each, case, score == each if is_label else None, explanation) for each in self.labels
+            ]
         assert not isinstance(score, str), "a judge without labels must return a score, not a label"
         return [self._judgement(self.metric, case, score, explanation)]
 

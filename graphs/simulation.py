@@ -94,20 +94,28 @@ class SimulatedTalk(TraitedScenario):
     def facets(self) -> dict[str, Any]:
         """Return the person's name, and the short columns of both rows.
 
-        If both rows have a column of the same name, the task's column is renamed to `task_COLUMN`.
+        If both rows have a column of the same name, the task's column is renamed to `task_COLUMN`. A column `person` of
+        either row is renamed as well, to `person_person` or `task_person`, because the facet `person` is the name.
         """
-        person = {key: value for key, value in self.person.items() if str(value) != self.name and key != PORTRAIT}
-        task = {f"task_{name}" if name in self.person else name: value for name, value in self.task.items()}
+        person = {
+            f"person_{name}" if name == "person" else name: value
+            for name, value in self.person.items()
+            if str(value) != self.name and name != PORTRAIT
+        }
         short = {
             name: value
-            for name, value in {**person, **task}.items()
+            for name, value in {**person, **self._task_columns()}.items()
             if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _LONGEST_FACET)
         }
         return {"person": self.name, **short, **self.trait_facets()}
 
     def described(self) -> dict[str, Any]:
-        """Return the facets, and all columns of the task's row that the person's row does not have."""
-        return {**self.facets(), **{name: value for name, value in self.task.items() if name not in self.person}}
+        """Return the facets, and all columns of the task's row."""
+        return {**self.facets(), **self._task_columns()}
+
+    def _task_columns(self) -> dict[str, Any]:
+        taken = {"person", *self.person}
+        return {f"task_{name}" if name in taken else name: value for name, value in self.task.items()}
 
     def portrait(self) -> Mapping[str, Any]:
         """Return the person's columns."""

@@ -307,6 +307,12 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         for scenario in recipe.scenarios(options, stream(config.seed, "", "plan"), say):
             if is_stopped():
                 raise StoppedError("stopped during planning; nothing was written")
+            if not isinstance(scenario, recipe.scenario_type):
+                raise RunError(
+                    f"recipe: `scenarios` of {type(recipe).__name__} yields {scenario!r:.60}; it must yield objects of "
+                    f"{recipe.scenario_type.__name__}",
+                    setting="recipe",
+                )
             loads.update(dict.fromkeys(scenario.loads))
             if named - facets:
                 facets.update(scenario.facets())

@@ -64,6 +64,17 @@ def test_examples_of_the_python_page(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert compared >= 6
 
 
+def test_python_example_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def reply(_: Any) -> str:
+        return "I have noted it."
+
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"my_async_function": reply}
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["run"].status().done == 8
+
+
 def test_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "debugging.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

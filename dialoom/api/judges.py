@@ -173,7 +173,7 @@ def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) 
     Raises:
         RunError: If two have the same name, or one is defined in no file, so that a resumed run could not call it.
     """
-    if others and any(each.objects.keys() - first.objects.keys() for each in others):
+    if any(first.objects.get(name) is not player for each in others for name, player in each.objects.items()):
         raise RunError(
             "models: with several judges, each is stored by name, but one is a function or graph that cannot be "
             "imported by a name; use it in a separate judging after the run",

@@ -14,7 +14,7 @@ from dialoom.graphs.capabilities import WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import Bindings
+from dialoom.roles.binding import OBJECT, Bindings
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.roles.role import check_understudies
 from dialoom.runs.configuration.trust import cast_references
@@ -80,6 +80,7 @@ async def judged_anew(
     if isinstance(judge, Review):
         store.add_prompts(library.values())
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
+    _check_object(store, name, bound.by_role)
     chosen = opened_set(store, name, bound.by_role)
     keep_limits(store, policy.limits)
     report_unplayed(tell, calls, [*store.config.casts, bound.by_role])
@@ -183,6 +184,23 @@ def judging_graph(recipe: Recipe) -> Graph:
     if graph is None:
         raise RunError(f"recipe {recipe.name!r} cannot judge finished conversations")
     return graph
+
+
+def _check_object(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> None:
+    """Check that a new set's judge is not a function with the name of an earlier judge, which may be another function.
+
+    Raises:
+        RunError: If it has such a name and does not repeat the judging of the set before it.
+    """
+    requested = judgement_set(name or "", store.prompts, models)
+    same = [each.name for each in store.judgement_sets() if replace(each, name=requested.name) == requested]
+    named = next((binding.model for binding in models.values() if binding.model.startswith(OBJECT)), None)
+    if named is not None and same and not {requested.name, requested.name.rpartition(" #")[0]} & {*same}:
+        raise RunError(
+            f"models: {named} has the name of the judge of {same[0]!r} but may be another function; give it a name of "
+            "its own, as in dialoom.Model(judge, name='strict'); to ask the same function several times, use 'repeat'",
+            setting="models",
+        )
 
 
 def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> JudgementSet:

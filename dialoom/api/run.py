@@ -372,7 +372,7 @@ class RunReader:
         return self._read(lambda file: request_diff(file, call, before))
 
     def label(
-        self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
+        self, scenario: str | int, item: str, annotator: str, label: str | float, *, path: PathLike | None = None
     ) -> None:
         """Write a person's label of a judgement to the labels file, from which kappas are computed.
 
@@ -380,7 +380,7 @@ class RunReader:
             scenario: Its id, the beginning of its id, or its number in the plan (from 1).
             item: The judgement's id, as in the result of `conversation`.
             annotator: The person's name.
-            label: A value of the metric's scale (`yes`, `4`); empty to remove the label.
+            label: A value of the metric's scale (`yes`, `4`), as a text or not; an empty text removes the label.
             path: The labels file, which is created if it does not exist; by default `NAME.labels.csv` beside the run.
 
         Raises:
@@ -392,7 +392,7 @@ class RunReader:
 
         labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
         with self._opened() as file:
-            labels.put(file, file.resolve(str(scenario)), item, annotator, label)
+            labels.put(file, file.resolve(str(scenario)), item, annotator, str(label))
 
     def labels(self, annotator: str, *, path: PathLike | None = None) -> dict[str, str]:
         """Return a person's labels of judgements of the current conversations, by the judgements' ids; see `label`."""

@@ -190,7 +190,7 @@ def _recipe(
         "tasks": None if errands is None else {**errands.source, **combination},
         "dialogue": {**parts["dialogue"], "ends": ends},
         "judge": [_table(judge)[0] for judge in judges],
-        "check": [{"metric": each.metric, "scale": each.scale, "target": each.target} for each in made],
+        "check": [{name: getattr(each, name) for name in _CHECKED} for each in made],
         "folder": str(Path.cwd()) if any(each and each.source for each in (persons, errands)) or begins else "",
         "content": persons.content + ("" if errands is None else errands.content),
         "given": [*functions, *[f"the judge of {judge.metric}" for judge in judges if _table(judge)[1]]],
@@ -207,6 +207,10 @@ def _recipe(
         raise RunError(f"{name}{must}, got {problem['input']!r:.60}", setting=name) from error
     given = None if errands is None else errands.rows
     return simulation(study, people=persons.rows, tasks=given, judges=judges, functions=functions)
+
+
+_CHECKED = [each.name for each in fields(Check) if each.name != "function"]
+"""The fields of a check that a study's file can express."""
 
 
 def _table(judge: Judge) -> tuple[dict[str, Any], bool]:

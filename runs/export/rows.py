@@ -119,9 +119,9 @@ class ExportRequest:
                 f"test_share: recipe {recipe.name!r} states no facet by which its rows can be split",
                 setting="test_share",
             )
-        if self.test_share is not None and not 0 < self.test_share < 1:
+        if self.test_share is not None and not (isinstance(self.test_share, int | float) and 0 < self.test_share < 1):
             raise RunError(
-                f"test_share {self.test_share}: a share must be between 0 and 1, such as 0.1", setting="test_share"
+                f"test_share {self.test_share!r}: a share must be between 0 and 1, such as 0.1", setting="test_share"
             )
         if self.only not in (None, *get_args(Soundness)):
             raise RunError(f"only must be one of {', '.join(get_args(Soundness))}, got {self.only!r}", setting="only")

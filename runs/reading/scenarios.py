@@ -255,7 +255,7 @@ class Where:
             )
         if unknown := sorted(names.difference(known)):
             meant = "".join(f"; did you mean {name}?" for name in get_close_matches(unknown[0], known, 1))
-            there = f"{'; T' if not meant else ' T'}here are {', '.join(known)}"
+            there = f"{' T' if meant else '; t'}here are {', '.join(known)}"
             raise RunError(f"{setting}: there is no {unknown[0]!r}{meant}{there}", setting=setting)
         return cls(text, setting, run, value, frozenset(names))
 

@@ -184,6 +184,10 @@ def _with(**values: Any) -> Callable[[type[Recipe]], Any]:
             "`prompts` of Other is 'counting/speaker'; it must be a tuple of prompt ids",
         ),
         (_with(scenario_type=dict), "`scenario_type` of Other is <class 'dict'>; it must be a subclass of Scenario"),
+        (
+            _with(scenarios=lambda *_: iter([{"word": "one"}])),
+            "`scenarios` of Other yields {'word': 'one'}; it must yield objects of ",
+        ),
         (_with(formats={}), "Other defines `formats` and must inherit from WithExports"),
         (_with(scenario_type=Called), "`label` of Called is not a property; write @property above it"),
         (

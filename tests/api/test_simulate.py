@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy
 import pytest
@@ -46,6 +46,33 @@ def test_every_person_gets_every_task_and_scores(tmp_path: Path) -> None:
 def test_trials_are_played_and_can_be_added(tmp_path: Path) -> None:
     assert simulated(tmp_path, trials=2).status().total == 8
     assert simulated(tmp_path, trials=3).status().done == 12
+
+
+def test_intervals_are_over_people_although_a_column_is_named_person(tmp_path: Path) -> None:
+    people = [{"name": name, "person": "nurse"} for name in ("Ada", "Bo")]
+    tasks = [{"goal": f"call {number}", "person": f"Caller {number}"} for number in range(6)]
+    run = simulated(
+        tmp_path, people=people, tasks=tasks, checks=[dialoom.Check("length", lambda talk: len(talk.messages))]
+    )
+    facets = {"person": "Ada", "person_person": "nurse", "goal": "call 0", "task_person": "Caller 0"}
+    assert dict(next(iter(run.episodes())).facets) == facets
+    score: Any = run.report()["scores"].rows[0][1]
+    assert (score.n, score.low) == (12, None), "two people are too few for an interval"
+
+
+def test_low_scores_of_a_check_can_be_good(tmp_path: Path) -> None:
+    rude = dialoom.Check("rude", lambda _: False, lower_is_better=True)
+    row: Any = simulated(tmp_path, checks=[rude], judges=[], trials=2).report()["pass"].rows[0]
+    assert row[:2] == ["rude (assistant)", 1] and row[2].mean == 1
+
+
+@pytest.mark.parametrize(("label", "scores"), [("refund", {"refund": True, "delivery": False}), ("weather", {})])
+def test_a_label_is_picked_and_any_other_is_unparsed(tmp_path: Path, label: str, scores: dict[str, bool]) -> None:
+    topic = dialoom.Judge("topic", rubric="x", labels=["refund", "delivery"], read=lambda _: (label, "it says so"))
+    (episode, *_) = simulated(tmp_path, judges=[topic], checks=[]).episodes()
+    found = {each.metric: each for each in episode.outcome.judgements}
+    assert {name: each.score for name, each in found.items() if each.status == "ok"} == scores
+    assert list(found) == ["refund", "delivery"] and "it says so" in found["refund"].explanation
 
 
 def test_user_sees_the_rows_and_assistant_only_its_own_prompt(tmp_path: Path) -> None:
@@ -135,6 +162,35 @@ def test_another_seed_or_assistant_is_refused_for_an_existing_file(tmp_path: Pat
         simulated(tmp_path, user=["offline/attentive", "offline/generic"])
 
 
+def test_share_that_is_a_text_is_refused_as_such(tmp_path: Path) -> None:
+    with pytest.raises(DialoomError, match=r"test_share '0\.3': a share must be between 0 and 1"):
+        simulated(tmp_path).export("sft", tmp_path / "out", test_share=cast(Any, "0.3"))
+
+
+def judge_that_says(verdict: str) -> Callable[[list[Any]], str]:
+    """Return a judge with a fixed verdict; all these judges have the same name."""
+
+    def strict(_messages: list[Any]) -> str:
+        return f'{{"verdict": {verdict}}}'
+
+    return strict
+
+
+def test_another_judge_with_the_same_name_needs_a_name_of_its_own(tmp_path: Path) -> None:
+    first, second = judge_that_says("true"), judge_that_says("false")
+    run = simulated(tmp_path, judge=first)
+    with pytest.raises(
+        DialoomError, match="object:strict has the name of the judge of 'run' but may be another"
+    ) as error:
+        run.judge(second, name="second")
+    assert error.value.setting == "models" and [each.name for each in run.judgement_sets] == ["run"]
+    lenient = dialoom.Model(second, name="lenient")
+    for _ in range(2):
+        run = run.judge(lenient, name="second", repeat=2)
+    assert [each.name for each in run.judgement_sets] == ["run", "second", "second #2"]
+    assert run.report(tables=["judges"])["judges"].rows[0][:3] == ["resolved (assistant)", 2, 4]
+
+
 def test_run_with_several_models_of_a_role_is_continued_with_the_same_ones_only(tmp_path: Path) -> None:
     models = {"user": ["offline/placeholder", other_user], "judge": [judge, "offline/placeholder"]}
     assert simulated(tmp_path, **models, budget=dialoom.Budget(max_calls=5)).status().pending > 0
@@ -157,6 +213,10 @@ async def other_user(_messages: list[Any]) -> str:
         ({"people": "Ada"}, "people must be a list of rows, a data frame or a file as a pathlib.Path, got str"),
         ({"judges": ["resolved"]}, "judges must be dialoom.Judge objects, got 'resolved'"),
         ({"checks": ["AB-"]}, "checks must be functions or dialoom.Check objects, got 'AB-'"),
+        (
+            {"judge": [judge_that_says("true"), judge_that_says("false")]},
+            "one is a function or graph that cannot be imported by a name",
+        ),
         ({"tasks": [7]}, "tasks:1: a row must be a mapping or a string, got int"),
         ({"people": [PEOPLE[0], PEOPLE[0]]}, "people:2: the same row as in 1; remove it"),
         ({"tasks": ["buy", " "]}, "tasks:2: the row is empty; fill it in or remove it"),

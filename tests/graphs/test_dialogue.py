@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
@@ -118,6 +118,15 @@ def test_turns_are_limited_and_default_report_has_every_metric(tmp_path: Path) -
     ]
 
 
+def test_ending_without_a_reason_fails_the_scenario_and_says_so(tmp_path: Path) -> None:
+    class Ending(Support):
+        turns = Turns(until=lambda _scenario, _messages: cast(Any, True))
+
+    (episode, *_) = played(tmp_path, Ending).episodes()
+    assert episode.error is not None
+    assert episode.error.startswith("TypeError: until must return the reason as a text, or an empty text, got True")
+
+
 def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: Path) -> None:
     def broken(_conversation: Any) -> bool:
         raise ValueError("no such order")
@@ -160,6 +169,7 @@ def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: 
     [
         (lambda: Judge("tone"), "judge 'tone' needs either a rubric or the id of a prompt"),
         (lambda: Judge("tone", rubric="x", scale=(5, 1)), "judge 'tone': scale must go from low to high, got (5, 1)"),
+        (lambda: Judge("topic", rubric="x", labels=["a", "b"]), "judge 'topic': labels need `read`, a function that"),
         (lambda: Judge("tone", rubric={1: "x"}), "judge 'tone': a rubric with numbered levels needs a scale"),
         (
             lambda: Judge("tone", rubric={7: "x"}, scale=(1, 5)),
@@ -167,6 +177,7 @@ def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: 
         ),
         (lambda: Turns(max_turns=0), "max_turns must be at least 1, got 0"),
         (lambda: Turns(order=()), "order must name at least one role, got ()"),
+        (lambda: Check("code", cast(Any, "AB-")), "the function of check 'code' must be callable, got 'AB-'"),
     ],
 )
 def test_impossible_value_is_refused_when_it_is_made(made: Any, message: str) -> None:

@@ -57,6 +57,13 @@ def test_planted_copy_and_leak_are_found(tmp_path: Path) -> None:
     assert rows["first lines", "itself"] == [3, 1, 0], "equal except for punctuation"
 
 
+def test_copies_among_trials_are_named_with_the_trial(tmp_path: Path) -> None:
+    rows = [{"id": "kettle", "trial": trial, "messages": TALK} for trial in (1, 2)]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    table = dialoom.describe(tmp_path / "rows.jsonl")["duplicates"]
+    assert "dialogues: kettle~2 resembles kettle" in table.notes
+
+
 def test_paraphrases_are_found_by_an_embedder(tmp_path: Path) -> None:
     asked = "Could you find a quiet table for two people near the old harbour on Friday?"
     again = "On Friday, near the harbour that is old: two people, one quiet table. Could you find that?"
