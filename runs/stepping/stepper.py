@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import Outcome
+from dialoom.graphs import Judgement, Line, Outcome
 from dialoom.graphs.capabilities import WithLabels
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
@@ -299,15 +299,21 @@ class Stepper(StepperView):
 
     def _ensure_settable(self, path: str, value: Any, changed: Mapping[str, Any]) -> None:
         """Raise `SteppingError` if the recipe cannot read an edited state, or if what was judged would change."""
-        context, judged_lines = self.context, WithLabels.of(self.context.recipe).judged_lines
+        context = self.context
         before = context.outcome(self.state, is_end=False)
         try:
             after = context.outcome({**self.state, **changed}, is_end=False)
-            judged = [(each, list(judged_lines(after, each))) for each in before.judgements]
         except Exception as error:  # any error of the recipe's code
             why = first_problem(error)[1] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
             raise SteppingError(f"{path} cannot be {short_text(value)}: {why}") from error
-        if stale := [each.metric for each, lines in judged if lines != list(judged_lines(before, each))]:
+
+        def judged_lines(outcome: Outcome, judgement: Judgement) -> list[Line] | None:
+            with suppress(Exception):  # of the recipe's code, e.g. while what was judged is not yet in the outcome
+                return list(WithLabels.of(context.recipe).judged_lines(outcome, judgement))
+            return None
+
+        judged = before.judgements
+        if stale := [each.metric for each in judged if judged_lines(before, each) != judged_lines(after, each)]:
             raise SteppingError(
                 f"{path} cannot be set after it was judged ({', '.join(dict.fromkeys(stale))}); go back to a step "
                 "before the judges, and set it there"
