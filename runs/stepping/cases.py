@@ -108,7 +108,7 @@ async def case_of(stepper: StepperView) -> Case:
         RunError: If the checkpoint is the end, and functions of the study, which would score it, have changed.
     """
     context = stepper.context
-    stops = await stepper.stops()
+    stops = await stepper.path()
     if stops[-1].is_end:
         context.ensure_unchanged()
     recorded: list[RecordedStep] = []

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from dialoom.graphs import Outcome
+from pydantic import ValidationError
+
+from dialoom.errors import first_problem
+from dialoom.graphs import Judgement, Line, Outcome
+from dialoom.graphs.capabilities import WithLabels
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.trust import player_references
@@ -20,7 +24,7 @@ from .context import START, PlayableContext, at, one_step, open_context, steps, 
 from .gateway import CallOverrides, NextRequest, SteppingError, SteppingGateway, reply_from_text
 from .stop import PLAYERS, Stop
 from .tree import fork_branch, index_main
-from .values import replaced
+from .values import replaced, short_text
 from .view import Condition, StepperView
 
 
@@ -173,7 +177,8 @@ class Stepper(StepperView):
 
         Raises:
             PathError: If the path does not exist, or does not accept such a value.
-            SteppingError: If the conversation has not begun.
+            SteppingError: If the conversation has not begun, the recipe cannot read the edited state, or the value was
+                already judged.
         """
         if START in await self.context.nodes_after(self.context.points()[self._head]):
             raise SteppingError(
@@ -184,6 +189,7 @@ class Stepper(StepperView):
                 f"{path} cannot be set: it belongs to a player's own state, which only the player can change"
             )
         channel, whole = replaced(self.state, path, well_formed_value(value))
+        self._ensure_settable(path, value, {channel: whole})
         await self._branch_off()
         nodes = await self.context.nodes_before(self.context.line(self._head))
         edit = updates(self.context.graph, {channel: whole}, nodes)
@@ -291,6 +297,28 @@ class Stepper(StepperView):
         await self.context.store.results.promote(self.context.work, taken, outcome, calls)
         return outcome
 
+    def _ensure_settable(self, path: str, value: Any, changed: Mapping[str, Any]) -> None:
+        """Raise `SteppingError` if the recipe cannot read an edited state, or if what was judged would change."""
+        context = self.context
+        before = context.outcome(self.state, is_end=False)
+        try:
+            after = context.outcome({**self.state, **changed}, is_end=False)
+        except Exception as error:  # any error of the recipe's code
+            why = first_problem(error)[1] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
+            raise SteppingError(f"{path} cannot be {short_text(value)}: {why}") from error
+
+        def judged_lines(outcome: Outcome, judgement: Judgement) -> list[Line] | None:
+            with suppress(Exception):  # of the recipe's code, e.g. while what was judged is not yet in the outcome
+                return list(WithLabels.of(context.recipe).judged_lines(outcome, judgement))
+            return None
+
+        judged = before.judgements
+        if stale := [each.metric for each in judged if judged_lines(before, each) != judged_lines(after, each)]:
+            raise SteppingError(
+                f"{path} cannot be set after it was judged ({', '.join(dict.fromkeys(stale))}); go back to a step "
+                "before the judges, and set it there"
+            )
+
     async def _request_of(self, who: str) -> NextRequest:
         requests = await self.next_requests()
         meant = [each for each in requests if who in (each.role, each.node, each.name)]
@@ -351,13 +379,19 @@ class Stepper(StepperView):
         self.context.ensure_unchanged()
         if self.branch != MAIN:
             self._branch = self.context.branch(self.branch)
-            # A new step needs a new branch if this branch has ended or has later steps.
-            end = self.context.points()[self._end()]
-            if end.id == self._head or len(end.threads) > 1 or await self.context.nodes_after(end):
+            if not await self._has_end():
                 return
         names = {branch.name for branch in self.branches()}
         name = next(f"b{number}" for number in range(1, len(names) + 2) if f"b{number}" not in names)
         self._branch = await fork_branch(self.context, self._branch, self._head, name, exchanged)
+
+    async def _has_end(self) -> bool:
+        """Return whether this branch was played to an end that it does not share with its origin."""
+        origin = self.context.branch(self._branch.origin or MAIN).thread
+        own = [point for point in self.context.points().values() if self._branch.thread in point.threads]
+        inner = {point.parent for point in own}
+        ends = [point for point in own if point.id not in inner and origin not in point.threads]
+        return not all([await self.context.nodes_after(point) for point in ends])
 
     async def _play(self, changed: CallOverrides) -> None:
         context, branch = self.context, self._branch

@@ -241,7 +241,7 @@ async def diff(left: StepperView, right: StepperView) -> Difference:
         left: A branch.
         right: Another branch, or another checkpoint on the same branch.
     """
-    ours, theirs = await left.stops(), await right.stops()
+    ours, theirs = await left.path(), await right.path()
     known = {stop.checkpoint for stop in theirs}
     shared = [stop for stop in ours if stop.checkpoint in known]
     parted = len(shared)
@@ -251,7 +251,7 @@ async def diff(left: StepperView, right: StepperView) -> Difference:
         names=(left.branch, right.branch),
         stands=(stands[0], stands[1]),
         shared=sum(stop.kind == "step" and bool(stop.ran) and stop.ran != ("__start__",) for stop in shared),
-        lines=_paired_lines(transcript_lines(ours[-1].transcript), transcript_lines(theirs[-1].transcript)),
+        lines=_paired_lines(*[transcript_lines((await each.here()).transcript) for each in (left, right)]),
         judgements=_paired_judgements((await left.outcome()).judgements, (await right.outcome()).judgements),
         costs=(sums[0], sums[1]),
         before=Cost.of([call for stop in shared for call in stop.calls]),

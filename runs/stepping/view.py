@@ -204,6 +204,14 @@ class StepperView:
         line = self.context.line(self._head)
         return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
 
+    async def path(self) -> list[Stop]:
+        """Return the same stops as `stops`, without counts, reasons, faults and transcripts, which take time."""
+        context, line = self.context, self.context.line(self._head)
+        return [
+            replace(await self._reached(line[max(end - 2, 0) : end]), calls=await context.calls(line[:end]))
+            for end in range(1, len(line) + 1)
+        ]
+
     @property
     def is_pending(self) -> bool:
         """Return whether the scenario has no outcome yet."""
@@ -228,7 +236,8 @@ class StepperView:
             parent = point.parent
             while parent is not None and parent in points and points[parent].source == "fork":
                 parent = points[parent].parent
-            stop = await self._reached(self.context.line(point.id))
+            before = () if point.parent is None else (points[point.parent],)
+            stop = await self._reached((*before, point))
             number = points[parent].number if parent in points else None
             found.append(HistoryEntry(point.number, number, stop, tuple(heads.get(point.id, ()))))
         return found
@@ -256,7 +265,8 @@ class StepperView:
         """Return whether one of the conditions is met at the current stop."""
         if not conditions:
             return False
-        roles = frozenset(request.role for request in await self.next_requests()) if not stop.is_end else frozenset()
+        is_of_role = any(condition.text in self.roles for condition in conditions) and not stop.is_end
+        roles = frozenset(request.role for request in await self.next_requests()) if is_of_role else frozenset()
         position = Position(stop.next, roles, stop.counts, stop.state)
         return any(condition.is_met(position) for condition in conditions)
 
@@ -278,9 +288,10 @@ class StepperView:
         line = self.context.line(self._end())
         for end in range(1, len(line) + 1):
             there = StepperView(self.context, self._branch, line[end - 1].id)
-            stop = await self._stop(line[:end])
+            stop = await self._reached(line[max(end - 2, 0) : end])
+            stop = replace(stop, counts=self.context.counted(stop.state))
             if await there.meets([condition], stop):
-                return stop
+                return await there.here()
         counts = "".join(f", {word} {count}" for word, count in stop.counts.items())
         raise SteppingError(
             f"{condition} is not met anywhere on {self.branch}; its last checkpoint is {stop.number}{counts}"
@@ -306,7 +317,7 @@ class StepperView:
             )
 
     async def _reached(self, line: Sequence[Point]) -> Stop:
-        """Return a stop without its calls and its outcome, which take time to compute."""
+        """Return a stop without its calls and its outcome, which take time to compute; its parent is enough as line."""
         context, point = self.context, line[-1]
         snapshot = await context.snapshot(point)
         state = dict(snapshot.values)

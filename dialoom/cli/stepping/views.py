@@ -85,9 +85,11 @@ def cut(text: str, width: int) -> str:
     return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 3))}..."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """The result of a command.
+
+    It has no representation of its contents, because `asyncio.Runner.run` represents each result, which may be large.
 
     Attributes:
         data: The result as data for programs.

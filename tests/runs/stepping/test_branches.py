@@ -66,6 +66,33 @@ def test_finished_branch_keeps_its_end(made_once: MadeOnce) -> None:
     stepping(dialogue(made_once), act)
 
 
+def test_promoted_branch_keeps_its_conversation(made_once: MadeOnce) -> None:
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        await stepper.say("user", "Perhaps.")
+        unfinished = (await stepper.here()).number
+        await stepper.goto(3)
+        await stepper.say("user", "Rather not.")
+        end = await stepper.run()
+        await stepper.promote()
+        copy = await stepper.fork("copy")
+        await copy.rewind(2)
+        await copy.resample()
+        assert copy.branch == "copy"  # its end is that of its origin, which keeps it
+        for number, name in ((end.number, "b2"), (unfinished, "b3"), (5, "b4")):
+            changed = await stepper.switch("b1")
+            await changed.goto(number)
+            await changed.edit("ended_by", "turn_limit")
+            assert changed.branch == name
+        kept = await stepper.switch("b1")
+        await kept.goto(end.number)
+        with pytest.raises(DialoomError, match="0 steps were played after this one on b1"):
+            await kept.forward()
+
+    path = dialogue(made_once)
+    stepping(path, act)
+
+
 def test_going_to_another_branchs_checkpoint_switches_branches(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 

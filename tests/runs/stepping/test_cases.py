@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dialoom import DialoomError, Stepper
-from dialoom.runs.stepping import ReplayResult, case_of, read_case, replay, write_case
+from dialoom.cli.stepping.commands import CommandInterpreter
+from dialoom.runs.stepping import ReplayResult, case_of, diff, read_case, replay, write_case
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, call_counts, called_roles, dialogue, play, shown_stops, stepping
 
@@ -255,6 +256,8 @@ class Notes(Recipe, WithPrompts):
         return {"topics": [], "notes": [], "summary": ""}
 
     def outcome(self, scenario, state, failed=False):
+        with Path(__file__).with_name("outcomes").open("a") as file:
+            file.write(".")
         lines = tuple(Line(role="writer", content=each) for each in state["notes"])
         return Outcome(messages=lines, ended_by="error" if failed else "done", details={"summary": state["summary"]})
 
@@ -304,6 +307,33 @@ def test_calls_of_parallel_tasks_belong_to_the_step(run: Path) -> None:
 
     stepping(run, act)
     assert call_counts(run) == (4, 4)
+
+
+def test_outcomes_of_passed_steps_are_not_computed(run: Path) -> None:
+    async def act(stepper: Stepper) -> None:
+        other = await stepper.fork("other")
+        counts = []
+        for look in (
+            stepper.goto_where(stepper.condition("summary != ''")),
+            stepper.history(),
+            diff(stepper, other),
+            case_of(stepper),
+        ):
+            run.with_name("outcomes").unlink()
+            await look
+            counts.append(len(run.with_name("outcomes").read_text()) if run.with_name("outcomes").exists() else 0)
+            run.with_name("outcomes").touch()
+        assert counts == [2, 0, 6, 2]  # those of the stops that are shown
+
+    stepping(run, act)
+
+
+def test_answer_to_a_command_has_a_short_representation(run: Path) -> None:
+    async def act(stepper: Stepper) -> None:
+        answer = await CommandInterpreter(stepper, lambda _answer: None).do("history")
+        assert len(repr(answer)) < 100
+
+    stepping(run, act)
 
 
 def test_parallel_tasks_are_edited_by_number(run: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dialoom import DialoomError, Stepper
+from dialoom.runs.stepping import SteppingError
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, call_counts, called_roles, dialogue, play, shown, shown_stops, stepping
 
@@ -116,6 +118,24 @@ def test_edit_repeats_only_calls_that_depend_on_it(made_once: MadeOnce) -> None:
     stepping(path, edit)
     assert called_roles(path, before.rows) == ["judge"] * 6
     assert call_counts(path).replays == before.replays
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("messages[0].content", "Other words.", r"cannot be set after it was judged \(task_completion, "),
+        ("messages", [], "cannot be set after it was judged"),
+        ("judgements[0].status", "good", r'judgements\[0\].status cannot be "good": Input should be '),
+    ],
+)
+def test_edit_that_judgements_do_not_allow_is_refused(made_once: MadeOnce, path: str, value: Any, message: str) -> None:
+    async def edit(stepper: Stepper) -> None:
+        with pytest.raises(SteppingError, match=message):
+            await stepper.edit(path, value)
+        assert [each.name for each in stepper.branches()] == ["main"]
+        await stepper.here()
+
+    stepping(dialogue(made_once), edit)
 
 
 def test_edit_in_the_middle_replays_unchanged_requests(made_once: MadeOnce) -> None:

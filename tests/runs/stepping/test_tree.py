@@ -157,6 +157,7 @@ def test_reader_sees_a_stepper_while_another_holds_the_file(made_once: MadeOnce)
 
     async def both(stepper: Stepper) -> None:
         branch = await stepper.fork("mine")
+        await branch.rewind()
         await branch.edit("messages[0].content", "Good morning.")
         async with run.look(1) as looking:
             assert shown_stops(await looking.stops()) == shown_stops(await (await stepper.switch("main")).stops())
