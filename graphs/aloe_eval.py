@@ -27,7 +27,7 @@ from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import AbsolutePath, RecipeError
 from dialoom.graphs.stage import Stage, node
 from dialoom.graphs.tables import FEWEST, RESAMPLES, Cell, Chart, Estimate, Facet, FittedLine, Runs, Series, Table
-from dialoom.graphs.tables.statistics import is_constant, percentiles
+from dialoom.graphs.tables.statistics import is_constant, percentiles, widening
 from dialoom.personas.pools import Persona, read_personas
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -79,9 +79,11 @@ class Scores:
         """Return all figures with percentile bootstrap intervals; `None` without any score.
 
         A resample draws as many dialogues as there are, with replacement, and computes every figure again. The scores
-        of one dialogue stay together, because they depend on each other. If a figure is undefined for a resample (e.g.
-        the N-IR of flat levels), that resample is left out of the figure's interval. The generator's seed is fixed and
-        the dialogues are sorted first, so equal scores give equal intervals regardless of their order.
+        of one dialogue stay together, because they depend on each other. The levels of few dialogues vary too little,
+        so they are widened as in `Tally.estimate`, within the range of the scores of each round; so are the average and
+        the rate, which are sums of levels. If a figure is undefined for a resample (e.g. the N-IR of flat levels), that
+        resample is left out of the figure's interval. The generator's seed is fixed and the dialogues are sorted first,
+        so equal scores give equal intervals regardless of their order.
         """
         table = self._table()
         if not len(table):
@@ -89,11 +91,13 @@ class Scores:
         levels = _levels(np.ones((1, len(table))), table)
         resampled = _resampled(table)
         counts = np.count_nonzero(~np.isnan(table), axis=0)
+        widened = levels + [widening(int(n)) for n in counts] * (resampled - levels)
+        widened = np.clip(widened, np.fmin.reduce(table), np.fmax.reduce(table))
         estimates = [
             _estimate(int(n), value, values, scores)
-            for n, value, values, scores in zip(counts, levels[0], resampled.T, table.T, strict=True)
+            for n, value, values, scores in zip(counts, levels[0], widened.T, table.T, strict=True)
         ]
-        figures = zip(_figures(levels), _figures(resampled), strict=True)
+        figures = zip(_figures(levels), (*_figures(widened)[:3], *_figures(resampled)[3:]), strict=True)
         average, rate, intercept, normalized, r_squared = (
             _estimate(len(table), value[0], values, table) for value, values in figures
         )
@@ -187,7 +191,8 @@ _STATUSES = ("ok", "unparsed", "error")
 
 _LEVELS = (
     "AL(k): mean score of the replies of round k, 1 to 5, over the n dialogues that have one. In brackets: 95 % "
-    f"bootstrap intervals; whole dialogues are resampled (none for fewer than {FEWEST})."
+    f"bootstrap intervals; whole dialogues are resampled (none for fewer than {FEWEST}). Those of AL(k), the average "
+    "and IR are widened for few dialogues as by Student's t."
 )
 _FIGURES = (
     "Average: mean of AL(k) over the rounds. IR: slope of the least-squares line through AL(k), in points per round. "

@@ -90,14 +90,14 @@ class _Rows:
     ) -> Iterator[dict[str, Any]]:
         """Yield `{"messages": [...]}` in TRL's form. If the assistant has tools, they are added as JSON."""
         if messages := self._messages(episode, scenario, prompts):
-            yield {"messages": _trl(options.applied(messages)), **self._tools(scenario)}
+            yield {"messages": _trl(options.applied(messages)), **self._tools(episode, scenario)}
 
     def sharegpt(
         self, episode: Episode, scenario: Any, prompts: PromptLibrary, _: Any, *, options: SystemOptions
     ) -> Iterator[dict[str, Any]]:
         """Yield `{"conversations": [...]}`. If the assistant has tools, they are added as JSON."""
         if messages := self._messages(episode, scenario, prompts):
-            yield {"conversations": [*_sharegpt(options.applied(messages))], **self._tools(scenario)}
+            yield {"conversations": [*_sharegpt(options.applied(messages))], **self._tools(episode, scenario)}
 
     def _messages(self, episode: Episode, scenario: Any, prompts: PromptLibrary) -> list[ChatMessage]:
         """Return a finished conversation from the assistant's side, up to its last message.
@@ -117,7 +117,8 @@ class _Rows:
             return [_message(line, self.role) for line in lines]
         history = recipe.heard(self.role, messages_of(lines))
         inputs = {"opening": False, **recipe.inputs(scenario, self.role), "history": history}
-        return prompt.render({name: inputs[name] for name in prompt.front.inputs})
+        rendered = prompt.render({name: inputs[name] for name in prompt.front.inputs})
+        return rendered[-len(history) :] if _is_recorded(episode, scenario) else rendered
 
     @cached_property
     def role(self) -> str:
@@ -129,10 +130,10 @@ class _Rows:
             return ASSISTANT
         return recipe.turns.order[-1]
 
-    def _tools(self, scenario: Any) -> dict[str, str]:
-        """Return the column of tools: those of an imported conversation or, if it states none, the recipe's own."""
+    def _tools(self, episode: Episode, scenario: Any) -> dict[str, str]:
+        """Return the column of tools: those that an imported conversation states, or else the recipe's own."""
         stated = scenario.tools if isinstance(scenario, Transcript) else ()
-        definitions = stated or self._own_tools
+        definitions = stated or (() if _is_recorded(episode, scenario) else self._own_tools)
         return {"tools": json.dumps(definitions, ensure_ascii=False)} if definitions else {}
 
     @cached_property
@@ -145,6 +146,11 @@ class _Rows:
         if not isinstance(recipe, DialogueRecipe) or (isinstance(recipe, Simulation) and recipe.lacks_tools):
             return ()
         return Workbench(recipe.tools, factory_of(recipe)).tools.definitions
+
+
+def _is_recorded(episode: Episode, scenario: Any) -> bool:
+    """Return whether a conversation was recorded elsewhere, so that its assistant is not that of a study."""
+    return isinstance(scenario, Transcript) and episode.outcome.messages == scenario.lines
 
 
 def _converted(sft: Exporter, *about: Any, **how: Any) -> Iterator[dict[str, Any]]:

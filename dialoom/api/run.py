@@ -159,7 +159,7 @@ class RunReader:
         return self._read(RunFile.promoted_branches)
 
     def unparsed(self, judging: str | None = None) -> int:
-        """Return the number of unparsed judgements of a set (by default the oldest)."""
+        """Return the number of unparsed judgements of a set (by default the oldest); of a panel, of all its judges."""
         with self._opened() as file:
             chosen = file.judgement_set(judging)
             return 0 if chosen is None else file.unparsed(chosen.name)

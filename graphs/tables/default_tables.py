@@ -68,7 +68,7 @@ def default_tables(
     if not scored and not silent:
         return []
     tables = [_default_table("scores", "Scores", "", {"": whole}, whole, units)]
-    if silent:
+    if silent and whole.done:
         tables[0].notes.append(_SILENT.format(metrics=", ".join(silent)))
     if not scored:
         return tables
@@ -103,7 +103,7 @@ class _Group:
 
     def __init__(self, unjudged: Collection[str]) -> None:
         self._unjudged = unjudged
-        self.size = 0
+        self.size = self.done = 0
         self.has_trials = False
         self.missing: dict[Status, Counter[str]] = defaultdict(Counter)
         self.tallies: dict[tuple[str, str], Tally] = {}
@@ -113,6 +113,7 @@ class _Group:
 
     def add(self, episode: Episode, person: Any) -> None:
         self.size += 1
+        self.done += episode.state == "done"
         self.has_trials |= episode.repeated is not None
         for each in episode.outcome.judgements:
             key = (each.metric, each.target)

@@ -299,6 +299,11 @@ def student(degrees: int) -> float:
     return z + math.fsum(term / float(degrees) ** power for power, term in enumerate(terms, start=1))
 
 
+def widening(units: int) -> float:
+    """Return the factor by which distances of resamples from the mean are multiplied; 1 for units without interval."""
+    return math.sqrt(units / (units - 1)) * student(units - 1) / _Z if units >= FEWEST else 1.0
+
+
 def _bootstrap(people: Counter[tuple[int, float]], least: float, most: float) -> tuple[float | None, float | None]:
     """Return the interval of the mean, within the range of the scores.
 
@@ -321,8 +326,8 @@ def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
     number, shares = people.total(), np.array([people[sort] for sort in sorts]) / people.total()
     counts, sums = (np.array(values, dtype=float) for values in zip(*sorts, strict=True))
     drawn = np.random.default_rng(0).multinomial(number, shares, size=RESAMPLES)
-    middle, wider = shares @ sums / (shares @ counts), math.sqrt(number / (number - 1)) * student(number - 1) / _Z
-    means: NDArray[np.float64] = middle + wider * (drawn @ sums / (drawn @ counts) - middle)
+    middle = shares @ sums / (shares @ counts)
+    means: NDArray[np.float64] = middle + widening(number) * (drawn @ sums / (drawn @ counts) - middle)
     return means
 
 

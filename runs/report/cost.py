@@ -27,6 +27,7 @@ def cost_table(path: Path) -> Table:
     """
     with closing(open_for_reading(path)) as connection:
         rows = connection.execute(_QUERY, {"said": SAID}).fetchall()
+        failed = int(connection.execute("SELECT count(*) FROM attempts").fetchone()[0])
     table = Table(
         name="cost",
         title="Usage and cost of calls",
@@ -50,7 +51,7 @@ def cost_table(path: Path) -> Table:
         table.rows.append(_cells(role, row["model"], dict(row)))
     if len(rows) > 1:
         table.rows.append(_cells("all", "", {each: _sum(rows, each) for each in _SUMMED}))
-    table.notes += _notes(rows)
+    table.notes += _notes(rows, failed)
     return table
 
 
@@ -80,7 +81,7 @@ def _sum(rows: list[sqlite3.Row], name: str) -> Any:
     return None if None in values else sum(values)
 
 
-def _notes(rows: list[sqlite3.Row]) -> list[str]:
+def _notes(rows: list[sqlite3.Row], failed: int) -> list[str]:
     notes = []
     if unpriced := sorted({row["model"] for row in rows if row["cost"] is None}):
         known = sum(row["known_cost"] for row in rows)
@@ -91,6 +92,11 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
         notes.append("A dash (–) means that a model's provider does not report this number of tokens.")
     if lost := sum(row["unanswered"] for row in rows):
         notes.append(f"Calls without an answer: {lost:,}. They are in progress, or were lost and may have been billed.")
+    if failed:
+        notes.append(
+            f"Failed attempts at calls: {failed:,}. Their tokens and costs are unknown and not included; providers may "
+            "bill some, such as those that timed out or whose reply was filtered."
+        )
     if any(row["model"] == SAID for row in rows):
         notes.append(f"{SAID!r} are replies that a person wrote in the step debugger in place of the model.")
     if any(is_offline(row["model"]) for row in rows):

@@ -234,8 +234,9 @@ def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
         figures = [usage.calls, usage.input_tokens, usage.output_tokens, usage.cost, seconds]
         table.rows.append([played.system.label, reported.label, *figures])
     table.notes.append(
-        "The usage of all roles, including the user and the judges. Seconds: the total duration of the calls, many of "
-        "which ran at the same time. A dash: the provider reported no usage, or the price is unknown."
+        "The usage of the answered calls of all roles, including the user and the judges. Seconds: the total duration "
+        "of the calls, many of which ran at the same time. A dash: the provider reported no usage, or the price is "
+        "unknown."
     )
     return table
 

@@ -194,12 +194,11 @@ class SetReader:
         )
 
     def unparsed(self, judging: str) -> int:
-        """Return the number of unparsed judgements in a set."""
-        return int(
-            self._reader.execute(
-                "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'", (judging,)
-            ).fetchone()[0]
-        )
+        """Return the number of unparsed judgements in a set; for a panel, in the sets of its judges."""
+        panel = panel_of(self.judgement_sets()) if judging == PANEL else None
+        query = "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'"
+        names = (judging,) if panel is None else panel.members
+        return sum(int(self._reader.execute(query, (name,)).fetchone()[0]) for name in names)
 
     def _chosen(self, judging: str | None) -> Sequence[str]:
         """Return the sets of judgements to read: the selected set, or those of a panel's judges."""

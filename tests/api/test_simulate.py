@@ -301,6 +301,17 @@ def test_a_check_that_never_scores_is_reported(tmp_path: Path) -> None:
     assert alone.rows == [[4]] and "No score at all: refunded." in alone.notes[0]
 
 
+def test_scores_of_a_run_in_which_everything_failed_say_so(tmp_path: Path) -> None:
+    """The checks were never asked, so their missing scores are no property of theirs."""
+
+    async def broken(_: object) -> str:
+        raise RuntimeError("no")
+
+    notes = simulated(tmp_path, assistant=broken, judges=[], checks=[gave_number]).report()["scores"].notes
+    assert "Failed: 4 of 4 scenarios, which are excluded from all means and shares." in notes
+    assert not any("No score at all" in note for note in notes)
+
+
 def test_groups_are_sorted_as_numbers_and_the_empty_one_is_named(tmp_path: Path) -> None:
     people = [{"name": name, "age": age} for name, age in zip("abcdefg", (9, 34, "", 9, 100, "", ""), strict=True)]
     run = simulated(tmp_path, people=people)

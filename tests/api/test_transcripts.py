@@ -147,6 +147,18 @@ def test_system_and_developer_messages_are_system_messages_in_training_sets(tmp_
         ]
 
 
+def test_training_sets_of_recorded_conversations_lack_what_a_study_gives_its_assistant(tmp_path: Path) -> None:
+    """The study judges the conversations; its assistant has not taken part in them."""
+    run = _imported(tmp_path, INSTRUCTED).run
+    before = _exported(run, "sft", tmp_path / "sft.jsonl")
+    (tmp_path / "tools.py").write_text('def seek(what: str) -> str:\n    """Seek."""\n    return what\n')
+    study = _judges(tmp_path, '[assistant]\nsystem = "You are a shop."\ntools = ["tools.py:seek"]\n' + JUDGES)
+    dialoom.judge(run.path, "offline/placeholder", judges=study)
+    assert _exported(run, "sft", tmp_path / "sft.jsonl") == before
+    row = _exported(run, "sharegpt", tmp_path / "sharegpt.jsonl")
+    assert row["conversations"][0] == {"from": "system", "value": "You are nice."}
+
+
 @pytest.mark.parametrize("reused", [False, True])
 def test_tool_results_are_paired_with_their_calls_by_id(tmp_path: Path, reused: bool) -> None:
     """Later calls may reuse the ids of earlier ones."""

@@ -245,6 +245,19 @@ def test_scorecard_judges_form_a_panel_with_agreement(tmp_path: Path) -> None:
     assert again.as_json()["figures"] == card.as_json()["figures"]
 
 
+def test_unparsed_judgements_are_those_of_all_judges_of_a_panel(dialoom: Command, tmp_path: Path) -> None:
+    _sources(tmp_path)
+    with (tmp_path / "cast.py").open("a") as file:
+        file.write("\nasync def mumbling(messages):\n    return 'Hm.'\n")
+    judges = [f"--model=judge=python:cast:{name}" for name in ("judge", "mumbling")]
+    dialoom("scorecard", "--suite", "ours.yaml", "--model", "assistant=python:cast:plain", *judges, "-o", "card")
+    soundness = _json(tmp_path / "card")["tables"]["soundness"]["rows"]
+    runs = {path.name.partition("--")[0]: open_run(path) for path in (tmp_path / "card").glob("*.db")}
+    counted = {row[0]: row[4] for row in soundness}
+    assert counted == {name: run.unparsed("python:cast:mumbling") for name, run in runs.items()}
+    assert all(counted.values())
+
+
 def test_shipped_suite_has_all_figures_and_names_offline_models(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "copied.yaml").write_text(dialoom("scorecard", "--show-suite").stdout)
     (shipped,) = shipped_suites()

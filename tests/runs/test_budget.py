@@ -288,6 +288,13 @@ def test_replays_and_unanswered_calls_are_reported(dialoom: Command, tmp_path: P
     assert "Calls without an answer: 1." in " ".join(cost_table(tmp_path / "r.db").notes)
 
 
+def test_usage_of_failed_attempts_is_not_claimed(dialoom: Command, tmp_path: Path) -> None:
+    """Some are billed, such as replies that the provider's filter has removed, so the sums may be too low."""
+    (tmp_path / "broken.py").write_text("async def reply(messages):\n    raise ValueError('no')\n")
+    dialoom("run", "aloe-eval", "--limit", 1, "--model", "assistant=python:broken:reply", "-o", "r.db", code=1)
+    assert "Failed attempts at calls: 1. " in " ".join(cost_table(tmp_path / "r.db").notes)
+
+
 def test_limits_take_every_setting_that_declares_one() -> None:
     given = LimitSettings(
         budget=Budget(max_calls=1), prices={"m": Price(1, 2)}, rpm={"m": 3}, tpm=4, context={"m": 5}, timeout=6

@@ -168,6 +168,16 @@ def test_intervals_resample_whole_dialogues() -> None:
     assert found.normalized_rate is None
 
 
+def test_intervals_of_few_dialogues_are_as_wide_as_students() -> None:
+    """For five scores 1 to 5, Student's interval is 3 ± 2.776 s/sqrt(5), and the plain bootstrap's 3 ± 1.2 or less."""
+    found = _scores([{1: score, 2: score + 1} for score in (1, 2, 3, 4, 5)]).alignment()
+    assert found is not None
+    half = 2.776 * statistics.stdev([1, 2, 3, 4, 5]) / 5**0.5
+    for estimate, middle in ((found.levels[0], 3), (found.average, 3.5)):
+        assert estimate is not None
+        assert (estimate.low, estimate.high) == pytest.approx((middle - half, middle + half), abs=0.15 * half)
+
+
 def test_slope_interval_covers_the_truth_as_often_as_stated() -> None:
     """About 95 of 100 intervals, each of 60 dialogues with a known slope, contain it."""
     draw = random.Random(5)
