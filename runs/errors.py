@@ -144,6 +144,10 @@ def store_error(path: Path, error: BaseException, is_new: bool = False) -> Store
         )
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
         return StoreError(f"{path} is not a run of dialoom: it is not an SQLite file")
+    if "readonly" in text:
+        return StoreError(
+            f"{path} cannot be written ({text}); copy it to a writable folder, and continue with the copy"
+        )
     if "disk is full" in text or "disk I/O error" in text or "No space left" in text:
         if is_new:
             return StoreError(

@@ -620,6 +620,7 @@ class RunReader:
                 other = opened.enter_context(not_worse_than._opened())
             elif not_worse_than is not None:
                 other = opened.enter_context(RunReader(not_worse_than, trust=self._trust)._opened())
+            opened.enter_context(file.snapshot())
             arguments = metrics, judging, where, is_confident, allow, allow_different_users
             return required(file, requirements, other, *arguments)
 
@@ -708,7 +709,7 @@ class RunReader:
         request = ExportRequest(
             format, judging, encoding, test_share, options or {}, where, include, license, only, without
         )
-        with self._opened() as file:
+        with self._opened() as file, file.snapshot():
             if str(path).endswith(("/", os.sep)) and not request.makes_folder(file.recipe):
                 example = f"{Path(str(path))}.{encoding}"
                 raise RunError(
@@ -913,6 +914,8 @@ def report(
     with ExitStack() as opened:
         handles = [run if isinstance(run, RunReader) else RunReader(run, trust=trust) for run in named]
         files = [opened.enter_context(handle._opened()) for handle in handles]
+        for file in files:
+            opened.enter_context(file.snapshot())
         if on_progress is not None:
             counter = itertools.count(1)
             for file in files:

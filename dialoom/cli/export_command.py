@@ -127,6 +127,7 @@ def _export(
     path, is_piped = Path(out), out == "-"
     to = out if not is_piped else "/dev/stdout" if card else sys.stdout
     with RunReader(run, trust=trust_in_file(trust)) as reader:
+        status = reader.status()  # before, because what is finished during the export is not in it
         counts = reader.export(
             path=to,
             options=options,
@@ -141,7 +142,7 @@ def _export(
             without=without or (),
             include=include or (),
         )
-        status, branches = reader.status(), reader.promoted_branches
+        branches = reader.promoted_branches
         facet = WithFacets.of(reader.recipe).split_facet
     what = "files" if path.is_dir() and len(counts) == 1 else "rows" if encoding == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""

@@ -78,7 +78,8 @@ def describe_run(
     like: Path | None = None,
 ) -> Report:
     """Describe an open run, as `describe_path` does."""
-    return _describe(run_dataset(file, where), against, trust, alike, like)
+    with file.snapshot():
+        return _describe(run_dataset(file, where), against, trust, alike, like)
 
 
 def add_to_card(folder: Path, found: Report) -> Path:

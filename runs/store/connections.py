@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from dialoom.errors import Advice
@@ -93,6 +94,19 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
         connection = _connect(uri + "?mode=ro&immutable=1")
     connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Read in one transaction, so that everything read is of one moment while others write; transactions may nest."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
 
 
 def _connect(uri: str) -> sqlite3.Connection:

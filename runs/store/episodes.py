@@ -13,6 +13,7 @@ from typing import Any
 from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome
 from dialoom.inputs import Frozen
 
+from .connections import transaction
 from .judgement_sets import words_of_panel
 from .passages import StoredMessage, beyond_words_of, read_messages, reading
 from .references import ReadText
@@ -181,8 +182,7 @@ def _page(
     connection: sqlite3.Connection, judging: Sequence[str], after: int, end: int
 ) -> list[tuple[int, RecordedEpisode]]:
     """Return a page of episodes with their positions, read in one transaction."""
-    connection.execute("BEGIN")
-    try:
+    with transaction(connection):
         rows = connection.execute(_EPISODES, (after, end, _PAGE)).fetchall()
         if not rows:
             return []
@@ -197,8 +197,6 @@ def _page(
             outcome = _outcome(row, messages[at], texts, tuple(judgements.get(at, ())), read)
             found.append((at, _episode(row, outcome, tokens.get(at, {}))))
         return found
-    finally:
-        connection.execute("COMMIT")
 
 
 def _episode(row: sqlite3.Row, outcome: Outcome, output_tokens: Mapping[str, int | None]) -> RecordedEpisode:

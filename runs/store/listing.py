@@ -11,6 +11,7 @@ from typing import Any
 from dialoom.graphs.outcome import BY_JUDGES
 from dialoom.runs.errors import StoreError
 
+from .connections import transaction
 from .judgement_sets import OWN_JUDGEMENTS, SetReader
 
 ANY, NONE = "any", "none"
@@ -294,14 +295,11 @@ class ListReader(SetReader):
         chosen, parameters = _chosen(query, judging)
         key, values, order = _ordered(query, judging)
         selected = f"SELECT position, {key} AS sorted {_FROM} {chosen} ORDER BY {order} LIMIT ? OFFSET ?"
-        self._reader.execute("BEGIN")
-        try:
+        with transaction(self._reader):
             found = self._reader.execute(selected, (*values, *parameters, limit, offset)).fetchall()
             positions = [int(row["position"]) for row in found]
             total = int(self._reader.execute(f"SELECT count(*) {_FROM} {chosen}", parameters).fetchone()[0])
             return ScenarioPage(_rows(self._reader, judging, positions), total, offset)
-        finally:
-            self._reader.execute("COMMIT")
 
     def neighbours(self, position: int, query: ScenarioQuery) -> Neighbours | None:
         """Return the previous and the next scenario in a query's result; `None` if the query does not find this one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import ExitStack, asynccontextmanager, closing
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from dialoom.runs.errors import StoreError
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 
 from .branches import BranchReader
-from .connections import open_for_reading
+from .connections import open_for_reading, transaction
 from .corruption import SIGNS, damaged, is_of_the_store, reading
 from .episodes import SpokenTexts, read_episode, read_episodes, read_figures, read_outcome, read_state
 from .ledger import Booking, CallReader
@@ -89,6 +89,10 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         if not isinstance(error, SIGNS):
             return None
         return damaged(self.path, error, None if is_of_the_store(trace) or self._recipe is None else self._recipe.name)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Read everything in a `with` block as of one moment, so that figures agree while another process writes."""
+        return transaction(self._reader)
 
     def close(self) -> None:
         """Close the connection."""

@@ -11,6 +11,7 @@ from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.calls import expected_tokens
 from dialoom.roles.gateway.model_facts import Prices
 
+from .connections import transaction
 from .judgement_sets import OWN_JUDGEMENTS
 from .texts import find_text
 
@@ -149,16 +150,13 @@ class StatusReader:
 
     def status(self) -> Status:
         """Read the status in one transaction, so that it is consistent while others write."""
-        self._reader.execute("BEGIN")
-        try:
+        with transaction(self._reader):
             states = dict(self._reader.execute("SELECT state, count(*) FROM scenarios GROUP BY state").fetchall())
             by_role = _usage(self._reader, "role", "judging IS NULL")
             by_judging = _usage(self._reader, "judging", "judging IS NOT NULL")
             total = _usage(self._reader, "'all'", "true").get("all", Usage())
             gated, faulty, faults = self._reader.execute(_FAULTS).fetchone()
             languages = dict(self._reader.execute(_LANGUAGES).fetchall())
-        finally:
-            self._reader.execute("COMMIT")
         done, failed = states.get("done", 0), states.get("failed", 0)
         counts = (gated, faulty, faults, languages)
         return Status(sum(states.values()), done, failed, total, by_role, by_judging, *counts)

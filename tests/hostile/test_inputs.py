@@ -296,6 +296,19 @@ def test_writing_to_a_read_only_run_gives_one_message(tmp_path: Path, request: p
             operation(run.path)
 
 
+def test_run_in_a_folder_that_cannot_be_written_is_not_continued_there(tmp_path: Path) -> None:
+    run = play(tmp_path, people=1)
+    tmp_path.chmod(0o555)
+    try:
+        if os.access(tmp_path, os.W_OK):
+            pytest.skip("permissions have no effect for this user")
+        assert run.status().done == 1
+        with pytest.raises(DialoomError, match=r"cannot be written \(.*readonly.*\); copy it to a writable folder"):
+            dialoom.resume(run.path)
+    finally:
+        tmp_path.chmod(0o755)
+
+
 def test_log_of_an_earlier_file_is_not_copied_into_a_new_run(tmp_path: Path) -> None:
     """SQLite applies the log of a killed process to any file of that name, and the new run would hold the old one."""
     path = play(tmp_path, people=2, assistant=saying("Old.")).path
