@@ -220,6 +220,11 @@ async def other_user(_messages: list[Any]) -> str:
         ({"people": [PEOPLE[0], PEOPLE[0]]}, "people:2: the same row as in 1; remove it"),
         ({"tasks": ["buy", " "]}, "tasks:2: the row is empty; fill it in or remove it"),
         ({"max_turns": 0}, "max_turns must be at least 1, got 0"),
+        ({"ends": [lambda _: "one", lambda _: "two"]}, "tools, checks, ends: two functions have the name '<lambda>'"),
+        (
+            {"ends": [gave_number], "checks": [dialoom.Check("gave_number", lambda _: True)]},
+            "tools, checks, ends: two functions have the name 'gave_number'",
+        ),
         ({"max_turns": True}, "max_turns must be a whole number, got True"),
         ({"per_person": True}, "per_person must be a whole number, got True"),
         ({"roles": {"name": "x"}}, "roles must be a list, got {'name': 'x'}"),
