@@ -219,6 +219,15 @@ async def other_user(_messages: list[Any]) -> str:
         ({"tasks": [7]}, "tasks:1: a row must be a mapping or a string, got int"),
         ({"people": [PEOPLE[0], PEOPLE[0]]}, "people:2: the same row as in 1; remove it"),
         ({"tasks": ["buy", " "]}, "tasks:2: the row is empty; fill it in or remove it"),
+        (
+            {
+                "judges": [
+                    dialoom.Judge("tone", rubric="x", scale=(1, top), target=of)
+                    for top, of in ((5, "user"), (9, "assistant"))
+                ]
+            },
+            "the metric 'tone' has two scales, or is lower_is_better for one target only; rename one",
+        ),
         ({"max_turns": 0}, "max_turns must be at least 1, got 0"),
         ({"ends": [lambda _: "one", lambda _: "two"]}, "tools, checks, ends: two functions have the name '<lambda>'"),
         (
