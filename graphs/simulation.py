@@ -440,10 +440,11 @@ def _check_names(study: Study, judges: Sequence[Judge]) -> None:
 
 
 def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check]) -> None:
-    """Check that no two scores have the same name.
+    """Check that no two scores have the same name, and that scores of different targets have the same scale.
 
     Raises:
-        DataError, DialoomError: If two scores have the same name. The message states the metric.
+        DataError, DialoomError: If two scores have the same name, or a metric has two scales. The message states the
+            metric.
     """
     scores = [(metric, judge.target, judge.per_turn) for judge in judges for metric in judge.metrics]
     judged = {metric for metric, _, _ in scores}
@@ -455,6 +456,12 @@ def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check
     for number, (metric, target, _) in enumerate(scores):
         if scores[number] in scores[:number]:
             raise _wrong(study, (), f"two judges or two checks score {metric!r} of {target}; rename one")
+    forms = [(metric, (judge.scale, judge.lower_is_better)) for judge in judges for metric in judge.metrics]
+    forms += [(check.metric, (check.scale, check.lower_is_better)) for check in checks]
+    first = dict(reversed(forms))
+    if other := [metric for metric, form in forms if form != first[metric]]:
+        message = f"the metric {other[0]!r} has two scales, or is lower_is_better for one target only; rename one"
+        raise _wrong(study, (), message)
 
 
 def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]) -> dict[str, Any]:

@@ -176,12 +176,17 @@ def _recipe(
     persons = _Given.of(people, "people", "description")
     errands = None if tasks is None else _Given.of(tasks, "tasks", "goal")
     made = [_check(each, number) for number, each in enumerate(checks, start=1)]
-    functions: dict[str, Callable[..., Any]] = {**acting, **{each.metric: each.function for each in made}}
-    ends: list[Any] = []
-    for end in parts["dialogue"]["ends"]:
-        if callable(end):
-            functions[end.__name__] = end
-        ends.append({"python": end.__name__} if callable(end) else end)
+    ends = [{"python": name_of(end)} if callable(end) else end for end in parts["dialogue"]["ends"]]
+    named = [*acting.items(), *((each.metric, each.function) for each in made)]
+    named += [(name_of(end), end) for end in parts["dialogue"]["ends"] if callable(end)]
+    functions: dict[str, Callable[..., Any]] = {}
+    for name, function in named:
+        if functions.setdefault(name, function) is not function:
+            raise RunError(
+                f"tools, checks, ends: two functions have the name {name!r}; give each check, and each function (not a "
+                "lambda), a name of its own",
+                setting="checks",
+            )
     begins = parts["assistant"]["environment"] not in ("", *acting)
     values = {
         **parts,

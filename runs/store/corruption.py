@@ -71,7 +71,7 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
     if recipe is not None and found is None:
         return StoreError(
             f"{path}: the recipe {recipe!r} cannot read its content: {_cause(error)}. Rows are damaged or were "
-            "changed, or this is not the recipe that wrote them"
+            "changed, this is not the recipe that wrote them, or an argument has a wrong type"
         )
     return StoreError(
         f"{path} is damaged: {found or _cause(error)}",

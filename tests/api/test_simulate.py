@@ -220,7 +220,21 @@ async def other_user(_messages: list[Any]) -> str:
         ({"tasks": [7]}, "tasks:1: a row must be a mapping or a string, got int"),
         ({"people": [PEOPLE[0], PEOPLE[0]]}, "people:2: the same row as in 1; remove it"),
         ({"tasks": ["buy", " "]}, "tasks:2: the row is empty; fill it in or remove it"),
+        (
+            {
+                "judges": [
+                    dialoom.Judge("tone", rubric="x", scale=(1, top), target=of)
+                    for top, of in ((5, "user"), (9, "assistant"))
+                ]
+            },
+            "the metric 'tone' has two scales, or is lower_is_better for one target only; rename one",
+        ),
         ({"max_turns": 0}, "max_turns must be at least 1, got 0"),
+        ({"ends": [lambda _: "one", lambda _: "two"]}, "tools, checks, ends: two functions have the name '<lambda>'"),
+        (
+            {"ends": [gave_number], "checks": [dialoom.Check("gave_number", lambda _: True)]},
+            "tools, checks, ends: two functions have the name 'gave_number'",
+        ),
         ({"max_turns": True}, "max_turns must be a whole number, got True"),
         ({"per_person": True}, "per_person must be a whole number, got True"),
         ({"roles": {"name": "x"}}, "roles must be a list, got {'name': 'x'}"),

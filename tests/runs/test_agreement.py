@@ -375,8 +375,8 @@ def test_labels_count_for_the_conversation_they_were_given_to(made_once: MadeOnc
     assert [group.cohen["anna"].n for group in found.groups] == [1] and found.earlier.count == 1
     stepping(path, _promote_the_original)
     assert run.labels("anna") == {item: "yes"}
-    run.label(1, item, "anna", False)
-    assert run.labels("anna") == {item: "False"}, "a label, although it is false"
+    run.label(1, item, "anna", True)
+    assert run.labels("anna") == {item: "True"}, "a label need not be a text"
     run.label(1, item, "anna", "")
     assert run.labels("anna") == {} and [each.label for each in run.given_labels("anna")] == ["no"]
 
