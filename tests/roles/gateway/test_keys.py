@@ -14,7 +14,7 @@ import pytest
 
 from dialoom import load_env_file
 from dialoom.personas import DataError
-from dialoom.roles import BindingError, ModelBinding
+from dialoom.roles import BindingError, ModelBinding, PermanentProviderError
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from dialoom.roles.gateway.model_facts import check_keys
@@ -22,7 +22,7 @@ from dialoom.roles.gateway.secrets import redacted
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.processes import Started
-from tests.roles.gateway.asking import KEY
+from tests.roles.gateway.asking import KEY, request
 from tests.server import Answer, Response, completion, error, serving
 
 # A key that does not look like one; one of its variables has a name that does not mark it as a key.
@@ -49,6 +49,19 @@ def test_lines_of_an_env_file_become_the_environment(tmp_path: Path, monkeypatch
     )
     assert load_env_file(path) == [f"DIALOOM_TEST_{letter}" for letter in "ABCD"]
     assert [os.environ[f"DIALOOM_TEST_{letter}"] for letter in "ABCD"] == ["one", "mine", "thr ee", "a=b=="]
+
+
+async def test_missing_key_of_openai_is_named_before_a_request_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(PermanentProviderError, match="no API key - set OPENAI_API_KEY"):
+        await LiteLLMBackend().complete(request(None), "key")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    with serving(lambda _body, _number: error(400, "no")) as server:
+        monkeypatch.setenv("ANTHROPIC_API_BASE", server.url)
+        with pytest.raises(PermanentProviderError, match=r"(?s)400.*no"):
+            await LiteLLMBackend().complete(request(None, "anthropic/claude-sonnet-4-5"), "key")
+        assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
