@@ -374,3 +374,13 @@ def lacks_its_judgements(view: View) -> bool:
                 view.here({**view.query, "judging": None}),
             )
     return True
+
+
+def hides_scores(view: View) -> bool:
+    """Return whether somebody labels and scores are hidden; a page of scores then shows only how to see them."""
+    if not is_blind(view):
+        return False
+    with element("div", "card row-of", role="status"):
+        text("span", "This page shows what judges and recorded choices say, which is hidden while you label.")
+        link("Show the judge's scores", view.here({**view.query, "blind": "0"}))
+    return True

@@ -19,6 +19,7 @@ from dialoom.runs.store.connections import signature
 from dialoom.studio import acting, stops
 from dialoom.studio.acting import Action, Spot, Work
 from dialoom.studio.forms import Field, Forms, entered, promoting
+from dialoom.studio.labelling import hides_scores
 from dialoom.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import button, card, element, folded, text
@@ -318,7 +319,8 @@ def _signature(seen: Looked) -> Any:
 
 async def build(view: View) -> None:
     """Build the page."""
-    await StepPage(view).build()
+    if not hides_scores(view):
+        await StepPage(view).build()
 
 
 PAGE = Page(PATH, "Step", "scenario", build, is_wide=True)
