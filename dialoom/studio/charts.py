@@ -11,6 +11,7 @@ from typing import Any
 from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.tables import Estimate
 from dialoom.runs.report import text_of
+from dialoom.text import rounded
 
 _COLOURS = ("#2a8c82", "#d0743c", "#5b7fc7", "#b8589a", "#8a9a3b", "#c2a01e", "#7a7d84")
 """Colours that are readable on light and dark backgrounds; lightness and symbols distinguish them for any colour
@@ -219,7 +220,7 @@ def counts_of(tables: Sequence[Table]) -> Counts:
 def _value(y: float | None, low: float | None, high: float | None) -> str:
     if y is None:
         return "none"
-    return f"{y:.3g}" if low is None or high is None else f"{y:.3g} [{low:.3g}, {high:.3g}]"
+    return rounded(y) if low is None or high is None else f"{rounded(y)} [{rounded(low)}, {rounded(high)}]"
 
 
 def _plain(text: str) -> str:

@@ -114,7 +114,7 @@ def judged_word(judgement: Judgement) -> str:
         return judgement.status
     if isinstance(judgement.score, bool):
         return "yes" if judgement.score else "no"
-    return f"{judgement.score:g}"
+    return f"{judgement.score:.10g}"
 
 
 def badge_of(judgement: Judgement, health: Mapping[str, Health]) -> tuple[str, str]:

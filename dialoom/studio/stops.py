@@ -241,6 +241,8 @@ def _judged(
             text("div", why, "small quiet")
 
 
+_LABEL = 200
+"""Maximum number of characters of a row's text, which CSS clips at the row's end."""
 _ROW, _COLUMN, _MARGIN = 28, 16, 11
 """Sizes of the drawn tree in pixels: the height of a row, the width of a column, and the margin."""
 
@@ -276,7 +278,7 @@ def checkpoint_tree(
                 is_here = {"aria_current": "step"} if each.number == here else {}
                 with element("li"), link("", address(each.number), **is_here):
                     text("span", str(each.number), "number quiet")
-                    text("span", label(each), "clipped")
+                    text("span", label(each)[:_LABEL], "clipped")
                     for name in each.branches:
                         text("span", name, "badge accent")
     ui.run_javascript(_SHOW_HERE)
