@@ -125,6 +125,20 @@ def badge_of(judgement: Judgement, health: Mapping[str, Health]) -> tuple[str, s
     return f"{judged_word(judgement)}{found.marks}", f"This judge fails a check: {'; '.join(found.failures())}"
 
 
+def score_lines(judgement: Judgement, health: Mapping[str, Health], is_blind: bool = False) -> None:
+    """Add what was judged and, unless scores are hidden, the score, its explanation and the judge's failed checks."""
+    word, why = badge_of(judgement, health)
+    with element("div", "row-of"):
+        text("span", judgement.metric.replace("_", " "), "metric")
+        text("span", judgement.target + ("" if judgement.turn is None else f", turn {judgement.turn}"), "quiet small")
+        if not is_blind:
+            text("span", word, "badge push word")
+    if judgement.explanation and not is_blind:
+        verbatim(judgement.explanation, "said small quiet")
+    if why and not is_blind:
+        text("div", why, "small quiet")
+
+
 class JudgementBox:
     """The judgements of a conversation.
 
@@ -252,20 +266,7 @@ class JudgementBox:
     def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
         judgement = item.judgement
         with element("div", "judgement"):
-            with element("div", "row-of"):
-                text("div", judgement.metric.replace("_", " "), "metric")
-                text(
-                    "div",
-                    f"{judgement.target}{f', turn {judgement.turn}' if judgement.turn is not None else ''}",
-                    "quiet small",
-                )
-                word, why = badge_of(judgement, self._health)
-                if not self._is_blind:
-                    text("div", word, "badge push word")
-            if not self._is_blind and judgement.explanation:
-                verbatim(judgement.explanation, "said small quiet")
-            if not self._is_blind and why:
-                text("div", why, "small quiet")
+            score_lines(judgement, self._health, self._is_blind)
             if self._annotator and self._shown.episode.state == "done":
                 self._what(item)
                 of_it = [each for each in labels if each.item == item.id]

@@ -158,21 +158,6 @@ def _add_line(line: SpokenLine, pieces: Sequence[Piece] | None) -> None:
             text("span" if piece.is_shared else "mark", piece.text, "" if piece.is_shared else "differs")
 
 
-def judgements(found: Sequence[Judgement], health: Mapping[str, Health]) -> None:
-    """Add the judgements at the end of a branch."""
-    for each in found:
-        word, why = badge_of(each, health)
-        with element("div", "judgement"):
-            with element("div", "row-of"):
-                text("span", each.metric.replace("_", " "), "metric")
-                text("span", each.target + ("" if each.turn is None else f", turn {each.turn}"), "quiet small")
-                text("span", word, "badge push word")
-            if each.explanation:
-                verbatim(each.explanation, "said small quiet")
-            if why:
-                text("div", why, "small quiet")
-
-
 def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[int], None] | None = None) -> None:
     """Add two branches side by side: first the differing judgements, then the messages; equal messages are counted.
 
