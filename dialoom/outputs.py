@@ -320,6 +320,23 @@ def _locked(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
         os.close(descriptor)
 
 
+@contextmanager
+def exclusive(target: Path) -> Iterator[None]:
+    """Hold the lock of a file's folder, so that one process at a time reads and replaces the file.
+
+    Raises:
+        OutputError: If the folder cannot be opened.
+    """
+    with _converted_errors(target):
+        descriptor = os.open(target.absolute().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # the file system has no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _made(partial: Path, is_folder: bool) -> int:
     if not is_folder:
         return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

@@ -44,6 +44,11 @@ def duration(seconds: float) -> str:
     return "".join(parts) or "0s"
 
 
+def rounded(value: float) -> str:
+    """Return a mean or a score as a short text with at least three digits, without an exponent if it is large."""
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+
+
 def counted(count: int, things: str, thing: str | None = None) -> str:
     """Return a count with its noun: `1 dialogue`, `1,200 dialogues`.
 

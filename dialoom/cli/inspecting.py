@@ -31,6 +31,7 @@ from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Usage
 from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.store.status import Status
+from dialoom.text import rounded
 
 from .console import HarmlessConsole, make_console
 from .errors import worded
@@ -230,8 +231,9 @@ def list_scenarios(
                 known |= {"scores": scores, "faults": None if faults is None else dialogue_faults(faults)}
                 say_json({**known, **({} if words is None else {"match": words})})
                 continue
-            known = {**scores, **({} if faults is None or not ending else {"faults": dialogue_faults(faults)})}
-            cells = [f"{known[name]:.3g}" if name in known else "-" for name in metrics]
+            counts = {} if faults is None or not ending else {"faults": dialogue_faults(faults)}
+            values: dict[str, float] = {**scores, **counts}
+            cells = [rounded(values[name]) if name in values else "-" for name in metrics]
             figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
             if words is not None:

@@ -5,12 +5,13 @@ Texts are drawn on the canvas (`richText`) and never put into the page as HTML. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.tables import Estimate
 from dialoom.runs.report import text_of
+from dialoom.text import rounded
 
 _COLOURS = ("#2a8c82", "#d0743c", "#5b7fc7", "#b8589a", "#8a9a3b", "#c2a01e", "#7a7d84")
 """Colours that are readable on light and dark backgrounds; lightness and symbols distinguish them for any colour
@@ -24,17 +25,9 @@ _ROW = 26
 _FEW = 10
 """The maximum number of values of a scale for which an axis labels every value."""
 
-Counts = Mapping[float, int]
-"""The number of values from which each mean is computed, if it is known."""
 
-
-def options_of(chart: Chart, counts: Counts) -> dict[str, Any]:
-    """Return a chart as ECharts options.
-
-    Args:
-        chart: The chart.
-        counts: The counts that are shown with points.
-    """
+def options_of(chart: Chart) -> dict[str, Any]:
+    """Return a chart as ECharts options."""
     is_named = bool(chart.names)
     return {
         "animation": False,
@@ -51,9 +44,7 @@ def options_of(chart: Chart, counts: Counts) -> dict[str, Any]:
             **_AXIS,
         },
         "yAxis": {"type": "value", "name": chart.y_label, **_ends(chart.y_range), **_AXIS, "nameGap": 40},
-        "series": [
-            part for number, series in enumerate(chart.series) for part in _series(chart, series, number, counts)
-        ],
+        "series": [part for number, series in enumerate(chart.series) for part in _series(chart, series, number)],
     }
 
 
@@ -81,7 +72,7 @@ def _ends(scale: tuple[float, float] | None) -> dict[str, Any]:
     return {"min": low, "max": high, **({"interval": 1} if is_of_few else {})}
 
 
-def _series(chart: Chart, series: Series, number: int, counts: Counts) -> list[dict[str, Any]]:
+def _series(chart: Chart, series: Series, number: int) -> list[dict[str, Any]]:
     """Return the parts of a series: its points, its intervals, and the fitted line."""
     colour = _COLOURS[number % len(_COLOURS)]
     is_bar = chart.kind in ("bars", "stacked")
@@ -91,7 +82,7 @@ def _series(chart: Chart, series: Series, number: int, counts: Counts) -> list[d
         "itemStyle": {"color": colour},
         "symbol": _SYMBOLS[number % len(_SYMBOLS)],
         "symbolSize": 8,
-        "data": [_point(chart, series, place, counts) for place in range(len(series.x))],
+        "data": [_point(chart, series, place) for place in range(len(series.x))],
     }
     if chart.kind == "stacked":
         made["stack"] = "all"
@@ -100,13 +91,13 @@ def _series(chart: Chart, series: Series, number: int, counts: Counts) -> list[d
     return [made, *_intervals(series, colour, is_bar), *_fitted(series, colour)]
 
 
-def _point(chart: Chart, series: Series, place: int, counts: Counts) -> dict[str, Any]:
+def _point(chart: Chart, series: Series, place: int) -> dict[str, Any]:
     x, y = series.x[place], series.y[place]
     where = chart.names[int(x)] if chart.names else f"{x:g}"
     interval = (series.low[place], series.high[place]) if series.low and series.high else (None, None)
     lines = [f"{series.label}, {where}", _value(y, *interval)]
-    if y is not None and (number := counts.get(round(y, 9))) is not None:
-        lines.append(f"n = {number:,}")
+    if y is not None and series.n:
+        lines.append(f"n = {series.n[place]:,}")
     return {"value": [where if chart.names else x, y], "tooltip": {"formatter": _plain("\n".join(lines))}}
 
 
@@ -204,22 +195,10 @@ def height_of(rows: int) -> int:
     return 44 + _ROW * max(rows, 1)
 
 
-def counts_of(tables: Sequence[Table]) -> Counts:
-    """Return the number of values of each mean, by the mean; equal means with different numbers are left out."""
-    found: dict[float, set[int]] = {}
-    for table in tables:
-        for row in table.rows:
-            for cell in row:
-                if isinstance(cell, Estimate):
-                    for factor in (1, 100):
-                        found.setdefault(round(factor * cell.mean, 9), set()).add(cell.n)
-    return {mean: next(iter(numbers)) for mean, numbers in found.items() if len(numbers) == 1}
-
-
 def _value(y: float | None, low: float | None, high: float | None) -> str:
     if y is None:
         return "none"
-    return f"{y:.3g}" if low is None or high is None else f"{y:.3g} [{low:.3g}, {high:.3g}]"
+    return rounded(y) if low is None or high is None else f"{rounded(y)} [{rounded(low)}, {rounded(high)}]"
 
 
 def _plain(text: str) -> str:

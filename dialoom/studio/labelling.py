@@ -114,7 +114,7 @@ def judged_word(judgement: Judgement) -> str:
         return judgement.status
     if isinstance(judgement.score, bool):
         return "yes" if judgement.score else "no"
-    return f"{judgement.score:g}"
+    return f"{judgement.score:.10g}"
 
 
 def badge_of(judgement: Judgement, health: Mapping[str, Health]) -> tuple[str, str]:
@@ -123,6 +123,20 @@ def badge_of(judgement: Judgement, health: Mapping[str, Health]) -> tuple[str, s
     if found is None or not found.marks:
         return judged_word(judgement), ""
     return f"{judged_word(judgement)}{found.marks}", f"This judge fails a check: {'; '.join(found.failures())}"
+
+
+def score_lines(judgement: Judgement, health: Mapping[str, Health], is_blind: bool = False) -> None:
+    """Add what was judged and, unless scores are hidden, the score, its explanation and the judge's failed checks."""
+    word, why = badge_of(judgement, health)
+    with element("div", "row-of"):
+        text("span", judgement.metric.replace("_", " "), "metric")
+        text("span", judgement.target + ("" if judgement.turn is None else f", turn {judgement.turn}"), "quiet small")
+        if not is_blind:
+            text("span", word, "badge push word")
+    if judgement.explanation and not is_blind:
+        verbatim(judgement.explanation, "said small quiet")
+    if why and not is_blind:
+        text("div", why, "small quiet")
 
 
 class JudgementBox:
@@ -252,20 +266,7 @@ class JudgementBox:
     def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
         judgement = item.judgement
         with element("div", "judgement"):
-            with element("div", "row-of"):
-                text("div", judgement.metric.replace("_", " "), "metric")
-                text(
-                    "div",
-                    f"{judgement.target}{f', turn {judgement.turn}' if judgement.turn is not None else ''}",
-                    "quiet small",
-                )
-                word, why = badge_of(judgement, self._health)
-                if not self._is_blind:
-                    text("div", word, "badge push word")
-            if not self._is_blind and judgement.explanation:
-                verbatim(judgement.explanation, "said small quiet")
-            if not self._is_blind and why:
-                text("div", why, "small quiet")
+            score_lines(judgement, self._health, self._is_blind)
             if self._annotator and self._shown.episode.state == "done":
                 self._what(item)
                 of_it = [each for each in labels if each.item == item.id]
@@ -373,4 +374,14 @@ def lacks_its_judgements(view: View) -> bool:
                 "show the page without judgements",
                 view.here({**view.query, "judging": None}),
             )
+    return True
+
+
+def hides_scores(view: View) -> bool:
+    """Return whether somebody labels and scores are hidden; a page of scores then shows only how to see them."""
+    if not is_blind(view):
+        return False
+    with element("div", "card row-of", role="status"):
+        text("span", "This page shows what judges and recorded choices say, which is hidden while you label.")
+        link("Show the judge's scores", view.here({**view.query, "blind": "0"}))
     return True

@@ -143,7 +143,9 @@ def begun_with(field: Any, value: str) -> Any:
 def link(words: str, target: str, classes: str = "", **attributes: str) -> Any:
     """Add a link within the studio."""
     properties = {"class": f"nicegui-link {classes}", "href": target, **_named(attributes)}
-    return part("a", harmless(words), properties) or _with(ui.link(words, target).classes(classes), _named(attributes))
+    return part("a", harmless(words), properties) or _with(
+        ui.link(harmless(words), target).classes(classes), _named(attributes)
+    )
 
 
 @contextmanager

@@ -72,7 +72,7 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
 def problem(error: DialoomError) -> None:
     """Show an error, and the advice for it."""
     with ui.element("div").classes("problem").props('role="alert"'):
-        words = str(error)
+        words = error.message
         ui.label(words if len(words) <= _MOST_LETTERS else f"{words[:_MOST_LETTERS]} …")
         if error.advice is not None:
             ui.label(error.advice.text).classes("quiet")

@@ -158,21 +158,6 @@ def _add_line(line: SpokenLine, pieces: Sequence[Piece] | None) -> None:
             text("span" if piece.is_shared else "mark", piece.text, "" if piece.is_shared else "differs")
 
 
-def judgements(found: Sequence[Judgement], health: Mapping[str, Health]) -> None:
-    """Add the judgements at the end of a branch."""
-    for each in found:
-        word, why = badge_of(each, health)
-        with element("div", "judgement"):
-            with element("div", "row-of"):
-                text("span", each.metric.replace("_", " "), "metric")
-                text("span", each.target + ("" if each.turn is None else f", turn {each.turn}"), "quiet small")
-                text("span", word, "badge push word")
-            if each.explanation:
-                verbatim(each.explanation, "said small quiet")
-            if why:
-                text("div", why, "small quiet")
-
-
 def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[int], None] | None = None) -> None:
     """Add two branches side by side: first the differing judgements, then the messages; equal messages are counted.
 
@@ -241,6 +226,8 @@ def _judged(
             text("div", why, "small quiet")
 
 
+_LABEL = 200
+"""Maximum number of characters of a row's text, which CSS clips at the row's end."""
 _ROW, _COLUMN, _MARGIN = 28, 16, 11
 """Sizes of the drawn tree in pixels: the height of a row, the width of a column, and the margin."""
 
@@ -276,7 +263,7 @@ def checkpoint_tree(
                 is_here = {"aria_current": "step"} if each.number == here else {}
                 with element("li"), link("", address(each.number), **is_here):
                     text("span", str(each.number), "number quiet")
-                    text("span", label(each), "clipped")
+                    text("span", label(each)[:_LABEL], "clipped")
                     for name in each.branches:
                         text("span", name, "badge accent")
     ui.run_javascript(_SHOW_HERE)

@@ -9,6 +9,7 @@ from dialoom.graphs.tables import Counted, FacetColumn
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import FAULTS
 from dialoom.runs.store import Choices, ScenarioQuery
+from dialoom.text import rounded
 
 from .page import Query, View
 
@@ -40,7 +41,7 @@ def money(value: float | None) -> str:
 
 def score(value: float | None) -> str:
     """Format a mean score."""
-    return ABSENT if value is None else f"{value:.3g}"
+    return ABSENT if value is None else rounded(value)
 
 
 def span(seconds: float) -> str:

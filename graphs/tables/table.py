@@ -329,6 +329,7 @@ class Series:
         low: The lower ends of the intervals, one per value; empty without intervals.
         high: The upper ends of the intervals.
         line: A line fitted to the points.
+        n: The numbers of values from which means are computed; empty if the points are no means.
     """
 
     label: str
@@ -337,14 +338,17 @@ class Series:
     low: Sequence[float | None] = ()
     high: Sequence[float | None] = ()
     line: FittedLine | None = None
+    n: Sequence[int | None] = ()
 
     @classmethod
     def of(
         cls, label: str, x: Sequence[float], found: Sequence[Estimate | None], line: FittedLine | None = None
     ) -> Series:
-        """Return the series of estimates: their means and intervals."""
-        y, low, high = ([getattr(each, name) if each else None for each in found] for name in ("mean", "low", "high"))
-        return cls(label, x, y, low, high, line)
+        """Return the series of estimates: their means, intervals and numbers of values."""
+        y, low, high, n = (
+            [getattr(each, name) if each else None for each in found] for name in ("mean", "low", "high", "n")
+        )
+        return cls(label, x, y, low, high, line, n)
 
 
 _TURN = re.compile(r" turn \d+(?= %$|$)")

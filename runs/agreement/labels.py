@@ -20,7 +20,7 @@ from typing import NamedTuple
 from dialoom.graphs import Episode
 from dialoom.graphs.capabilities import WithJudging
 from dialoom.inputs import DataError, read_text
-from dialoom.outputs import text_output
+from dialoom.outputs import exclusive, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Item, items_of
 from dialoom.runs.store import RunFile
@@ -292,7 +292,7 @@ class LabelFile:
                 scales.of(found.judgement.metric).parse(label)
             except ValueError as error:
                 raise RunError(f"label: {error}", setting="label") from error
-        with _write_lock:
+        with _write_lock, exclusive(self.path):
             header, rows = self._read()
             place, column = _column(header, ITEM), _column(header, LABEL + name)
             known = dict(zip(COLUMNS, map(csv_cell, item_row(run, episode, found, scales)), strict=True))

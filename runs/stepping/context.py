@@ -303,9 +303,13 @@ class ScenarioContext:
             return None
         calls = await self.calls_on(line)
         own = {role: binding.model for role, binding in self.models.items()}
+        others: dict[str, dict[str, None]] = {}
+        for call in calls:
+            if call.model not in (SAID, own.get(call.role)):
+                others.setdefault(call.role, {})[call.model] = None
         return PromotedBranch(
             name=branch.name,
-            models={call.role: call.model for call in calls if call.model not in (SAID, own.get(call.role))},
+            models={role: ", ".join(models) for role, models in others.items()},
             edits=sum(point.source == "update" for point in line),
             said=sum(call.model == SAID for call in calls),
             prompts=sum(call.is_edited for call in calls),

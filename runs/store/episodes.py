@@ -82,7 +82,7 @@ class PromotedBranch(Frozen):
 
     Attributes:
         name: The branch's name.
-        models: The models that replaced those of the run, by role.
+        models: The models that replaced those of the run, by role; several are joined by commas, in order of use.
         edits: The number of edits of the state on the branch.
         said: The number of replies written by a person.
         prompts: The number of requests written by a person.

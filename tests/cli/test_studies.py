@@ -627,6 +627,12 @@ def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Com
     assert "they also differ in code of checks.py:done, code of checks.py:gave_number" in output
 
 
+def test_large_scores_are_listed_without_exponents(python_study: Path, dialoom: Command) -> None:
+    (python_study / "checks.py").write_text(CODE.replace('"AB-" in talk.text("assistant")', "12345.6"))
+    dialoom("run", "support.toml", "-o", "large.db", "--sample", 1)
+    assert " 12346 " in dialoom("show", "large.db").stdout
+
+
 def test_a_changed_study_is_named_and_the_stored_one_is_used(dialoom: Command, python_study: Path) -> None:
     study = python_study / "support.toml"
     study.write_text(study.read_text() + '\n[[judge]]\nmetric = "brief"\nrubric = "Replies are brief."\n')

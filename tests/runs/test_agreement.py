@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from dialoom.runs.agreement.labels import LabelRow
 from dialoom.runs.report.rater_agreement import MISSING, Codes, cohen, fleiss, mean_cohen, observed
 from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce
+from tests.programs import PATIENCE
 from tests.runs.stepping.played import dialogue, play, stepping
 
 LEVELS = 5
@@ -424,3 +427,21 @@ def test_scenario_is_labelled_when_all_chosen_metrics_are(made_once: MadeOnce, d
     run.label(1, items[0], "anna", "yes" if items[0] in whole else "3")
     assert run.labelled("anna")[0].is_complete
     assert "done" in dialoom("show", path, "--labelled-by", "anna").stdout
+
+
+_LABELLING = """
+import sys, dialoom
+run = dialoom.open_run("run.db")
+for item in run.conversation(1).judged * 4:
+    run.label(1, item.id, sys.argv[1], "yes" if item.judgement.metric == "task_completion" else "3")
+"""
+
+
+def test_processes_that_label_at_the_same_time_lose_no_label(made_once: MadeOnce) -> None:
+    path = dialogue(made_once)
+    names = ["ann", "bo", "cy"]
+    started = [subprocess.Popen([sys.executable, "-c", _LABELLING, name], cwd=path.parent) for name in names]
+    assert [each.wait(PATIENCE) for each in started] == [0, 0, 0]
+    run = opened(path)
+    expected = {item.id for item in run.conversation(1).judged}
+    assert [set(run.labels(name)) for name in names] == [expected] * 3

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -118,3 +119,10 @@ def test_unrelated_talk_is_folded(studio: Served, browse: Open) -> None:
 
 def _ids(page: Any) -> list[str]:
     return [str(each) for each in page.locator("tbody th a").all_inner_texts()]
+
+
+def test_advice_of_an_error_is_shown_once(studio: Served) -> None:
+    opener = build_opener(HTTPCookieProcessor())
+    opener.open(studio.address()).read()
+    page = opener.open(f"{studio.url}/runs/other/scenarios/99").read().decode()
+    assert page.count("list its scenarios") == 1

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.request import HTTPCookieProcessor, build_opener
+
+import pytest
 
 from dialoom import open_run
 from dialoom.runs.agreement import labels_beside
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 
-from .conftest import Open, Serve, playwright
+from .conftest import Open, Serve, Served, playwright
 
 expect = playwright.expect
 LIST = "/runs/run/scenarios"
@@ -32,6 +35,21 @@ def _three_dialogues(dialoom: Command, folder: Path) -> None:
         "-o",
         "run.db",
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "score"),
+    [
+        ("/runs/talk/scenarios", "personalization"),
+        ("/runs/talk/scenarios/1/step", "task_completion"),
+        ("/runs/tree/scenarios/1/tree", "preferred"),
+    ],
+)
+def test_labeller_sees_no_scores_beside_a_conversation(studio: Served, path: str, score: str) -> None:
+    visit = build_opener(HTTPCookieProcessor()).open
+    visit(studio.address())
+    shown = [visit(f"{studio.url}{path}{query}").read().decode() for query in ("", "?as=anna&blind=0", "?as=anna")]
+    assert [score in page for page in shown] == [True, True, False]
 
 
 def test_labelling_goes_from_one_conversation_to_the_next(

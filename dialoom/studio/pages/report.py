@@ -66,11 +66,10 @@ async def build(view: View) -> None:
         with element("nav", "row-of small", aria_label="Tables"):
             for table in found.tables:
                 link(table.title, f"{view.path(PAGE.path, view.query)}#{table.name}")
-    counts = charts.counts_of(found.tables)
     for chart in found.charts:
         with element("section", "card"):
             text("h2", chart.title)
-            ui.echart(charts.options_of(chart, counts)).classes("chart")
+            ui.echart(charts.options_of(chart)).classes("chart")
             _notes([note for note in chart.notes if note not in above])
     drawable = (each.name for each in found.tables if _estimated(each) and 1 < len(each.rows) <= _FEW_ROWS)
     drawn = view.one("drawn") or next(drawable, "")

@@ -26,6 +26,7 @@ from dialoom.studio.wording import (
     LEAST,
     MOST,
     UNLABELLED,
+    is_blind,
     is_narrowed,
     list_parameters,
     named,
@@ -53,7 +54,7 @@ async def build(view: View) -> None:
     results = element("div", "stack")
     metrics, labels = await asyncio.gather(asyncio.to_thread(metrics_of, view), asyncio.to_thread(labels_by, view))
     with filters:
-        filter_form = _Filters(view, metrics or {})
+        filter_form = _Filters(view, {} if is_blind(view) else metrics or {})
         if lacks_its_judgements(view):
             return
     try:
@@ -187,6 +188,8 @@ def _results(
             start(view)
         with element("div", "push"):
             _pager(view, page, number)
+    if is_blind(view):
+        metrics = {}
     if not page.rows:
         text("p", "No matches." if page.total == 0 else "There are no further pages.", "empty")
         return

@@ -19,6 +19,7 @@ from dialoom.runs.store.connections import signature
 from dialoom.studio import acting, stops
 from dialoom.studio.acting import Action, Spot, Work
 from dialoom.studio.forms import Field, Forms, entered, promoting
+from dialoom.studio.labelling import hides_scores, score_lines
 from dialoom.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import button, card, element, folded, text
@@ -263,7 +264,9 @@ class StepPage:
             stops.states(seen.stop.state)
             if seen.outcome is not None and seen.outcome.judgements and seen.stop.is_end:
                 with folded(counted(len(seen.outcome.judgements), "judgements"), is_open=True):
-                    stops.judgements(seen.outcome.judgements, health)
+                    for judgement in seen.outcome.judgements:
+                        with element("div", "judgement"):
+                            score_lines(judgement, health)
             with element("div", "stack so-far"):
                 text("h2", "The conversation")
                 stops.transcript(seen.stop.transcript)
@@ -318,7 +321,8 @@ def _signature(seen: Looked) -> Any:
 
 async def build(view: View) -> None:
     """Build the page."""
-    await StepPage(view).build()
+    if not hides_scores(view):
+        await StepPage(view).build()
 
 
 PAGE = Page(PATH, "Step", "scenario", build, is_wide=True)

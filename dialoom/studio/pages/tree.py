@@ -9,7 +9,7 @@ from itertools import groupby
 from dialoom.graphs import Outline, Span
 from dialoom.graphs.capabilities import WithOutline
 from dialoom.runs.reading.conversations import Conversation
-from dialoom.studio.labelling import lacks_its_judgements
+from dialoom.studio.labelling import hides_scores, lacks_its_judgements
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import element, text, verbatim, written
 
@@ -27,7 +27,7 @@ _FOLD_ALL = """() => {
 
 async def build(view: View) -> None:
     """Build the page."""
-    if lacks_its_judgements(view):
+    if hides_scores(view) or lacks_its_judgements(view):
         return
     shown = await asyncio.to_thread(view.run.run.conversation, view.scenario, view.one("judging") or None)
     outline = shown.outline

@@ -87,6 +87,25 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
     assert dialoom("show", "run.db", 1, "--json").stdout == detailed
 
 
+def test_promoted_branch_names_all_its_models(dialoom: Command, made_once: MadeOnce) -> None:
+    path = dialogue(made_once)
+    others(path.parent)
+
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        for model in ("python:others:brief", "offline/attentive"):
+            await stepper.exchange("assistant", model)
+            await stepper.run([stepper.condition("user")])
+        if not (await stepper.here()).is_end:
+            await stepper.run()
+        await stepper.promote()
+
+    stepping(path, act)
+    exported(dialoom, path)
+    [line] = lines_of(path.parent / "out.jsonl")
+    assert line["models"]["assistant"] == "python:others:brief, offline/attentive"
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_promoting_branches_and_then_main_restores_the_export(
     dialoom: Command, made_once: MadeOnce, recipe: str
