@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -160,6 +161,20 @@ class Judgement(Frozen):
     score: bool | int | float | None = None
     status: Status = "ok"
     explanation: str = ""
+
+
+Subject: TypeAlias = tuple[str, str, int | None, int]
+"""What is judged: the metric, the target, the turn, and a number from 1 that tells branches of a tree apart."""
+
+
+def by_subject(judgements: Iterable[Judgement]) -> dict[Subject, Judgement]:
+    """Return the judgements of one outcome by subject; the number is that in the order of the judgements."""
+    seen, found = Counter[tuple[str, str, int | None]](), dict[Subject, Judgement]()
+    for each in judgements:
+        key = each.metric, each.target, each.turn
+        seen[key] += 1
+        found[*key, seen[key]] = each
+    return found
 
 
 ENVIRONMENT = "environment"

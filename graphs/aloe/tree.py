@@ -8,13 +8,14 @@ the JSON of a round.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pydantic import Field, model_validator
 
 from dialoom.graphs.judge import Case, Judge
-from dialoom.graphs.outcome import Judgement, Line, Outcome
+from dialoom.graphs.outcome import Judgement, Line, Outcome, by_subject
 from dialoom.graphs.recipe import AbsolutePath, RecipeOptions
 from dialoom.graphs.scenario import Scenario
 from dialoom.personas.pools import Persona, combined, read_personas, shipped_seeds
@@ -129,7 +130,7 @@ NAMED = {
 """The possible results of a judge that reads both replies in both orders, each with the text that begins the
 judgement's explanation.
 """
-_EXPLANATION = re.compile(rf"(?:after ([pr]+): )?(?:({'|'.join(NAMED.values())}):)?")
+_EXPLANATION = re.compile(rf"(?:after [pr]+: )?(?:({'|'.join(NAMED.values())}):)?")
 
 
 def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
@@ -196,7 +197,7 @@ def _better(there: Any, back: Any) -> tuple[bool, str]:
 def _placed(judgement: Judgement) -> bool | None:
     """Return whether a judge of pairs chose the same position in both orders; `None` if that is unknown."""
     match = _EXPLANATION.match(judgement.explanation)
-    return match[2] in (NAMED["first"], NAMED["second"]) if match and match[2] else None
+    return match[1] in (NAMED["first"], NAMED["second"]) if match and match[1] else None
 
 
 PAIR = Judge(
@@ -220,12 +221,14 @@ def with_verdicts(rounds: Iterable[Round], judgements: Iterable[Judgement]) -> l
         judgements: Judgements of `PAIR`; a round without one gets `None`.
     """
     words = {text: name for name, text in NAMED.items()}
-    found: dict[tuple[int | None, str], tuple[Any, str | None]] = {}
-    for each in judgements:
-        if each.metric == PAIR.metric and (match := _EXPLANATION.match(each.explanation)):
-            found[each.turn, match[1] or ""] = each.score, words.get(match[2])
-    verdicts = ((done, found.get((len(done["path"]) + 1, done["path"]), (None, None))) for done in rounds)
-    return [{**done, "verified": score, "named": named} for done, (score, named) in verdicts]
+    found, seen, made = by_subject(judgements), Counter[int](), list[Round]()
+    for done in rounds:  # the judge compares them in this order
+        seen[turn := len(done["path"]) + 1] += 1
+        each = found.get((PAIR.metric, PAIR.target, turn, seen[turn]))
+        match = None if each is None else _EXPLANATION.match(each.explanation)
+        named = words.get(match[1]) if match else None
+        made.append({**done, "verified": None if each is None else each.score, "named": named})
+    return made
 
 
 def rounds_of(outcome: Outcome) -> list[Round]:

@@ -24,6 +24,7 @@ from dialoom.graphs.tables import (
     paired_difference,
     share_of,
 )
+from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE
 from dialoom.personas.apollo.source import FORMS
 
 from .loop import ENDINGS, FLAGS, LABELS, kappa
@@ -134,6 +135,7 @@ def _sample(label: str, episode: Episode) -> Sample:
         **facets,
         **details.get("scores", {}),
         "model": label,
+        "trial": episode.trial,
         "size": HistorySize("tokens", length) if length else HistorySize("sessions", int(facets["sessions"])),
         "evolving": bool(facets["evolving"]),
         "ending": outcome.ended_by,
@@ -202,8 +204,11 @@ def report_tables(runs: Runs) -> list[Table]:
     only_plain = {"evolving": "0"} if 0 < len(plain) < len(results.samples) else {}
     found = [_with_facets(table, results, only_plain) for table in _of_plain(results, plain)]
     found += [_with_facets(table, results, {}) for table in _of_all(results)]
+    has_trials = any(sample["trial"] is not None for sample in results.samples)
     for table in found:
         table.warnings += results.warnings
+        if has_trials and table.name != "errors":
+            table.notes.append(TRIALS_COUNT_ONCE)
     return [table for table in found if table.rows]
 
 
@@ -333,7 +338,7 @@ def gains(results: ApolloResults, samples: Group) -> Table:
 
 
 def _place(sample: Sample) -> tuple[object, ...]:
-    return tuple(sample[axis] for axis in ("pair", "size", "place", "evolving"))
+    return tuple(sample[axis] for axis in ("pair", "size", "place", "evolving", "trial"))
 
 
 def _difference(samples: Iterable[Sample], plain: Mapping[tuple[object, ...], Sample]) -> PairedDifference | None:

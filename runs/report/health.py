@@ -54,6 +54,7 @@ class Health:
         placed: Whether comparisons judged in both orders got the same position both times.
         is_own: Whether the judge's model wrote the judged text.
         is_label: Whether the metric is one of several labels that the judge chooses from, and thus may never apply.
+        member: The judge's set of judgements, if it is one of a panel.
     """
 
     label: str
@@ -66,6 +67,12 @@ class Health:
     placed: Tally = field(default_factory=Tally)
     is_own: bool = False
     is_label: bool = False
+    member: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The subject and, for a panel, the judge."""
+        return f"{self.what}, {self.member}" if self.member else self.what
 
     @property
     def n(self) -> int:
@@ -108,7 +115,8 @@ class Health:
         )
         found = [f"{100 * share:.3g} % {what}" for tally, most, what in shares if (share := _mean(tally)) > most]
         scores = {score for score, _, _ in self.scored}
-        if self.n >= FEWEST and len(scores) == 1 and not (self.is_label and 0.0 in scores):
+        # The scores of a panel vary even if one of its judges always gives the same score.
+        if self.n >= FEWEST and len(scores) == 1 and not self.member and not (self.is_label and 0.0 in scores):
             found.insert(0, _CONSTANT)
         if self.repeated.n >= FEWEST and (share := _mean(self.repeated)) < _LEAST_REPEATED:
             found.append(f"only {100 * share:.3g} % of repeated judgements agree")
@@ -128,12 +136,19 @@ def _mean(tally: Tally) -> float:
 def health_of(reported: ReportedRun, where: str | None, most: int | None = None) -> list[Health]:
     """Return the health of the judge of a run's set of judgements by subject, without metrics computed by code.
 
+    For a panel, it is that of each of its judges.
+
     Args:
         reported: The run, with the set.
         where: Only scenarios that match this expression.
         most: The maximum number of scenarios to read, beginning with the first.
     """
     run, found = reported.run, dict[str, Health]()
+    members = reported.judging.members if reported.judging else ()
+    each_alone = [replace(reported, judging=run.judgement_set(name)) for name in members]
+    if each_alone:
+        by_member = zip(members, (health_of(each, where, most) for each in each_alone), strict=True)
+        return [replace(each, member=name) for name, health in by_member for each in health]
     checks = WithJudging.of(run.recipe).check_metrics
     judges = {metric: judge for judge in run.recipe.judges for metric in judge.metrics}
     prompts = PromptWords.of(run.prompts.values())
@@ -304,7 +319,7 @@ def health_table(health: Sequence[Health], several: bool, covers: str = COVERS_A
     for each in health:
         tallies = [each.unparsed, each.copied, each.contradictory, each.repeated, *([each.placed] if has_order else [])]
         figures = [each.n, *each.most_frequent, each.spread, *(tally.estimate() for tally in tallies)]
-        row = [each.what, *figures, "yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
+        row = [each.shown, *figures, "yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
         table.rows.append([each.label, *row] if several else row)
     table.notes = [covers, _NOTE, *([_ORDER_NOTE] if has_order else []), _INTERVALS]
     return [table] if table.rows else []
@@ -350,6 +365,6 @@ def mark_doubtful(
                         marked |= bool(why)
                 table.rows[number] = cells
             if marked:
-                reasons[why].append(f"{each.what}{f', {each.label}' if several else ''}")
+                reasons[why].append(f"{each.shown}{f', {each.label}' if several else ''}")
         for why, whose in reasons.items():
             table.notes.append(f"{DOUBTFUL} The judge of {'; '.join(whose)} fails a check: {why}.")

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
 from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs.outcome import Subject, by_subject
 from dialoom.graphs.tables.statistics import FEWEST, share_of
 from dialoom.graphs.tables.table import Cell
 from dialoom.runs.reading.scenarios import Where
@@ -20,7 +21,8 @@ NEEDED = "Alpha and kappa are computed by libraries that are not installed here:
 _ALPHA = (
     "alpha: Krippendorff's alpha over items with a score in at least two sets, with squared distances between scores; "
     "1 is full agreement, 0 is chance agreement. A dash: undefined, for example because all scores are equal. Verdicts "
-    f"count as 1 and 0. In brackets: 95 % intervals, bootstrapped over the judged items (none for fewer than {FEWEST})."
+    f"count as 1 and 0. In brackets: 95 % intervals, bootstrapped over the judged items as if "
+    f"these were independent (none for fewer than {FEWEST})."
 )
 
 
@@ -46,13 +48,14 @@ def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list
     found: dict[str, list[list[float]]] = defaultdict(list)
     checked = WithJudging.of(run.recipe).check_metrics
     for episodes in _judged_by_all(run, sets, where):
-        by_thing: dict[tuple[str, int | None], list[float]] = defaultdict(list)
-        for each in (judgement for episode in episodes for judgement in episode.outcome.judgements):
-            if each.score is not None and each.metric not in checked:
-                by_thing[subject_of(each), each.turn].append(float(each.score))
-        for (what, _), scores in by_thing.items():
-            if len(scores) > 1:
-                found[what].append(scores)
+        of_item: dict[Subject, list[Judgement]] = defaultdict(list)
+        for episode in episodes:
+            for subject, each in by_subject(episode.outcome.judgements).items():
+                if each.score is not None and each.metric not in checked:
+                    of_item[subject].append(each)
+        for judgements in of_item.values():
+            if len(judgements) > 1:
+                found[subject_of(judgements[0])].append([float(each.score or 0) for each in judgements])
     rows: list[tuple[str, list[Cell]]] = []
     for what, things in found.items():
         alpha = None
@@ -95,9 +98,9 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
     person = WithFacets.of(run.recipe).unit_facet
     checked = WithJudging.of(run.recipe).check_metrics
     for one, other in _judged_by_all(run, (left, right), where):
-        theirs = {_key(judgement): judgement.score for judgement in other.outcome.judgements}
-        for judgement in one.outcome.judgements:
-            score, second = judgement.score, theirs.get(_key(judgement))
+        theirs = by_subject(other.outcome.judgements)
+        for subject, judgement in by_subject(one.outcome.judgements).items():
+            score, second = judgement.score, theirs[subject].score if subject in theirs else None
             if score is None or second is None or judgement.metric in checked:
                 continue
             what = subject_of(judgement)
@@ -118,9 +121,9 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
 
 
 _KAPPA = (
-    "kappa: Cohen's kappa, for scores with quadratic weights; its interval is asymptotic (none for fewer than "
-    f"{FEWEST} pairs or at full agreement). A dash: one of the two sets has only a single score, so kappa is not "
-    "informative."
+    "kappa: Cohen's kappa, for scores with quadratic weights; its interval is asymptotic, as if pairs were independent "
+    f"(none for fewer than {FEWEST} pairs or at full agreement). A dash: one of the two sets has only a single score, "
+    "so kappa is not informative."
 )
 
 
@@ -148,10 +151,6 @@ def _kappa(counts: Counter[tuple[float, float]], scale: tuple[int, int] | None) 
 def _has_libraries() -> bool:
     """Return whether the libraries of the extra `agree` are installed."""
     return find_spec("nltk") is not None and find_spec("statsmodels") is not None
-
-
-def _key(judgement: Judgement) -> tuple[str, str, int | None]:
-    return judgement.metric, judgement.target, judgement.turn
 
 
 def name_in_file(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from dialoom.graphs import Estimate, Recipe, Table
 from dialoom.graphs.capabilities import WithJudging, WithRoles
-from dialoom.graphs.outcome import USER
+from dialoom.graphs.outcome import USER, by_subject
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
 from dialoom.runs.configuration.trust import file_references
@@ -106,6 +107,7 @@ def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list
     return [
         only,
         *(unjudged_note(each, where, len(reported) > 1) for each in reported),
+        *(panel_note(each, where, len(reported) > 1) for each in reported),
         changed_note(reported, where),
         self_judging_note(reported),
     ]
@@ -165,6 +167,25 @@ def unjudged_note(reported: ReportedRun, where: str | None, is_labelled: bool) -
     name = "all judges of the panel" if reported.judging.members else repr(reported.judging.name)
     label = f"{reported.label}: " if is_labelled else ""
     return f"{label}Not judged by {name}: {count:,} of {total:,} finished {reported.run.config.units}."
+
+
+def panel_note(reported: ReportedRun, where: str | None, is_labelled: bool) -> str | None:
+    """Return a note on a panel's scores that some of its judges did not give; `None` if all judges gave all of them."""
+    members = () if reported.judging is None else reported.judging.members
+    sets = zip(*(reported.run.episodes(name) for name in members), strict=True)
+    chosen = {each.id for each in selected(reported.run, reported.set_name, where)} if members and where else None
+    scored, by_fewer = Counter[str](), Counter[str]()
+    for episodes in sets:
+        if chosen is not None and episodes[0].id not in chosen:
+            continue
+        judgements = (pair for episode in episodes for pair in by_subject(episode.outcome.judgements).items())
+        given = Counter(subject for subject, each in judgements if each.score is not None)
+        for (metric, target, *_), count in given.items():
+            scored[f"{metric} ({target})"] += 1
+            by_fewer[f"{metric} ({target})"] += count < len(members)
+    texts = [f"{what} {by_fewer[what]:,} of {count:,}" for what, count in scored.items() if by_fewer[what]]
+    label = f"{reported.label}: " if is_labelled else ""
+    return f"{label}Scored by fewer than all {len(members)} judges of the panel: {', '.join(texts)}." if texts else None
 
 
 def prompts_note(reported: Sequence[ReportedRun]) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialoom.graphs import Judgement
-from dialoom.graphs.outcome import REVIEWER
+from dialoom.graphs.outcome import REVIEWER, Subject, by_subject
 from dialoom.roles import ModelBinding
 from dialoom.runs.errors import StoreError
 
@@ -97,11 +97,11 @@ def words_of_panel(words: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
     Args:
         words: The judgements of one scenario, by the name of the judge's set.
     """
-    by_thing: dict[tuple[str, str, int | None], dict[str, Judgement]] = {}
+    found: dict[Subject, dict[str, Judgement]] = {}
     for name, judgements in words.items():
-        for each in judgements:
-            by_thing.setdefault((each.metric, each.target, each.turn), {})[name] = each
-    return [_together(by_judge) for by_judge in by_thing.values()]
+        for subject, each in by_subject(judgements).items():
+            found.setdefault(subject, {})[name] = each
+    return [_together(by_judge) for by_judge in found.values()]
 
 
 def _together(by_judge: Mapping[str, Judgement]) -> Judgement:

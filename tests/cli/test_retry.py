@@ -11,6 +11,7 @@ import pytest
 
 import dialoom as door
 from dialoom.cli.setting_flags import RunCommand, read_settings
+from dialoom.graphs import Estimate
 from dialoom.graphs.tables.statistics import rank_correlation
 from dialoom.runs.report.rater_agreement import alpha
 from tests.conftest import Command, MadeOnce, lines_of
@@ -334,6 +335,62 @@ def test_judges_are_called_in_turn_and_repeatedly(dialoom: Command, made_once: M
     assert "--name 'both': the sets of several judges are named after their models" in refused
     with pytest.raises(door.DialoomError, match="repeat must be a whole number of at least 1, got 0"):
         run.judge("offline/generic", repeat=0)
+
+
+TREE_JUDGES = """
+import json, random
+
+def named(seed):
+    async def judge(messages):
+        better = random.Random(f"{seed} {messages}").choice(["first", "second"])
+        return json.dumps({"explanation": "so", "better": better})
+    return judge
+
+one, other = named(1), named(2)
+"""
+
+
+def test_panel_judges_each_branch_of_a_tree(dialoom: Command, tmp_path: Path) -> None:
+    (tmp_path / "pairs.py").write_text(TREE_JUDGES)
+    judges = [f"--model=judge=python:pairs:{name}" for name in ("one", "other")]
+    dialoom("run", "aloe", "--limit", 3, "--rounds", 3, "--branching", 2, "--verify-pairs", *judges, "-o", "tree.db")
+    run = door.open_run(tmp_path / "tree.db")
+    sets = [[each.outcome.judgements for each in run.episodes(name)] for name in ("run", "python:pairs:other", "panel")]
+    equal = 0
+    for one, other, panel in zip(*sets, strict=True):
+        assert len(one) == len(other) == len(panel) == 7
+        for first, second, found in zip(one, other, panel, strict=True):
+            equal += first.score is second.score
+            assert found.score is (first.score if first.score is second.score else None)
+    report = run.report()
+    (agreement,), (compared,) = report["judges"].rows, report["compared-run-python-pairs-other"].rows
+    for share in (agreement[-2], compared[5]):
+        assert isinstance(share, Estimate) and share.n == 21 and share.mean == pytest.approx(equal / 21)
+    both = sum(each.score is True for judgements in sets[2] for each in judgements)
+    (row,) = run.export("dpo", tmp_path / "dpo.jsonl", judging="panel", options={"verified_only": True}).values()
+    assert row == both > 0
+
+
+def test_panel_says_which_scores_are_by_fewer_judges_and_which_judge_is_unhealthy(tmp_path: Path) -> None:
+    async def sure(messages: list[dict[str, str]]) -> str:
+        assert messages
+        return '{"explanation": "it is done", "verdict": true}'
+
+    async def unsure(messages: list[dict[str, str]]) -> str:
+        return '{"explanation": "it is not", "verdict": false}' if "person 1" in str(messages) else "Well."
+
+    run = door.simulate(
+        people=[f"person {number}" for number in range(1, 7)],
+        assistant="offline/placeholder",
+        judges=[door.Judge("done", rubric="It is done for {{ person.description }}.")],
+        judge=sure,
+        path=tmp_path / "run.db",
+    ).judge(unsure, name="second")
+    table = run.report(judging="panel")["scores"]
+    assert "Scored by fewer than all 2 judges of the panel: done (assistant) 5 of 6." in table.notes
+    assert any("The judge of done (assistant), second fails a check: 83.3 % unparsed" in note for note in table.notes)
+    (checked,) = run.require("done >= 10%", judging="panel", allow=["offline", "missing"])
+    assert checked.reasons == ("unhealthy: 83.3 % unparsed",)
 
 
 def test_every_table_warns_of_a_model_that_judges_its_own_text(dialoom: Command, tmp_path: Path) -> None:

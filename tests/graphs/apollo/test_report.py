@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from dialoom.graphs import Estimate, Table
 from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.report import ApolloResults, HistorySize, Sample, accuracy, f1, gains
 from dialoom.graphs.tables import paired_difference
-from dialoom.graphs.tables.statistics import student
+from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, student
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import Agent, gold_lines, played
 
@@ -99,6 +100,19 @@ def test_mean_over_lengths_resamples_pairs() -> None:
     assert short.low is not None and round(short.low, 3) == 0.188, "Wilson's interval of 3 of 6"
     half = (5 / 6 - 1 / 2) * (6 / 5) ** 0.5 * student(5) / student(10**9)
     assert (mean.low, mean.high) == pytest.approx((0.5 - half, 0.5 + half)), "the interval of six pairs"
+
+
+def test_trials_are_resampled_with_their_pair_and_compared_with_the_same_trial() -> None:
+    made = [
+        replace(sample(right, 1.0, pair=f"p{n}", framework=framework), trial=trial)
+        for n in range(6)
+        for framework, verdicts in (("function-calling", (True, False)), ("memory", (True, n > 0)))
+        for trial, right in enumerate(verdicts, 1)
+    ]
+    found = tables(*made)
+    ((*_, gain, p),) = found["frameworks"].rows
+    assert isinstance(gain, Estimate) and gain.n == 12 and gain.mean == pytest.approx(5 / 12) and p is not None
+    assert all((TRIALS_COUNT_ONCE in table.notes) == (name != "errors") for name, table in found.items())
 
 
 def test_forms_query_kinds_and_domains_have_rows() -> None:
@@ -289,6 +303,7 @@ def samples(right: int, length: int, mean_f1: str = "1", evolving: bool = False)
         "size": size,
         "place": 1,
         "evolving": evolving,
+        "trial": None,
         "f1": value,
     }
     for at in range(N):
