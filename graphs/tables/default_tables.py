@@ -50,7 +50,9 @@ def default_tables(
     """
     groups: dict[str, dict[str, _Group]] = {}
     whole, too_many, split = _Group(unjudged), set[str](), defaultdict[str, Any](hashlib.sha256)
+    has_done = False
     for episode in episodes:
+        has_done |= episode.state == "done"
         person = episode.unit(unit)
         whole.add(episode, person)
         for name in episode.facets:
@@ -68,7 +70,7 @@ def default_tables(
     if not scored and not silent:
         return []
     tables = [_default_table("scores", "Scores", "", {"": whole}, whole, units)]
-    if silent:
+    if silent and has_done:
         tables[0].notes.append(_SILENT.format(metrics=", ".join(silent)))
     if not scored:
         return tables

@@ -160,17 +160,16 @@ def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
 
 
 def add_failed_note(tables: Sequence[Table], found: Sequence[FaultsOf]) -> None:
-    """Add a note on the numbers of failed scenarios, which have no scores, to the first table of estimates."""
+    """Add a note on the numbers of failed scenarios to the first table of estimates or, without one, to the first."""
     counts = [
         f"{f'{each.reported.label}: ' if len(found) > 1 else ''}{each.failed:,} of {each.scenarios:,} "
         f"{each.reported.run.config.units}"
         for each in found
         if each.failed
     ]
-    for table in tables if counts else ():
-        if any(isinstance(cell, Estimate) for row in table.rows for cell in row):
-            table.notes.insert(0, f"Failed: {'; '.join(counts)}, which are excluded from all means and shares.")
-            return
+    with_estimates = (each for each in tables if any(isinstance(cell, Estimate) for row in each.rows for cell in row))
+    if counts and (table := next(with_estimates, next(iter(tables), None))):
+        table.notes.insert(0, f"Failed: {'; '.join(counts)}, which are excluded from all means and shares.")
 
 
 _COVERS_SOME = "Covers the judged conversations that match the filter."

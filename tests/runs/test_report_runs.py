@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import dialoom
 from dialoom.cli.reporting import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
 from dialoom.graphs.tables.table import ChartKind, charts_of
@@ -145,3 +146,15 @@ def test_charted_columns_are_drawn_by_scale_and_over_turns() -> None:
     (lines,) = charts_of(table, ["P"])
     assert (lines.kind, [[*each.y] for each in lines.series]) == ("lines", [[None, None], [2.0, 2.0]])
     assert set(draw(lines)) == set(draw(shares)) == {"png", "svg", "pdf"}
+
+
+def test_report_of_failed_scenarios_alone_says_that_they_failed(tmp_path: Path) -> None:
+    async def broken(messages: list[dict[str, str]]) -> str:
+        raise ValueError(messages)
+
+    people, check = ["a", "b", "c"], dialoom.Check("polite", lambda talk: "please" in talk.text("assistant"))
+    run = dialoom.simulate(people=people, assistant=broken, checks=[check], path=tmp_path / "run.db")
+    table = run.report()["scores"]
+    assert [*table.rows[0]] == [3]
+    assert table.notes[0] == "Failed: 3 of 3 scenarios, which are excluded from all means and shares."
+    assert not any(note.startswith("No score at all") for note in table.notes)
