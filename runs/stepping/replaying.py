@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import uuid
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -53,6 +51,7 @@ from dialoom.settings import ModelLike
 from .cases import Case, RecordedCall, RecordedStep, digest
 from .context import Compiled, at, updates
 from .stop import change_text, changes
+from .tree import judgements_by_item
 
 _WIDTH = 200
 
@@ -580,21 +579,16 @@ def _file_folders(case: Case, bases: Sequence[Path]) -> list[Path]:
 
 def _score_changes(before: Sequence[Judgement], after: Sequence[Judgement]) -> Iterator[str]:
     """Yield one line for each judgement that differs, and for each judgement without a score."""
-    # Judgements by name and a number, as a tree may have several of the same turn.
-    sides: tuple[dict[tuple[str, int], Judgement], ...] = ({}, {})
-    for side, judged in zip(sides, (before, after), strict=True):
-        counts = Counter[str]()
-        for each in judged:
-            name = f"{each.metric} ({each.target})" + ("" if each.turn is None else f", turn {each.turn}")
-            side[name, counts[name]] = each
-            counts[name] += 1
-    for key in dict.fromkeys(itertools.chain(*sides)):
-        then, now = (side.get(key) for side in sides)
+    old, new = judgements_by_item(before), judgements_by_item(after)
+    for item in dict.fromkeys([*old, *new]):
+        metric, target, turn, _ = item
+        name = f"{metric} ({target})" + ("" if turn is None else f", turn {turn}")
+        then, now = old.get(item), new.get(item)
         if now is not None and now.score is None:
-            yield f"{key[0]}: no score: {now.explanation:.{_WIDTH}}"
+            yield f"{name}: no score: {now.explanation:.{_WIDTH}}"
         elif (then and then.score) != (now and now.score):
-            old, new = ("none" if each is None else str(each.score) for each in (then, now))
-            yield f"{key[0]}: {old} -> {new}"
+            first, last = ("none" if each is None else str(each.score) for each in (then, now))
+            yield f"{name}: {first} -> {last}"
 
 
 def _failure(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -286,8 +287,23 @@ def _paired_lines(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> li
 def _paired_judgements(
     left: Sequence[Judgement], right: Sequence[Judgement]
 ) -> list[tuple[str, Judgement | None, Judgement | None]]:
-    ours, theirs = (
-        {f"{each.metric} {each.target}{'' if each.turn is None else f' turn {each.turn}'}": each for each in of}
-        for of in (left, right)
-    )
-    return [(thing, ours.get(thing), theirs.get(thing)) for thing in dict.fromkeys([*ours, *theirs])]
+    ours, theirs = judgements_by_item(left), judgements_by_item(right)
+    return [
+        (
+            f"{metric} {target}{'' if turn is None else f' turn {turn}'}{f' ({number})' if number > 1 else ''}",
+            ours.get((metric, target, turn, number)),
+            theirs.get((metric, target, turn, number)),
+        )
+        for metric, target, turn, number in dict.fromkeys([*ours, *theirs])
+    ]
+
+
+def judgements_by_item(judgements: Sequence[Judgement]) -> dict[tuple[str, str, int | None, int], Judgement]:
+    """Return judgements by metric, target, turn and a number from 1, as a tree may have several of the same turn."""
+    counts = Counter[tuple[str, str, int | None]]()
+    found = {}
+    for each in judgements:
+        item = each.metric, each.target, each.turn
+        counts[item] += 1
+        found[*item, counts[item]] = each
+    return found

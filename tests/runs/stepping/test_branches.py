@@ -298,3 +298,14 @@ def test_conversations_are_compared_turn_by_turn(made_once: MadeOnce) -> None:
         assert [pair.right is None for pair in pairs] == [False] * 3 + [True] * (len(lines) - 3)
 
     stepping(path, act)
+
+
+def test_every_judgement_of_a_tree_is_compared(made_once: MadeOnce) -> None:
+    async def act(stepper: Stepper) -> None:
+        judged = (await stepper.outcome()).judgements
+        assert len({(each.metric, each.target, each.turn) for each in judged}) < len(judged)
+        found = await diff(stepper, await stepper.fork("same"))
+        assert len(found.judgements) == len({name for name, *_ in found.judgements}) == len(judged)
+        assert all(ours == theirs is not None for _, ours, theirs in found.judgements)
+
+    stepping(play(made_once, "aloe"), act)
