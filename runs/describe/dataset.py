@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import DialogueFault, Line
-from dialoom.graphs.outcome import USER
+from dialoom.graphs.outcome import USER, episode_id
 from dialoom.graphs.transcript_rows import CONTENTS, CONVERSATIONS, SPEAKERS, raw_rows, role_named, round_lines
 from dialoom.inputs import DataError, check_regular
 from dialoom.roles import ModelBinding
@@ -128,7 +128,9 @@ def rows_dataset(path: Path, *, skips_wordless: bool = False) -> Dataset:
             about = reduce(operator.or_, stated) if isinstance(row.get("scenario"), dict) else row
             facets = {key: value for key, value in about.items() if key != "id" and _is_facet(value)}
             ended_by = str(row.get("ended_by") or "")
-            yield DescribedDialogue(str(row.get("id", number)), lines, ended_by, facets, row=row)
+            id_, trial = str(row.get("id", number)), row.get("trial")
+            id_ = episode_id(id_, trial) if isinstance(trial, int) else id_
+            yield DescribedDialogue(id_, lines, ended_by, facets, row=row)
 
     return Dataset(path.name, dialogues)
 
