@@ -413,3 +413,11 @@ def test_checks_may_return_values_of_numpy(tmp_path: Path) -> None:
     judgements = next(run.episodes()).outcome.judgements
     assert [each.score for each in judgements] == [True, 3, 0.5, None]
     assert [each.status for each in judgements] == ["ok", "ok", "ok", "error"]
+
+
+def test_the_card_of_an_export_distinguishes_trials(tmp_path: Path) -> None:
+    run = simulated(tmp_path, people=PEOPLE[:1], tasks=None, judges=(), trials=2)
+    run.export("sft", tmp_path / "sft.jsonl")
+    (first, _) = run.episodes()
+    notes = dialoom.describe(tmp_path / "sft.jsonl")["duplicates"].notes
+    assert f"dialogues: {first.id}~2 resembles {first.id}" in notes
