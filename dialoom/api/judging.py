@@ -187,18 +187,18 @@ def judging_graph(recipe: Recipe) -> Graph:
 
 
 def _check_object(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> None:
-    """Check that a new set's judge is not a function with the name of an earlier judge, which may be another function.
+    """Check that a set that has only its judge's name is not by a function with the name of an earlier set's judge.
 
     Raises:
-        RunError: If it has such a name and does not repeat the judging of the set before it.
+        RunError: If it is; the two may be different functions.
     """
-    requested = judgement_set(name or "", store.prompts, models)
-    same = [each.name for each in store.judgement_sets() if replace(each, name=requested.name) == requested]
+    requested = judgement_set("", store.prompts, models)
+    same = [each.name for each in store.judgement_sets() if replace(each, name="") == requested]
     named = next((binding.model for binding in models.values() if binding.model.startswith(OBJECT)), None)
-    if named is not None and same and not {requested.name, requested.name.rpartition(" #")[0]} & {*same}:
+    if same and named is not None and named not in same and named == (name or "").partition(" #")[0]:
         raise RunError(
-            f"models: {named} has the name of the judge of {same[0]!r} but may be another function; give it a name of "
-            "its own, as in dialoom.Model(judge, name='strict'); to ask the same function several times, use 'repeat'",
+            f"models: {named} has the name of the judge of {same[0]!r} but may be another function; give its "
+            "judgements a name",
             setting="models",
         )
 

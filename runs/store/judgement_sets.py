@@ -12,6 +12,7 @@ from pathlib import Path
 from dialoom.graphs import Judgement
 from dialoom.graphs.outcome import REVIEWER, Subject, by_subject
 from dialoom.roles import ModelBinding
+from dialoom.roles.binding import OBJECT
 from dialoom.runs.errors import StoreError
 
 from .references import canonical
@@ -61,13 +62,16 @@ PANEL = "panel"
 def judges_of(sets: Iterable[JudgementSet]) -> list[list[JudgementSet]]:
     """Return the sets grouped by judge (the same models, sampling and prompts), oldest first.
 
-    Reviews are left out.
+    Functions that are given as objects are the same judge only in a set and its repetitions (`NAME #2`), because
+    different functions can have the same name. Reviews are left out.
     """
     found: dict[str, list[JudgementSet]] = {}
     for each in sets:
         if not each.is_review:
             models = sorted(each.models.items()) or each.name
-            found.setdefault(f"{models} {sorted(each.prompts.items())}", []).append(each)
+            is_object = any(binding.model.startswith(OBJECT) for binding in each.models.values())
+            own = each.name.partition(" #")[0] if is_object else ""
+            found.setdefault(f"{own} {models} {sorted(each.prompts.items())}", []).append(each)
     return [*found.values()]
 
 

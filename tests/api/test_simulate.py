@@ -176,17 +176,14 @@ def judge_that_says(verdict: str) -> Callable[[list[Any]], str]:
     return strict
 
 
-def test_another_judge_with_the_same_name_needs_a_name_of_its_own(tmp_path: Path) -> None:
+def test_judgements_of_another_function_with_the_same_name_need_a_name(tmp_path: Path) -> None:
     first, second = judge_that_says("true"), judge_that_says("false")
     run = simulated(tmp_path, judge=first)
-    with pytest.raises(
-        DialoomError, match="object:strict has the name of the judge of 'run' but may be another"
-    ) as error:
-        run.judge(second, name="second")
+    with pytest.raises(DialoomError, match="object:strict has the name of the judge of 'run' but may be ano") as error:
+        run.judge(second)
     assert error.value.setting == "models" and [each.name for each in run.judgement_sets] == ["run"]
-    lenient = dialoom.Model(second, name="lenient")
     for _ in range(2):
-        run = run.judge(lenient, name="second", repeat=2)
+        run = run.judge(second, name="second", repeat=2)
     assert [each.name for each in run.judgement_sets] == ["run", "second", "second #2"]
     assert run.report(tables=["judges"])["judges"].rows[0][:3] == ["resolved (assistant)", 2, 4]
 
