@@ -164,7 +164,7 @@ class Judgement(Frozen):
 
 
 Subject: TypeAlias = tuple[str, str, int | None, int]
-"""What is judged: the metric, the target, the turn, and a number from 1 that tells branches of a tree apart."""
+"""The subject of a judgement: metric, target, turn, and a number from 1, as a tree may have several of one turn."""
 
 
 def by_subject(judgements: Iterable[Judgement]) -> dict[Subject, Judgement]:

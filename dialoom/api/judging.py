@@ -187,10 +187,10 @@ def judging_graph(recipe: Recipe) -> Graph:
 
 
 def _check_object(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> None:
-    """Check that a set that has only its judge's name is not by a function with the name of an earlier set's judge.
+    """Check that a function as judge is not confused with an earlier judge, a function with the same name.
 
     Raises:
-        RunError: If it is; the two may be different functions.
+        RunError: If there is such a judge, and the new set has no name of its own.
     """
     requested = judgement_set("", store.prompts, models)
     same = [each.name for each in store.judgement_sets() if replace(each, name="") == requested]

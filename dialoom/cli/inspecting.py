@@ -26,7 +26,7 @@ from dialoom.runs.errors import TrustError
 from dialoom.runs.reading.scenarios import scores_of
 from dialoom.runs.reading.search_index import snippet
 from dialoom.runs.report.differences import subject_of
-from dialoom.runs.report.health import Health
+from dialoom.runs.report.health import Health, health_by_subject
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Usage
 from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
@@ -311,7 +311,7 @@ def _print_episode(
     health: Iterable[Health] = (),
 ) -> None:
     console = make_console()
-    failing = {each.what: each for each in health if each.marks}
+    failing = {what: each for what, each in health_by_subject(health).items() if each.marks}
     console.print(episode.id, style="bold")
     for key, value in described.items():
         text = (
@@ -358,7 +358,7 @@ def _print_episode(
     judged = [subject_of(judgement) for judgement in episode.outcome.judgements]
     for what, each in failing.items():
         if what in judged:
-            console.print(f"  {each.marks} The judge of {what} fails a check: {'; '.join(each.failures())}.")
+            console.print(f"  {each.marks} The judge of {each.shown} fails a check: {'; '.join(each.failures())}.")
 
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dialoom import Run, open_run
 from dialoom.runs.errors import RunError
-from dialoom.runs.report.health import Health
+from dialoom.runs.report.health import Health, health_by_subject
 from dialoom.runs.store import Choices, ScenarioQuery
 from dialoom.runs.store.connections import Signature, signature
 
@@ -64,7 +64,7 @@ class StudioRun:
             self._computing[judging] = known
         done, _ = await asyncio.wait([known[1]], timeout=_WAITED)
         for task in done:
-            self._health[judging] = {each.what: each for each in task.result()}
+            self._health[judging] = health_by_subject(task.result())
         return self._health.get(judging, {})
 
     async def differing_facets(self) -> Sequence[str]:

@@ -115,8 +115,7 @@ class Health:
         )
         found = [f"{100 * share:.3g} % {what}" for tally, most, what in shares if (share := _mean(tally)) > most]
         scores = {score for score, _, _ in self.scored}
-        # The scores of a panel vary even if one of its judges always gives the same score.
-        if self.n >= FEWEST and len(scores) == 1 and not self.member and not (self.is_label and 0.0 in scores):
+        if self.n >= FEWEST and len(scores) == 1 and not (self.is_label and 0.0 in scores):
             found.insert(0, _CONSTANT)
         if self.repeated.n >= FEWEST and (share := _mean(self.repeated)) < _LEAST_REPEATED:
             found.append(f"only {100 * share:.3g} % of repeated judgements agree")
@@ -125,6 +124,12 @@ class Health:
         if self.is_own:
             found.append("judges text that it wrote itself")
         return found
+
+
+def health_by_subject(health: Iterable[Health]) -> dict[str, Health]:
+    """Return the health of each subject's judge; of a panel, that of the judge that fails the most checks."""
+    ordered = sorted(health, key=lambda each: (len(each.doubts), len(each.failures())))
+    return {each.what: each for each in ordered}
 
 
 def _mean(tally: Tally) -> float:
@@ -360,7 +365,8 @@ def mark_doubtful(
                     if not table.judged:  # a column's name begins with the metric whose means it contains
                         is_named = column.replace("_", " ").startswith(each.what.partition(" (")[0].replace("_", " "))
                     if is_alone or is_named:
-                        is_constant = cell.is_constant or (is_alone and _CONSTANT in failed)
+                        # A panel's score is not constant because one of its judges always gives the same score.
+                        is_constant = cell.is_constant or (is_alone and _CONSTANT in failed and not each.member)
                         cells[place] = replace(cell, is_constant=is_constant, is_doubtful=cell.is_doubtful or bool(why))
                         marked |= bool(why)
                 table.rows[number] = cells

@@ -20,6 +20,7 @@ from dialoom.errors import first_problem
 from dialoom.graphs import Judgement, Outcome, Recipe, Scenario, Stage
 from dialoom.graphs.capabilities import WithGate, WithPrompts, WithRoles
 from dialoom.graphs.gate import Gate
+from dialoom.graphs.outcome import by_subject
 from dialoom.graphs.recipe import finished
 from dialoom.graphs.simulation import Simulation, simulation
 from dialoom.graphs.study import read_study
@@ -51,7 +52,6 @@ from dialoom.settings import ModelLike
 from .cases import Case, RecordedCall, RecordedStep, digest
 from .context import Compiled, at, updates
 from .stop import change_text, changes
-from .tree import judgements_by_item
 
 _WIDTH = 200
 
@@ -579,11 +579,11 @@ def _file_folders(case: Case, bases: Sequence[Path]) -> list[Path]:
 
 def _score_changes(before: Sequence[Judgement], after: Sequence[Judgement]) -> Iterator[str]:
     """Yield one line for each judgement that differs, and for each judgement without a score."""
-    old, new = judgements_by_item(before), judgements_by_item(after)
-    for item in dict.fromkeys([*old, *new]):
-        metric, target, turn, _ = item
+    old, new = by_subject(before), by_subject(after)
+    for subject in dict.fromkeys([*old, *new]):
+        metric, target, turn, _ = subject
         name = f"{metric} ({target})" + ("" if turn is None else f", turn {turn}")
-        then, now = old.get(item), new.get(item)
+        then, now = old.get(subject), new.get(subject)
         if now is not None and now.score is None:
             yield f"{name}: no score: {now.explanation:.{_WIDTH}}"
         elif (then and then.score) != (now and now.score):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
 from dialoom.graphs import Judgement, Line, Outline
+from dialoom.graphs.outcome import by_subject
 from dialoom.roles.binding import OBJECT
 from dialoom.roles.restoring import IN_BRANCH
 from dialoom.runs.store.branches import Branch
@@ -287,7 +287,7 @@ def _paired_lines(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> li
 def _paired_judgements(
     left: Sequence[Judgement], right: Sequence[Judgement]
 ) -> list[tuple[str, Judgement | None, Judgement | None]]:
-    ours, theirs = judgements_by_item(left), judgements_by_item(right)
+    ours, theirs = by_subject(left), by_subject(right)
     return [
         (
             f"{metric} {target}{'' if turn is None else f' turn {turn}'}{f' ({number})' if number > 1 else ''}",
@@ -296,14 +296,3 @@ def _paired_judgements(
         )
         for metric, target, turn, number in dict.fromkeys([*ours, *theirs])
     ]
-
-
-def judgements_by_item(judgements: Sequence[Judgement]) -> dict[tuple[str, str, int | None, int], Judgement]:
-    """Return judgements by metric, target, turn and a number from 1, as a tree may have several of the same turn."""
-    counts = Counter[tuple[str, str, int | None]]()
-    found = {}
-    for each in judgements:
-        item = each.metric, each.target, each.turn
-        counts[item] += 1
-        found[*item, counts[item]] = each
-    return found

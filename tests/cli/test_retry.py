@@ -371,7 +371,9 @@ def test_panel_judges_each_branch_of_a_tree(dialoom: Command, tmp_path: Path) ->
     assert row == both > 0
 
 
-def test_panel_says_which_scores_are_by_fewer_judges_and_which_judge_is_unhealthy(tmp_path: Path) -> None:
+def test_panel_says_which_scores_are_by_fewer_judges_and_which_judge_is_unhealthy(
+    dialoom: Command, tmp_path: Path
+) -> None:
     async def sure(messages: list[dict[str, str]]) -> str:
         assert messages
         return '{"explanation": "it is done", "verdict": true}'
@@ -386,7 +388,12 @@ def test_panel_says_which_scores_are_by_fewer_judges_and_which_judge_is_unhealth
         judge=sure,
         path=tmp_path / "run.db",
     ).judge(unsure, name="second")
-    table = run.report(judging="panel")["scores"]
+    report = run.report(judging="panel")
+    table = report["scores"]
+    failed = report["judge-health"].columns.index("failed")
+    assert [row[failed] for row in report["judge-health"].rows] == ["the same score every time", "83.3 % unparsed"]
+    shown = dialoom("show", "run.db", 2, "--judging", "panel").stdout
+    assert "The judge of done (assistant), second fails a check: 83.3 % unparsed" in shown.replace("\n", " ")
     assert "Scored by fewer than all 2 judges of the panel: done (assistant) 5 of 6." in table.notes
     assert any("The judge of done (assistant), second fails a check: 83.3 % unparsed" in note for note in table.notes)
     (checked,) = run.require("done >= 10%", judging="panel", allow=["offline", "missing"])
