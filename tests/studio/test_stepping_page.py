@@ -228,3 +228,24 @@ def test_trees_and_tool_calls_can_be_stepped_as_dialogues(
     page.wait_for_selector(".branches li:has(a[aria-current]) >> text=the outcome")
     taken = open_run(path).conversation(1).episode
     assert taken.branch is not None and taken.branch.name == "mine" and taken.branch.said == 1
+
+
+def test_clicks_on_buttons_that_have_just_appeared_are_not_lost(
+    made_once: MadeOnce, serve: Serve, browse: Open
+) -> None:
+    page = browse(serve(made_once(_tree_and_calls) / "calls.db"), "/runs/calls/scenarios/1/step?at=1")
+    page.get_by_label("A new branch from here").fill("quick")
+    page.get_by_role("button", name="Fork").click()
+    page.wait_for_selector(".branches li:has(a[aria-current]):has-text('quick')")
+    page.evaluate(
+        """() => {
+            const clicked = new Set();
+            const click = () => {
+                const next = [...document.querySelectorAll("button")].find(each => each.innerText === "Next step");
+                if (next && !clicked.has(next)) { clicked.add(next); next.click(); }
+            };
+            new MutationObserver(click).observe(document.body, {childList: true, subtree: true});
+            click();
+        }"""
+    )
+    page.get_by_text("The end: no further steps").wait_for()

@@ -144,6 +144,13 @@ class StepPage:
             await self._show(seen)
 
     async def _show(self, seen: Looked) -> None:
+        """Build the content anew.
+
+        Everything is read first, and nothing is awaited after that: a browser must not get the new buttons while `act`
+        still ignores clicks.
+        """
+        health = await self._judge_health() if seen.stop else {}
+        comparison = await self._comparison() if seen.stop else None
         self._seen, self._is_closed = _signature(seen), bool(seen.closed)
         self._content.clear()
         with self._content:
@@ -161,8 +168,7 @@ class StepPage:
                 with element("div", "stack stop"):
                     self._moves(seen)
                     self._places(seen)
-                    health = await self._judge_health()
-                    await self._compared(seen, health)
+                    self._compared(seen, comparison, health)
                     self._stop_card(seen, health)
                     if not seen.closed:
                         Forms(self, seen).build()
@@ -273,17 +279,24 @@ class StepPage:
                 for fault in seen.stop.faults:
                     fault_line(fault)
 
-    async def _compared(self, seen: Looked, health: Mapping[str, Health]) -> None:
+    async def _comparison(self) -> Difference | DialoomError | None:
+        """Return the comparison with the other branch, or the error if that branch cannot be read."""
         if not self.compare or self.compare == self.place.branch:
-            return
+            return None
         try:
-            found = await compared(self.run, self.view.scenario, self.compare, self.place.branch)
+            return await compared(self.run, self.view.scenario, self.compare, self.place.branch)
         except DialoomError as error:
-            problem(error)
-            return
-        with card("Side by side", "stack"):
-            stops.difference(found, health, None if seen.closed else partial(self._side, seen, found))
-            ui.link("Close", self.address(self.place.number, compare="")).classes("small")
+            return error
+
+    def _compared(
+        self, seen: Looked, found: Difference | DialoomError | None, health: Mapping[str, Health]
+    ) -> None:
+        if isinstance(found, DialoomError):
+            problem(found)
+        elif found is not None:
+            with card("Side by side", "stack"):
+                stops.difference(found, health, None if seen.closed else partial(self._side, seen, found))
+                ui.link("Close", self.address(self.place.number, compare="")).classes("small")
 
     def _side(self, seen: Looked, found: Difference, place: int) -> None:
         """Add the actions for a side of a comparison: a branch that has ended can become the outcome."""
