@@ -6,7 +6,8 @@ Works in clones of the last commit, two mutants at a time. Each mutant is run ag
 all mutants against their nearest tests, then the survivors against the others. The lines that each test executes are
 recorded by one run of the suite and of `tests/matrix` under coverage.py; the record is kept in `.mutants` and reused
 until it is removed. A line that runs only in other processes, or while modules are imported, is tested by the tests
-that execute the rest of its module. The exit code is 1 if a mutant survives.
+that execute the rest of its module. The tests of each mutant run in a fork of a process that has already imported the
+installed packages, but no module of the project. The exit code is 1 if a mutant survives.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import importlib
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +32,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+import pytest
 from coverage import Coverage, CoverageData
 
 ROOT = Path(__file__).parent.parent
@@ -37,8 +42,21 @@ EXTRA_FOLDERS = ("tests/matrix",)
 """Folders of tests that `make test` does not run and that execute these modules."""
 SECONDS = 900
 """The timeout of a mutant's tests; a timeout counts as a failure of the tests."""
-FIRST = 60
-"""The number of nearest tests that are run first; they kill most mutants."""
+FIRST = 20
+"""The seconds, as recorded, of the nearest tests that are run first; they kill most mutants."""
+QUICK = 2
+"""The longest of the tests that are run first, in seconds as recorded."""
+INSTALLED = (
+    "pytest",
+    "pytest_asyncio",
+    "hypothesis",
+    "langgraph.graph",
+    "pydantic",
+    "sqlite_utils",
+    "structlog",
+    "tenacity",
+)
+"""The packages that are imported before the process is forked."""
 
 SETTINGS = "[run]\nrelative_files = true\nsource = dialoom, graphs, roles, runs\n"
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, Add Sub, Mult FloorDiv"
@@ -104,28 +122,94 @@ def _unparsed(node: ast.expr | ast.stmt, **changed: object) -> str:
     return f"({text})" if isinstance(node, ast.expr) else text
 
 
+_seconds: Counter[str] = Counter()
+
+
 def pytest_runtest_logstart(nodeid: str) -> None:
     """Attribute the lines that coverage.py records to the starting test; called if this module is a pytest plugin."""
     if (coverage := Coverage.current()) is not None:
         coverage.switch_context(nodeid)
 
 
-def passes(folder: Path, *arguments: str, seconds: float | None = None, log: Path = Path(os.devnull)) -> bool:
-    """Return whether Python succeeds in a clone. The processes that it has started are killed when it ends."""
+def pytest_runtest_logreport(report: Any) -> None:
+    """Record how long a test takes."""
+    _seconds[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish() -> None:
+    """Write how long each test has taken into the working directory."""
+    Path("seconds.json").write_text(json.dumps(_seconds))
+
+
+def passes(folder: Path, *arguments: str, log: Path) -> bool:
+    """Return whether Python succeeds in a clone."""
     command, environment = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": str(folder)}
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
-        ) as process,
-    ):
-        try:
-            return process.wait(seconds) == 0
-        except subprocess.TimeoutExpired:
-            return False
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+    with log.open("wb") as output:
+        return subprocess.run(command, cwd=folder, env=environment, stdout=output, stderr=output).returncode == 0
+
+
+class Clone:
+    """A clone of the repository and a process in it that runs tests, each time in a fork.
+
+    Attributes:
+        folder: The clone.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+        (folder / "settings.ini").write_text(SETTINGS)
+        self.folder = folder
+        self._server: subprocess.Popen[str] | None = None
+
+    def survives(self, mutant: Mutant, tests: list[str]) -> bool:
+        """Return whether the given tests pass with a mutant."""
+        if not tests:
+            return True
+        if self._server is None:
+            environment = {**os.environ, "PYTHONPATH": str(self.folder)}
+            self._server = subprocess.Popen(
+                [sys.executable, "-c", "from tests.mutants import serve; serve()"],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        module = self.folder / mutant.path
+        source = module.read_bytes()
+        module.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
+        assert self._server.stdin is not None and self._server.stdout is not None
+        print(json.dumps(tests), file=self._server.stdin, flush=True)
+        verdict = self._server.stdout.readline().strip()
+        module.write_bytes(source)
+        return {"passed": True, "failed": False}[verdict]
+
+
+def serve() -> None:
+    """Run the tests that each line of the standard input names, and print whether they pass, until the input ends.
+
+    Each line is run in a fork, which does not inherit the modules of the project. A fork that takes too long is killed
+    with all processes that it has started, and its tests have failed.
+    """
+    for package in INSTALLED:
+        importlib.import_module(package)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            os.setsid()
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for stream in range(3):
+                os.dup2(nothing, stream)
+            options = ["-p", "no:xdist", "-x", "--timeout", "120"]
+            os._exit(pytest.main([*options, *json.loads(line)]))
+        timeout = threading.Timer(SECONDS, os.killpg, (child, signal.SIGKILL))
+        timeout.start()
+        _, status = os.waitpid(child, 0)
+        timeout.cancel()
+        timeout.join()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        print("failed" if status else "passed", flush=True)
 
 
 def _modules(folder: Path, *named: str) -> list[str]:
@@ -139,7 +223,7 @@ class Record:
     """The lines of each module that each test executes, read from the record of a run of the suite.
 
     Args:
-        folders: The clones; each runs a part of the suite if there is no record.
+        folders: The folders of the clones; each runs a part of the suite if there is no record.
     """
 
     def __init__(self, folders: list[Path]) -> None:
@@ -152,6 +236,7 @@ class Record:
             plugins = ["-p", "no:xdist", "-p", "tests.mutants"]
             tests, log = modules[part :: len(folders)], Path(f"{file}.log")
             if not file.exists() and passes(folders[part], *run, *plugins, *tests, log=log):
+                (folders[part] / "seconds.json").rename(f"{file}.json")
                 Path(f"{file}.unfinished").rename(file)
             return file.exists()
 
@@ -161,6 +246,9 @@ class Record:
         self._data = [CoverageData(str(RECORD / f"part-{part}")) for part in range(len(folders))]
         for data in self._data:
             data.read()
+        self._seconds: dict[str, float] = {}
+        for part in range(len(folders)):
+            self._seconds |= json.loads((RECORD / f"part-{part}.json").read_text())
 
     def _tests_by_line(self, path: str) -> dict[int, list[str]]:
         found: dict[int, list[str]] = {}
@@ -169,10 +257,11 @@ class Record:
                 found.setdefault(line, []).extend(filter(None, tests))
         return found
 
-    def tests_of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that execute a mutant's line, or else its module, the nearest first.
+    def tests_of(self, mutant: Mutant) -> tuple[list[str], list[str]]:
+        """Return the tests that execute a mutant's line, or else its module: those to be run first, and the others.
 
-        The nearest share most of the module's folders; among these, those that execute least of the module come first.
+        The first are the nearest, unless they take long. The nearest share most of the module's folders; among these,
+        those that execute least of the module come first. The others are sorted by the time they take.
         """
         by_line = self._tests_by_line(mutant.path)
         lines = Counter(test for tests in by_line.values() for test in tests)
@@ -182,18 +271,11 @@ class Record:
             shared = zip(folder, Path(test.partition("::")[0]).parent.parts[1:], strict=False)
             return -len([*takewhile(lambda pair: pair[0] == pair[1], shared)]), lines[test], test
 
-        return sorted(by_line.get(mutant.line) or lines, key=rank)
-
-
-def survives(mutant: Mutant, tests: list[str], folder: Path) -> bool:
-    """Return whether the given tests pass with a mutant."""
-    module = folder / mutant.path
-    source = module.read_bytes()
-    module.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
-    options = ["pytest", "-p", "no:xdist", "-x", "--timeout", "120"]
-    passed = not tests or passes(folder, *options, *tests, seconds=SECONDS)
-    module.write_bytes(source)
-    return passed
+        tests = by_line.get(mutant.line) or [*lines]
+        quick = sorted((test for test in tests if self._seconds.get(test, 0) <= QUICK), key=rank)
+        until = accumulate(self._seconds.get(test, 0) for test in quick)
+        first = [test for test, seconds in zip(quick, until, strict=True) if seconds <= FIRST]
+        return first, sorted(set(tests).difference(first), key=lambda test: self._seconds.get(test, 0))
 
 
 def main() -> None:
@@ -203,34 +285,33 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="seed of the sample (1)")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
-        folders = [Path(name, str(number)) for number in range(2)]
-        free = SimpleQueue[Path]()
-        for folder in folders:
-            subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
-            (folder / "settings.ini").write_text(SETTINGS)
-            free.put(folder)
-        record = Record(folders)
+        clones = [Clone(Path(name, str(number))) for number in range(2)]
+        folder = clones[0].folder
+        free = SimpleQueue[Clone]()
+        for clone in clones:
+            free.put(clone)
+        record = Record([clone.folder for clone in clones])
         paths = sorted({str(path.relative_to(folder)) for pattern in MODULES for path in folder.glob(pattern)})
         mutants = [mutant for path in paths for mutant in mutants_of(folder, path)]
         chosen = random.Random(wanted.seed).sample(mutants, min(wanted.sample, len(mutants)))
 
-        def survivors(mutants: list[Mutant], chosen: slice, verdict: str) -> list[Mutant]:
+        def survivors(mutants: list[Mutant], part: int, verdict: str) -> list[Mutant]:
             """Return the mutants that survive a part of their tests; print the verdict on each."""
 
             def survived(mutant: Mutant) -> bool:
-                folder = free.get()
+                clone = free.get()
                 try:
-                    left = survives(mutant, record.tests_of(mutant)[chosen], folder)
+                    left = clone.survives(mutant, record.tests_of(mutant)[part])
                 finally:
-                    free.put(folder)
+                    free.put(clone)
                 print(f"{verdict if left else 'killed'}: {mutant}", flush=True)
                 return left
 
-            with ThreadPoolExecutor(len(folders)) as pool:
+            with ThreadPoolExecutor(len(clones)) as pool:
                 return [mutant for mutant, left in zip(mutants, pool.map(survived, mutants), strict=True) if left]
 
-        left = survivors(chosen, slice(FIRST), "left")
-        surviving = len(survivors(left, slice(FIRST, None), "SURVIVED"))
+        left = survivors(chosen, 0, "left")
+        surviving = len(survivors(left, 1, "SURVIVED"))
     print(f"{surviving} of {len(chosen)} mutants survived; sampled from {len(mutants)} in {len(paths)} modules")
     sys.exit(surviving > 0)
 
