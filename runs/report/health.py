@@ -113,17 +113,23 @@ class Health:
             (self.copied, _MOST_COPIED, "explanations copied from the prompt or the scenario"),
             (self.contradictory, _MOST_CONTRADICTORY, "explanations that contradict the score"),
         )
-        found = [f"{100 * share:.3g} % {what}" for tally, most, what in shares if (share := _mean(tally)) > most]
         scores = {score for score, _, _ in self.scored}
-        if self.n >= FEWEST and len(scores) == 1 and not (self.is_label and 0.0 in scores):
-            found.insert(0, _CONSTANT)
-        if self.repeated.n >= FEWEST and (share := _mean(self.repeated)) < _LEAST_REPEATED:
-            found.append(f"only {100 * share:.3g} % of repeated judgements agree")
-        if self.placed.n >= FEWEST and (share := _mean(self.placed)) > _MOST_PLACED:
-            found.append(f"{100 * share:.3g} % of comparisons depend on the order")
-        if self.is_own:
-            found.append("judges text that it wrote itself")
-        return found
+        is_constant = self.n >= FEWEST and len(scores) == 1 and not (self.is_label and 0.0 in scores)
+        agreed, placed = _mean(self.repeated), _mean(self.placed)
+        checks = (
+            (is_constant, _CONSTANT),
+            *(((share := _mean(tally)) > most, f"{100 * share:.3g} % {what}") for tally, most, what in shares),
+            (
+                self.repeated.n >= FEWEST and agreed < _LEAST_REPEATED,
+                f"only {100 * agreed:.3g} % of repeated judgements agree",
+            ),
+            (
+                self.placed.n >= FEWEST and placed > _MOST_PLACED,
+                f"{100 * placed:.3g} % of comparisons depend on the order",
+            ),
+            (self.is_own, "judges text that it wrote itself"),
+        )
+        return [text for is_failed, text in checks if is_failed]
 
 
 def health_by_subject(health: Iterable[Health]) -> dict[str, Health]:
