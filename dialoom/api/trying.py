@@ -58,8 +58,7 @@ class JudgeTrial:
     def __str__(self) -> str:
         return markdown(self.tables, "Trial of a judge")
 
-    def _repr_markdown_(self) -> str:
-        return str(self)
+    _repr_markdown_ = __str__
 
 
 async def atry_judge(

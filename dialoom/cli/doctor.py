@@ -203,8 +203,9 @@ def _packages() -> list[Check]:
 
 
 def _package(requirement: Requirement) -> Check:
-    version = _version(requirement.name)
-    if version is None:
+    try:
+        version = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
         detail = f"not installed; dialoom needs {requirement.name}{requirement.specifier}"
         return Check("package", requirement.name, State.FAILED, detail)
     if not requirement.specifier.contains(version, prereleases=True):
@@ -218,13 +219,6 @@ def _extra(name: str, requirements: list[Requirement]) -> Check:
     if all(check.state is State.OK for check in found):
         return Check("extra", name, State.OK, ", ".join(f"{check.name} {check.detail}" for check in found))
     return Check("extra", name, State.MISSING, f"pip install 'dialoom[{name}]'")
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _keys() -> Check:

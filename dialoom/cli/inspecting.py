@@ -63,10 +63,9 @@ def print_status(path: Path, as_json: bool) -> None:
     say(f"{path}: {config.recipe}, seed {config.seed}{prompts}")
     say(f"{status.total:,} {config.units}: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
     make_console().print(_usage_table(config, status, later))
-    for line in (*_broken_off(status), *changed_lines(changes)):
+    failed_checks = (f"failed check: {each}" for each in progress.check_errors)
+    for line in (*_broken_off(status), *changed_lines(changes), *failed_checks):
         say(line)
-    for each in progress.check_errors:
-        say(f"failed check: {each}")
     for name in sets:
         if unparsed[name]:
             say(f"judgements {name!r}: {unparsed[name]:,} are unparsed and have no score")

@@ -355,7 +355,7 @@ def _checked(
     if is_verdict and not 0 <= requirement.bound <= 1:
         raise RunError(f"'{requirement}': a share must be from 0 to 1, that is from 0 % to 100 %")
     estimate = scores.tally.estimate() if requirement.k is None else passed(pass_hat, requirement.k, scores.trials)
-    doubt = doubts.get(subject) or doubts.get(f"{subject} by turn")
+    doubt = doubts.get(subject) or doubts.get(f"{subject} by turn", "")
     without = (
         "there are no scores" if requirement.k is None else f"no scenario has {requirement.k} trials with a verdict"
     )

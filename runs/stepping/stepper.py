@@ -46,9 +46,6 @@ class Stepper(StepperView):
 
     context: PlayableContext
 
-    def __init__(self, context: PlayableContext, branch: Branch, head: str) -> None:
-        super().__init__(context, branch, head)
-
     @classmethod
     @asynccontextmanager
     async def open(

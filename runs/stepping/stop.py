@@ -64,17 +64,17 @@ def change_text(change: Change, width: int | None = 100) -> str:
         width: Maximum number of columns, at least 1; `None` for no limit.
     """
     if change.before is ABSENT:
-        return _cut(f"+ {change.path} {_text(change.after)}", width)
+        return cut(f"+ {change.path} {_text(change.after)}", width)
     if change.after is ABSENT:
-        return _cut(f"- {change.path} {_text(change.before)}", width)
+        return cut(f"- {change.path} {_text(change.before)}", width)
     old, new = _text(change.before), _text(change.after)
     head, arrow = f"{change.path}: ", " -> "
     if width is None or (room := width - cell_len(head) - cell_len(arrow)) >= cell_len(old) + cell_len(new):
         return f"{head}{old}{arrow}{new}"
     old, new = _from_difference(old, new, room // 2)
     left = max(room // 2, room - cell_len(new))
-    old = _cut(old, left)
-    return _cut(f"{head}{old}{arrow}{_cut(new, room - cell_len(old))}", width)
+    old = cut(old, left)
+    return cut(f"{head}{old}{arrow}{cut(new, room - cell_len(old))}", width)
 
 
 def _differences(before: Any, after: Any, path: str) -> Iterator[Change]:
@@ -146,7 +146,8 @@ def _from_difference(old: str, new: str, room: int) -> tuple[str, str]:
     return _ELLIPSIS + old[shared:], _ELLIPSIS + new[shared:]
 
 
-def _cut(text: str, width: int | None) -> str:
+def cut(text: str, width: int | None) -> str:
+    """Truncate a line to a number of columns; `None` for no limit."""
     if width is None or cell_len(text) <= width:
         return text
     return set_cell_size(text, max(width - len(_ELLIPSIS), 0)) + _ELLIPSIS[: max(width, 0)]

@@ -54,10 +54,13 @@ class Condition:
 
     Attributes:
         text: Its text.
+        is_met: A function that returns whether the condition is met. A condition on an item beyond the end of a list is
+            not met. The function raises `ConditionError` if an expression cannot be evaluated, e.g. because it uses a
+            name that the state does not have.
     """
 
     text: str
-    _holds: Callable[[Position], bool] = field(repr=False, compare=False)
+    is_met: Callable[[Position], bool] = field(repr=False, compare=False)
 
     @classmethod
     def parse(
@@ -99,15 +102,6 @@ class Condition:
                 f"({', '.join(roles)}), a counter and a number ({counters}), or an expression over the state, such as "
                 "messages[-1].role == 'assistant'"
             ) from error
-
-    def is_met(self, at: Position) -> bool:
-        """Return whether the condition is met. A condition on an item beyond the end of a list is not met.
-
-        Raises:
-            ConditionError: If an expression cannot be evaluated, e.g. because it uses a name that the state does not
-                have.
-        """
-        return self._holds(at)
 
     def __str__(self) -> str:
         return self.text

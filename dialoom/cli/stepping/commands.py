@@ -9,13 +9,13 @@ from pathlib import Path
 from rich.text import Text
 
 from dialoom.runs.stepping import Condition, NextRequest, Stepper, SteppingError, Stop, case_of, diff, write_case
-from dialoom.runs.stepping.stop import label
+from dialoom.runs.stepping.stop import cut, label
 from dialoom.runs.stepping.values import parsed_value, value_at
 from dialoom.runs.store.branches import MAIN
 
 from . import branch_views, views
 from .editing import edited
-from .views import Answer, Fitted, cut, note, stop_answer
+from .views import Answer, Fitted, note, stop_answer
 
 
 class Quit(Exception):
