@@ -123,16 +123,19 @@ async def review(
     return {**update, "drafts": {kind: rows_of(after)}}
 
 
-async def ask_checker(scene: Scene, check: str, prompt: str, inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+async def ask_checker(
+    scene: Scene, check: str, prompt: str, inputs: Callable[[Any], Mapping[str, Any]], drafts: Mapping[str, Any]
+) -> dict[str, str]:
     """Ask a model to check some drafts, and return the problems by id.
 
     Args:
         scene: The node's scene.
         check: The name of the check.
         prompt: The prompt; its reply has a verdict, `right` or `wrong`.
-        inputs: The inputs of the prompt, by id.
+        inputs: A function that returns the prompt's inputs for a draft.
+        drafts: The drafts by id.
     """
-    replies = await ask_each(scene, prompt, inputs)
+    replies = await ask_each(scene, prompt, {id_: inputs(draft) for id_, draft in drafts.items()})
     return {
         id_: UNCHECKED if reply is None else f"{check}: {reply.explanation or 'the checker finds it wrong'}"
         for id_, reply in replies.items()

@@ -91,15 +91,19 @@ async def look_at_user(state: WriteState, scene: Scene[WriteScenario]) -> Update
             return f"place: {error}"
         return profile_refusal(draft)
 
-    async def checker(drafts: Mapping[str, UserDraft]) -> dict[str, str]:
-        inputs = {id_: {"user": draft.person().information("")[:2]} for id_, draft in drafts.items()}
-        return await ask_checker(scene, "profile", "apollo_write/profile-check", inputs)
-
-    def text(draft: UserDraft) -> str:
-        return "\n".join(draft.person().information("")[:2])
+    def described(draft: UserDraft) -> list[str]:
+        return list(draft.person().information("")[:2])
 
     draft: UserDraft | None = draft_of(state, "users", scene.scenario.user)
-    return await review(state, scene, "users", {draft.id: draft} if draft else {}, rules, checker, text)
+    return await review(
+        state,
+        scene,
+        "users",
+        {draft.id: draft} if draft else {},
+        rules,
+        partial(ask_checker, scene, "profile", "apollo_write/profile-check", lambda draft: {"user": described(draft)}),
+        lambda draft: "\n".join(described(draft)),
+    )
 
 
 async def offer(state: WriteState, scene: Scene[WriteScenario]) -> Update:
@@ -174,21 +178,20 @@ async def look_at_preferences(state: WriteState, scene: Scene[WriteScenario]) ->
             drafts[draft.id], why = await asyncio.to_thread(_with_requests, scenario, draft, user.resident)
             problems |= {draft.id: each} if (each := stated(why)) else {}
 
-    async def checker(unchecked: Mapping[str, PreferencesDraft]) -> dict[str, str]:
-        inputs = {
-            id_: {
-                "user": user.person().information("")[:2],
-                "about": about_flow(draft.flow),
-                "sets": [{"wanted": values_text(each.values), "story": each.story} for each in draft.sets],
-            }
-            for id_, draft in unchecked.items()
-        }
-        return await ask_checker(scene, "fit", "apollo_write/preferences-check", inputs)
+    def inputs(draft: PreferencesDraft) -> dict[str, Any]:
+        sets = [{"wanted": values_text(each.values), "story": each.story} for each in draft.sets]
+        return {"user": user.person().information("")[:2], "about": about_flow(draft.flow), "sets": sets}
 
-    def text(draft: PreferencesDraft) -> str:
-        return "\n".join(f"{values_text(each.values)}: {each.story}" for each in draft.sets)
-
-    update = await review(state, scene, "preferences", drafts, _refusal, checker, text, problems)
+    update = await review(
+        state,
+        scene,
+        "preferences",
+        drafts,
+        _refusal,
+        partial(ask_checker, scene, "fit", "apollo_write/preferences-check", inputs),
+        lambda draft: "\n".join(f"{values_text(each.values)}: {each.story}" for each in draft.sets),
+        problems,
+    )
     return {**update, "drafts": {"preferences": {**rows_of(drafts.values()), **update["drafts"]["preferences"]}}}
 
 
@@ -309,23 +312,33 @@ async def look_at_sessions(state: WriteState, scene: Scene[WriteScenario]) -> Up
         refusal = wording_refusal(each.preference, each.form, each.slots.told, session)
         return session_refusal(world, each.user, each.preference, each.form, session) or refusal
 
+    def lines(draft: SessionDraft) -> list[str]:
+        return [f"{speaker}: {text}" for speaker, text in speeches(planned[draft.id].session(draft))]
+
     async def checker(unchecked: Mapping[str, SessionDraft]) -> dict[str, str]:
-        pairs, errands = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
+        pairs, errands = dict[str, dict[str, Any]](), dict[str, SessionDraft]()
         for id_, draft in unchecked.items():
             each = planned[id_]
-            lines = [f"{speaker}: {text}" for speaker, text in speeches(each.session(draft))]
             if isinstance(each, PlannedErrand):
-                errands[id_] = {"lines": lines}
+                errands[id_] = draft
             else:
-                pairs[id_] = {"facets": facets_shown(each.preference.flow, each.preference.values), "lines": lines}
+                facets = facets_shown(each.preference.flow, each.preference.values)
+                pairs[id_] = {"facets": facets, "lines": lines(draft)}
         replies = await ask_each(scene, "apollo_write/session-check", pairs)
         found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
-        return found | await ask_checker(scene, "talk", "apollo_write/errand-check", errands)
+        return found | await ask_checker(
+            scene, "talk", "apollo_write/errand-check", lambda draft: {"lines": lines(draft)}, errands
+        )
 
-    def text(draft: SessionDraft) -> str:
-        return "\n".join(planned[draft.id].session(draft).lines)
-
-    return await review(state, scene, "sessions", drafts, rules, checker, text)
+    return await review(
+        state,
+        scene,
+        "sessions",
+        drafts,
+        rules,
+        checker,
+        lambda draft: "\n".join(planned[draft.id].session(draft).lines),
+    )
 
 
 def _new(state: WriteState, planned: Mapping[str, Planned]) -> list[str]:
@@ -440,13 +453,12 @@ async def look_at_queries(state: WriteState, scene: Scene[WriteScenario]) -> Upd
         world = world_of(scene.scenario)
         return worded or query_refusal(world, each.user, pair) or gold_refusal(world, pair)
 
-    async def checker(unchecked: Mapping[str, QueryDraft]) -> dict[str, str]:
-        inputs = {}
-        for id_, draft in unchecked.items():
-            seen = {"kind": planned[id_].kind, "occasion": occasion(planned[id_].slots.asked), "query": draft.query}
-            inputs[id_] = {**_shared_inputs(planned[id_]), **seen}
-        return await ask_checker(scene, "query", "apollo_write/query-check", inputs)
+    def inputs(draft: QueryDraft) -> dict[str, Any]:
+        each = planned[draft.id]
+        seen = {"kind": each.kind, "occasion": occasion(each.slots.asked), "query": draft.query}
+        return {**_shared_inputs(each), **seen}
 
+    checker = partial(ask_checker, scene, "query", "apollo_write/query-check", inputs)
     return await review(state, scene, "queries", drafts, rules, checker, lambda draft: draft.query)
 
 
