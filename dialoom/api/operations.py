@@ -528,9 +528,6 @@ async def step(
     async with reopened(path, recipe, models, calls, is_stepped=True) as opened:
         tell, config = opened.tell, opened.store.config
 
-        def notify(text: str) -> None:
-            tell(NodeMessage(str(scenario), text))
-
         players = [named for cast in config.casts for named in cast_references(cast)]
         if changed := ", ".join(each.name for each in changed_files(players, config.code)):
             tell(
@@ -540,7 +537,13 @@ async def step(
                 )
             )
 
-        async with Stepper.open(opened.store, scenario, branch=branch, policy=opened.policy, tell=notify) as stepper:
+        async with Stepper.open(
+            opened.store,
+            scenario,
+            branch=branch,
+            policy=opened.policy,
+            tell=lambda text: tell(NodeMessage(str(scenario), text)),
+        ) as stepper:
             if (problem := stepper.context.problem) is not None:
                 tell(Notice(f"{problem.message}. Recorded steps can be viewed, without the scores of checks"))
             yield stepper

@@ -39,7 +39,6 @@ from dialoom.roles.restoring import IN_REPLAY
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import in_folder, is_study, load_recipe
 from dialoom.runs.configuration.trust import (
-    Reference,
     Trust,
     cast_references,
     load_references,
@@ -201,10 +200,11 @@ class _Replay:
     def __init__(self, case: Case, trust: Trust, folders: Sequence[Path]) -> None:
         self._case, self._trust = case, trust
         self._folders = _file_folders(case, [*folders, Path.cwd()])
-        self._file = in_folder(case.recipe, self._folders)
-        trust.check("the case", case.mark, recipe_references(case.recipe, self._file), {})
+        file = in_folder(case.recipe, self._folders)
+        trust.check("the case", case.mark, recipe_references(case.recipe, file), {})
         self._recipe: Recipe = load_recipe(case.recipe, folders=self._folders, study=case.study)
-        trust.check("the case", case.mark, self._recipe_references(), {})
+        self._references = recipe_references(case.recipe, file, self._recipe)
+        trust.check("the case", case.mark, self._references, {})
         try:
             self._scenario: Scenario = self._recipe.scenario_type.model_validate(case.scenario)
             self._options = self._recipe.options_type.model_validate(case.options)
@@ -218,9 +218,6 @@ class _Replay:
         self._session: Session | None = None
         self._departures: list[str] = []
         self._used = self._others = 0
-
-    def _recipe_references(self) -> list[Reference]:
-        return recipe_references(self._case.recipe, self._file, self._recipe)
 
     async def play(self) -> ReplayResult:
         await self._begin()
@@ -250,7 +247,7 @@ class _Replay:
     def _changed(self) -> Iterator[str]:
         """Yield the changes of code, prompts and configuration since the case was saved, one line each."""
         case, current, study = self._case, self._present(), self._case.study or {}
-        named = [*self._recipe_references(), *cast_references(case.models)]
+        named = [*self._references, *cast_references(case.models)]
         for each in named:
             if each.spec in case.code and (found := each.hash()) != case.code[each.spec]:
                 yield f"{each.code} {'is missing' if found is None else 'has changed'}"
