@@ -19,6 +19,7 @@ from dialoom.graphs import Outline, Recipe
 from dialoom.graphs.capabilities import WithOutline, WithRoles
 from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.graphs.outcome import dialogue_faults
+from dialoom.grouping import grouped
 from dialoom.roles.binding import is_providers
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.configuration.config import RunConfig
@@ -362,9 +363,7 @@ def _print_episode(
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
     """Yield one line for all shared calls with the same prompt, because a scenario may have dozens of such calls."""
-    alike: dict[tuple[str, str], list[int]] = {}
-    for call in common:
-        alike.setdefault((call.role, call.prompt), []).append(call.scenarios)
+    alike = grouped(((call.role, call.prompt), call.scenarios) for call in common)
     for (role, prompt), users in alike.items():
         fewest, most = min(users), max(users)
         count = f"{len(users)} of them, each " if len(users) > 1 else ""

@@ -16,6 +16,7 @@ from dialoom.graphs.capabilities import WithGate, WithLabels, WithOutline
 from dialoom.graphs.check import conversation_to
 from dialoom.graphs.gate import GateLine, Talk
 from dialoom.graphs.outcome import USER
+from dialoom.grouping import grouped
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.prompts.messages import identity, tool_name
 from dialoom.roles import ASKS
@@ -148,9 +149,7 @@ def conversation(run: RunFile, scenario: str | int, judging: str | None = None) 
     outcome, calls = episode.outcome, run.calls_of(position)
     faults = outcome.faults or ()
     call_of = calls_by_message(outcome.messages, calls, run.recipe)
-    judged: dict[int | None, list[Item]] = {}
-    for item in items_of(episode):
-        judged.setdefault(_last_message(episode, item), []).append(item)
+    judged = grouped((_last_message(episode, item), item) for item in items_of(episode))
     return Conversation(
         number=position + 1,
         of=run.planned,

@@ -19,6 +19,7 @@ from dialoom.graphs.capabilities import WithFacets, WithJudging, WithLabels, Wit
 from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
 from dialoom.graphs.tables.statistics import FEWEST, Tally
 from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL
+from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import judges_of
 
@@ -251,11 +252,8 @@ def _is_copied(
 def _statements() -> Mapping[str, Sequence[re.Pattern[str]]]:
     """Return the patterns, for all languages, by which explanations state a verdict or a score."""
     text = resources.files(__package__).joinpath("statements.yaml").read_text(encoding="utf-8")
-    found: dict[str, list[re.Pattern[str]]] = defaultdict(list)
-    for by_kind in yaml.safe_load(text).values():
-        for kind, patterns in by_kind.items():
-            found[kind] += [re.compile(rf"(?<!\w)(?:{pattern})(?!\w)") for pattern in patterns]
-    return found
+    patterns = ((kind, each) for by_kind in yaml.safe_load(text).values() for kind in by_kind for each in by_kind[kind])
+    return grouped((kind, re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")) for kind, pattern in patterns)
 
 
 def contradicts(judgement: Judgement) -> bool:

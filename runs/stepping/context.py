@@ -19,6 +19,7 @@ from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithOutline, WithProgress, WithPrompts
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.recipe import completed
+from dialoom.grouping import nested
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.players import player_backend
@@ -303,10 +304,8 @@ class ScenarioContext:
             return None
         calls = await self.calls_on(line)
         own = {role: binding.model for role, binding in self.models.items()}
-        others: dict[str, dict[str, None]] = {}
-        for call in calls:
-            if call.model not in (SAID, own.get(call.role)):
-                others.setdefault(call.role, {})[call.model] = None
+        changed = (call for call in calls if call.model not in (SAID, own.get(call.role)))
+        others = nested((call.role, call.model, None) for call in changed)
         return PromotedBranch(
             name=branch.name,
             models={role: ", ".join(models) for role, models in others.items()},

@@ -14,6 +14,7 @@ from rich.cells import cell_len, set_cell_size
 
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.graphs.conversation import calls_of
+from dialoom.grouping import grouped
 from dialoom.prompts.messages import call_text
 from dialoom.runs.store.branches import StepCall
 
@@ -233,10 +234,7 @@ class Stop:
     @property
     def reasons(self) -> Mapping[str, Sequence[str]]:
         """Return the next nodes by the reason why they run."""
-        found: dict[str, list[str]] = {}
-        for node in self.next:
-            found.setdefault(self.why.get(node, ""), []).append(node)
-        return found
+        return grouped((self.why.get(node, ""), node) for node in self.next)
 
     @property
     def cost(self) -> Cost:

@@ -13,6 +13,7 @@ from jinja2 import TemplateError
 from dialoom.errors import DialoomError
 from dialoom.graphs import Outcome
 from dialoom.graphs.capabilities import WithProgress
+from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import NotYetError, Unknown, compile_expression
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.branches import MAIN, Branch, Point
@@ -219,10 +220,7 @@ class StepperView:
     async def history(self) -> list[HistoryEntry]:
         """Return every checkpoint of the scenario, on all branches, in the order of creation."""
         points = self.context.points()
-        heads: dict[str, list[str]] = {}
-        for branch in self.branches():
-            if (head := branch.head or self.context.latest(branch.thread)) is not None:
-                heads.setdefault(head, []).append(branch.name)
+        heads = grouped((each.head or self.context.latest(each.thread), each.name) for each in self.branches())
         found = []
         for point in points.values():
             if point.source == "fork" and point.id not in heads and point.id != self._head:

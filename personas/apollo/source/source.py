@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
+from dialoom.grouping import grouped
 from dialoom.inputs import DataError, Model, Record, validated
 from dialoom.outputs import folder_output, json_line
 from dialoom.personas.apollo.calls import Value, json_text
@@ -286,10 +287,7 @@ class ApolloSource:
     @cached_property
     def pairs_for(self) -> Mapping[tuple[str, str], Sequence[ApolloPair]]:
         """The pairs of each user and flow."""
-        found: dict[tuple[str, str], list[ApolloPair]] = {}
-        for pair in self.pairs.values():
-            found.setdefault((pair.user, pair.flow), []).append(pair)
-        return found
+        return grouped(((pair.user, pair.flow), pair) for pair in self.pairs.values())
 
 
 def read_lines(path: Path, model: type[Model]) -> list[tuple[int, Model]]:
