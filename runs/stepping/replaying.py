@@ -283,10 +283,9 @@ class _Replay:
             return await self._edited(step, number)
         coming = await self._coming()
         if coming != step.nodes:
-            self._departures.append(
+            return self._departed(
                 f"step {number}: {_node_names(coming)} would run, but {_node_names(step.nodes)} was recorded"
             )
-            return False
         recorded = _RecordedGateway(step.calls)
         is_played = await self._invoked(recorded, number, coming)
         self._used += len(recorded.used)
@@ -308,22 +307,22 @@ class _Replay:
             context = self._stage(caller, number)
             await self._graph.ainvoke(None, at(self._case.thread), context=context, interrupt_after="*")
         except (_NotRecordedError, _OtherRequestError) as error:
-            self._departures.append(f"step {number}: {error}")
-            return False
+            return self._departed(f"step {number}: {error}")
         except Exception as error:  # any error of the current code counts as a deviation
-            self._departures.append(f"step {number}: {_node_names(coming)} failed: {_failure(error)}")
-            return False
+            return self._departed(f"step {number}: {_node_names(coming)} failed: {_failure(error)}")
         return True
+
+    def _departed(self, how: str) -> bool:
+        """Record a departure from the recorded path; return false, because no further step can be played."""
+        self._departures.append(how)
+        return False
 
     async def _edited(self, step: RecordedStep, number: int) -> bool:
         values = {name: revived(value) for name, value in (step.edit or {}).items()}
         try:
             await self._graph.abulk_update_state(at(self._case.thread), [updates(self._graph, values, step.nodes)])
         except Exception as error:  # e.g. the graph no longer has this node or channel
-            self._departures.append(
-                f"step {number}: the edit of {_node_names(tuple(values))} failed: {_failure(error)}"
-            )
-            return False
+            return self._departed(f"step {number}: the edit of {_node_names(tuple(values))} failed: {_failure(error)}")
         return True
 
     async def _outcome(self) -> Outcome | None:
@@ -439,10 +438,9 @@ class _LiveReplay(_Replay):
         step = case.steps[number] if number < len(case.steps) else None
         if step is not None and step.edit is not None:
             if caller.has_changed:
-                self._departures.append(
+                return self._departed(
                     f"step {number + 1}: the state was edited here, which would overwrite the new replies"
                 )
-                return False
             return await self._edited(step, number + 1)
         coming = await self._coming()
         if not coming or (step is None and not case.is_end):
