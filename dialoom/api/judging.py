@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dialoom.errors import Advice
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs import Recipe, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.errors import DialoomError
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithFacets
+from dialoom.graphs import Recipe, WithFacets
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.study import read_study

@@ -11,8 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO, TypeVar
 
-from dialoom.graphs import DialogueFault, Recipe, Scenario, Table
-from dialoom.graphs.capabilities import WithPrompts
+from dialoom.graphs import DialogueFault, Recipe, Scenario, Table, WithPrompts
 from dialoom.runs.configuration.config import RunConfig, config_diff
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import Trust

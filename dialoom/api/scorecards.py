@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 from dialoom.errors import DialoomError
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithJudging, WithRoles
+from dialoom.graphs import Recipe, WithJudging, WithRoles
 from dialoom.grouping import nested
 from dialoom.outputs import file_name, make_folder
 from dialoom.roles.binding import OBJECT

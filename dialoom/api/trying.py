@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from dialoom.graphs import Table
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs import Table, WithJudging
 from dialoom.graphs.transcript import labelled_rows
 from dialoom.graphs.transcript_rows import LABEL
 from dialoom.inputs import DataError, is_sqlite

@@ -15,8 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from dialoom.api.run import RunReader
-from dialoom.graphs import Outline, Recipe
-from dialoom.graphs.capabilities import WithOutline, WithRoles
+from dialoom.graphs import Outline, Recipe, WithOutline, WithRoles
 from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.graphs.outcome import dialogue_faults
 from dialoom.grouping import grouped
@@ -28,10 +27,9 @@ from dialoom.runs.reading.scenarios import scores_of
 from dialoom.runs.reading.search_index import snippet
 from dialoom.runs.report.differences import subject_of
 from dialoom.runs.report.health import Health, health_by_subject
-from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Usage
+from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Status, Usage
 from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
-from dialoom.runs.store.status import Status
 from dialoom.text import rounded
 
 from .console import HarmlessConsole, make_console

@@ -18,8 +18,7 @@ from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, atr
 from dialoom.api.blocking import in_daemon_threads
 from dialoom.api.operation_settings import CallSettings, JudgeSettings, PlaySettings, resolve
 from dialoom.api.run import RunReader
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithExports
+from dialoom.graphs import Recipe, WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.configuration.recipes import parsed_options

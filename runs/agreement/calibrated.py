@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from dialoom.graphs import Estimate, Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs import Estimate, Table, WithFacets, WithJudging
 from dialoom.graphs.tables.statistics import FEWEST, Tally, student
 from dialoom.graphs.tables.table import Cell
 from dialoom.grouping import grouped

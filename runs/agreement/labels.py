@@ -17,8 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from dialoom.graphs import Episode
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs import Episode, WithJudging
 from dialoom.inputs import DataError, read_text
 from dialoom.outputs import exclusive, text_output
 from dialoom.runs.errors import RunError

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialoom.graphs import Episode, Judgement, Table
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs import Episode, Judgement, Table, WithJudging
 from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError

@@ -13,8 +13,7 @@ from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import Exported, ExportRequest, write
 from dialoom.runs.export.pushing import CARD, add_section, card_beside, exported_files
-from dialoom.runs.report import Report
-from dialoom.runs.report.report import markdown
+from dialoom.runs.report import Report, markdown
 from dialoom.runs.report.reported import STAND_INS, offline_roles
 from dialoom.runs.store import RunFile
 from dialoom.settings import PathLike

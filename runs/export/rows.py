@@ -11,9 +11,8 @@ from typing import Any, Literal, get_args
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
+from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, WithFacets, stream
 from dialoom.graphs.built_in_environments import readable
-from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, USER_MODEL, Episode, is_sound
 from dialoom.graphs.training_rows import exporters
 from dialoom.graphs.transcript import Transcript

@@ -11,8 +11,19 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
-from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome, Outline, Recipe, Scenario
-from dialoom.graphs.capabilities import WithGate, WithLabels, WithOutline
+from dialoom.graphs import (
+    DialogueFault,
+    Episode,
+    Judgement,
+    Line,
+    Outcome,
+    Outline,
+    Recipe,
+    Scenario,
+    WithGate,
+    WithLabels,
+    WithOutline,
+)
 from dialoom.graphs.check import conversation_to
 from dialoom.graphs.gate import GateLine, Talk
 from dialoom.graphs.outcome import USER

@@ -14,8 +14,7 @@ from typing import Any
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, UndefinedError
 from jinja2.utils import missing
 
-from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
-from dialoom.graphs.capabilities import WithGate, WithJudging
+from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe, WithGate, WithJudging
 from dialoom.graphs.outcome import BY_JUDGES, KINDS, USER, dialogue_faults
 from dialoom.grouping import grouped
 from dialoom.runs.errors import RunError

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dialoom.graphs import Judgement, Outcome, Recipe, Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs import Judgement, Outcome, Recipe, Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import turn_ends
 from dialoom.graphs.tables.statistics import (
     FEWEST,

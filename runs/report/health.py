@@ -14,8 +14,7 @@ from typing import Any
 
 import yaml
 
-from dialoom.graphs import Episode, Estimate, Judge, Judgement, Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging, WithLabels, WithRoles
+from dialoom.graphs import Episode, Estimate, Judge, Judgement, Table, WithFacets, WithJudging, WithLabels, WithRoles
 from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
 from dialoom.graphs.tables.statistics import FEWEST, Tally
 from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
-from dialoom.graphs import Estimate, Table, Tally, intervals
-from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs import Estimate, Table, Tally, WithFacets, WithJudging, intervals
 from dialoom.graphs.outcome import by_subject
 from dialoom.graphs.tables.statistics import FEWEST, share_of
 from dialoom.graphs.tables.table import Cell

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dialoom.errors import Advice
-from dialoom.graphs import Episode, Estimate, Recipe
-from dialoom.graphs.capabilities import WithFacets, WithJudging, WithRoles
+from dialoom.graphs import Episode, Estimate, Recipe, WithFacets, WithJudging, WithRoles
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation
 from dialoom.graphs.tables.statistics import Tally, holm

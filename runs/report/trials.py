@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dialoom.graphs import Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs import Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import scenario_of
 from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, Estimate, Tally, is_constant
 from dialoom.grouping import grouped

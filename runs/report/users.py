@@ -9,8 +9,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dialoom.graphs import Estimate, Recipe, Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs import Estimate, Recipe, Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import USER, USER_MODEL
 from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES, Tally, intervals, percentiles
 from dialoom.grouping import grouped

@@ -14,9 +14,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
-from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
+from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage, WithOutline, WithProgress, WithPrompts
 from dialoom.graphs.acting import servers_of
-from dialoom.graphs.capabilities import WithOutline, WithProgress, WithPrompts
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.recipe import completed
 from dialoom.grouping import nested

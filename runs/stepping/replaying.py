@@ -17,8 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import Judgement, Outcome, Recipe, Scenario, Stage
-from dialoom.graphs.capabilities import WithGate, WithPrompts, WithRoles
+from dialoom.graphs import Judgement, Outcome, Recipe, Scenario, Stage, WithGate, WithPrompts, WithRoles
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.outcome import by_subject
 from dialoom.graphs.recipe import finished
@@ -26,9 +25,8 @@ from dialoom.graphs.simulation import Simulation, simulation
 from dialoom.graphs.study import read_study
 from dialoom.graphs.transcript_rows import TRANSCRIPT
 from dialoom.prompts import PromptLibrary
-from dialoom.roles import CallPlace, Cast, Completion, Gateway, UnparsedReplyError
+from dialoom.roles import CallPlace, Cast, Completion, Gateway, RoleError, UnparsedReplyError
 from dialoom.roles.binding import Bindings, bind, rebind
-from dialoom.roles.errors import RoleError
 from dialoom.roles.gateway import Caller, Request
 from dialoom.roles.gateway.calls import TOOL_ROLE, MemoryLedger
 from dialoom.roles.gateway.completions import kept_text, read_reply

@@ -10,8 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import Judgement, Line, Outcome
-from dialoom.graphs.capabilities import WithLabels
+from dialoom.graphs import Judgement, Line, Outcome, WithLabels
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.trust import player_references

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from jinja2 import TemplateError
 
 from dialoom.errors import DialoomError
-from dialoom.graphs import Outcome
-from dialoom.graphs.capabilities import WithProgress
+from dialoom.graphs import Outcome, WithProgress
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import NotYetError, Unknown, compile_expression
 from dialoom.runs.store import RunFile

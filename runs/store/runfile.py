@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import TypeAdapter
 
-from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.capabilities import WithGate, WithJudging
+from dialoom.graphs import Outcome, Recipe, WithGate, WithJudging
 from dialoom.graphs.gate import Gate, PromptWords, copied_forms
 from dialoom.graphs.recipe import finished
 from dialoom.grouping import grouped
