@@ -23,8 +23,7 @@ from dialoom.runs.control import Control, Ended, Event, NodeMessage, Notice
 from dialoom.runs.errors import RunError
 from dialoom.runs.preflight import CostEstimate, estimate_cost
 from dialoom.runs.stepping import Stepper
-from dialoom.runs.store import RunFile
-from dialoom.runs.store.branches import MAIN
+from dialoom.runs.store import MAIN, RunFile
 from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking

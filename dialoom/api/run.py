@@ -31,10 +31,19 @@ from dialoom.runs.report import Report
 from dialoom.runs.report.health import Health, health_of
 from dialoom.runs.report.reported import reported_runs
 from dialoom.runs.report.requirements import Checked, Requirement, required
-from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
-from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
-from dialoom.runs.store.ledger import CommonCall
-from dialoom.runs.store.status import CheckErrors
+from dialoom.runs.store import (
+    CheckErrors,
+    Choices,
+    CommonCall,
+    JudgementSet,
+    Neighbours,
+    PromotedBranch,
+    RecordedEpisode,
+    RunFile,
+    ScenarioPage,
+    ScenarioQuery,
+    Status,
+)
 from dialoom.settings import OwnPlayer, PathLike
 
 from .operation_settings import RecipeLike

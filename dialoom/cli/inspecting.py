@@ -27,9 +27,7 @@ from dialoom.runs.reading.scenarios import scores_of
 from dialoom.runs.reading.search_index import snippet
 from dialoom.runs.report.differences import subject_of
 from dialoom.runs.report.health import Health, health_by_subject
-from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Status, Usage
-from dialoom.runs.store.episodes import RecordedEpisode
-from dialoom.runs.store.ledger import CommonCall
+from dialoom.runs.store import OWN_JUDGEMENTS, CommonCall, JudgementSet, RecordedEpisode, Status, Usage
 from dialoom.text import rounded
 
 from .console import HarmlessConsole, make_console

@@ -18,8 +18,7 @@ from dialoom.graphs.training_rows import exporters
 from dialoom.graphs.transcript import Transcript
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
-from dialoom.runs.store import JudgementSet, RunFile
-from dialoom.runs.store.episodes import RecordedEpisode
+from dialoom.runs.store import JudgementSet, RecordedEpisode, RunFile
 
 from .shortcuts import PairSample
 

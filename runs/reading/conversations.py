@@ -32,8 +32,7 @@ from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.prompts.messages import identity, tool_name
 from dialoom.roles import ASKS
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import RunFile
-from dialoom.runs.store.episodes import RecordedEpisode
+from dialoom.runs.store import RecordedEpisode, RunFile
 
 Call = Mapping[str, Any]
 

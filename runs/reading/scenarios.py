@@ -18,9 +18,8 @@ from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe, W
 from dialoom.graphs.outcome import BY_JUDGES, KINDS, USER, dialogue_faults
 from dialoom.grouping import grouped
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import Neighbours, RunFile, ScenarioPage, ScenarioQuery
+from dialoom.runs.store import Neighbours, RecordedEpisode, RunFile, ScenarioPage, ScenarioQuery
 from dialoom.runs.store.connections import Signature, signature
-from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.sandbox import Sandbox
 
 from .search_index import OnProgress, SearchIndex, ignore_progress

@@ -12,8 +12,7 @@ from dialoom.graphs.tables.statistics import FEWEST, share_of
 from dialoom.graphs.tables.table import Cell
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import Where
-from dialoom.runs.store import JudgementSet, RunFile, judges_of
-from dialoom.runs.store.episodes import RecordedEpisode
+from dialoom.runs.store import JudgementSet, RecordedEpisode, RunFile, judges_of
 
 from .differences import subject_of
 

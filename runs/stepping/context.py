@@ -37,11 +37,8 @@ from dialoom.runs.configuration.trust import (
 from dialoom.runs.engine import session_of
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
-from dialoom.runs.store import PlayWork, RunFile, RunStore
-from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
+from dialoom.runs.store import MAIN, SAID, Branch, PlayWork, Point, PromotedBranch, RunFile, RunStore, StepCall
 from dialoom.runs.store.corruption import reading
-from dialoom.runs.store.episodes import PromotedBranch
-from dialoom.runs.store.ledger import SAID
 from dialoom.settings import OwnPlayer
 
 from .gateway import ScratchSaver, SteppingError

@@ -15,8 +15,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.store import RunStore
-from dialoom.runs.store.branches import MAIN, Branch, Point
+from dialoom.runs.store import MAIN, Branch, Point, RunStore
 from dialoom.text import well_formed_value
 
 from .context import START, PlayableContext, at, one_step, open_context, steps, updates

@@ -14,8 +14,7 @@ from dialoom.errors import DialoomError
 from dialoom.graphs import Outcome, WithProgress
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import NotYetError, Unknown, compile_expression
-from dialoom.runs.store import RunFile
-from dialoom.runs.store.branches import MAIN, Branch, Point
+from dialoom.runs.store import MAIN, Branch, Point, RunFile
 from dialoom.runs.store.corruption import reading
 from dialoom.settings import OwnPlayer
 

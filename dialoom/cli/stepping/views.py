@@ -21,8 +21,7 @@ from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, cut
 from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
 from dialoom.runs.stepping.values import plain
-from dialoom.runs.store.branches import StepCall
-from dialoom.runs.store.ledger import SAID
+from dialoom.runs.store import SAID, StepCall
 
 _LINES = 4
 """Number of lines of the conversation that are shown at a stop; `transcript` shows all."""
