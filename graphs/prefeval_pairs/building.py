@@ -100,8 +100,7 @@ async def check(state: PairsState, scene: Scene) -> Update:
         else {"dropped": "" if reply.verdict == "valid" else reply.verdict, "validity": reply.verdict}
         for at, reply in replies.items()
     }
-    _report_count(scene, "are valid", found)
-    return {"validity": found}
+    return _counted(scene, "validity", "are valid", found)
 
 
 async def answer(state: PairsState, scene: Scene[PairsScenario]) -> Update:
@@ -132,8 +131,7 @@ async def answer(state: PairsState, scene: Scene[PairsScenario]) -> Update:
         violations = [verdict.answer == "yes" for (_, place), verdict in verdicts.items() if place == at and verdict]
         rates[at] = sum(violations) / len(violations) if violations else None
     found = {at: {"violation_rate": value, "dropped": _low_rate(value, scene.scenario)} for at, value in rates.items()}
-    _report_count(scene, "are violated often enough", found)
-    return {"rate": found}
+    return _counted(scene, "rate", "are violated often enough", found)
 
 
 async def grade(state: PairsState, scene: Scene[PairsScenario]) -> Update:
@@ -149,8 +147,7 @@ async def grade(state: PairsState, scene: Scene[PairsScenario]) -> Update:
         at: {"rating": each and each.model_dump(), "dropped": _low_rating(each, scene.scenario)}
         for at, each in ratings.items()
     }
-    _report_count(scene, "are rated well enough", found)
-    return {"rating": found}
+    return _counted(scene, "rating", "are rated well enough", found)
 
 
 def _low_rate(value: float | None, scenario: PairsScenario) -> str:
@@ -227,8 +224,7 @@ async def offer(state: PairsState, scene: Scene) -> Update:
         if talk is not None and not _gives_away(talk, unfinished[at]):
             made = talk.after(first[at]["query"])
             found[at] = {"options": list(offered[at].options), "choice_conversation": made.model_dump()}
-    _report_count(scene, "have a dialogue with a choice", found)
-    return {"choice": found}
+    return _counted(scene, "choice", "have a dialogue with a choice", found)
 
 
 async def tell(state: PairsState, scene: Scene[PairsScenario]) -> Update:
@@ -269,8 +265,7 @@ async def tell(state: PairsState, scene: Scene[PairsScenario]) -> Update:
         else:
             turns_of_talk = [turn.model_dump() for turn in talk.turns]
             found[at] = {"persona": requests[at]["persona"], "persona_conversation": turns_of_talk}
-    _report_count(scene, "have a dialogue with a persona", found)
-    return {"persona": found}
+    return _counted(scene, "persona", "have a dialogue with a persona", found)
 
 
 async def finish(state: PairsState, scene: Scene) -> Update:
@@ -291,8 +286,7 @@ async def finish(state: PairsState, scene: Scene) -> Update:
         is_other = reply is not None and _folded(reply.preference) != _folded(single[at].preference)
         conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}
         found[at] = {**conflicting, **found[at]}
-    _report_count(scene, "have options to choose from", found)
-    return {"options": found}
+    return _counted(scene, "options", "have options to choose from", found)
 
 
 def _gives_away(talk: OfferedChoice, draft: Draft) -> bool:
@@ -309,7 +303,9 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _report_count(scene: Scene, what: str, found: Found) -> None:
+def _counted(scene: Scene, stage: str, what: str, found: Found) -> Update:
+    """Return what a stage found as the update of the state, and tell how many pairs passed it."""
     made = sum(not draft.get("dropped") for draft in found.values())
     if found:
         scene.tell(f"{scene.scenario.topic.topic}: {made} of {len(found)} pairs {what}")
+    return {stage: found}
