@@ -48,18 +48,15 @@ class CommandInterpreter:
     Args:
         stepper: The current stepper.
         watch: Called with the answer for each stop that is passed.
-        is_full: Whether stops show complete requests and the complete conversation.
         inputs: The files that the commands and the conversation come from, which `save` does not overwrite.
     """
 
-    def __init__(
-        self, stepper: Stepper, watch: Callable[[Answer], None], is_full: bool = False, inputs: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, stepper: Stepper, watch: Callable[[Answer], None], inputs: Sequence[Path] = ()) -> None:
         self.stepper = stepper
         self.inputs = inputs
         self.breaks: list[Condition] = []
         self.watch = watch
-        self.is_full = is_full
+        self.is_full = False  # whether stops show complete requests and the complete conversation
 
     async def do(self, line: str) -> Answer | None:
         """Carry out a line; return `None` if it is empty.
