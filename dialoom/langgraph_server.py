@@ -15,8 +15,7 @@ from langgraph.runtime import Runtime, get_runtime
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
-from dialoom.graphs.capabilities import WithPrompts, WithRoles
+from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, WithPrompts, WithRoles, stream
 from dialoom.graphs.judge import Graph
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding

@@ -163,9 +163,9 @@ class ApolloBuild(GenerationRecipe):
         return [pairs_table(pairs), topics_table(topics), *([_left_out(left_out)] if left_out else [])]
 
 
-async def build(_: BuildState, scene: Scene) -> Update:
+async def build(_: BuildState, scene: Scene[BuildScenario]) -> Update:
     """Create all sessions and pairs of a user."""
-    scenario: BuildScenario = scene.scenario
+    scenario = scene.scenario
     world = planned_world(scenario.world_seed, scenario.world)
     part = await asyncio.to_thread(  # in a thread, so that the run can be stopped in the meantime
         user_part, world, scenario.user, scenario.pairs, scenario.errands, scenario.seed

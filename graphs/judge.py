@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypedDict
 
 from dialoom.errors import DialoomError
+from dialoom.grouping import grouped
 from dialoom.prompts import Prompt, shared_text
 from dialoom.roles import UnparsedReplyError, Verdict
 
@@ -211,10 +212,8 @@ class Judge:
         """
         if self.when is not None and not self.when(scenario, outcome):
             return []
-        done: dict[int | None, list[Judgement]] = {}
-        for each in outcome.judgements:
-            if each.target == self.target and each.metric in self.metrics:
-                done.setdefault(each.turn, []).append(each)
+        own = [each for each in outcome.judgements if each.target == self.target and each.metric in self.metrics]
+        done = grouped((each.turn, each) for each in own)
         return [
             case
             for case in self._all_cases(scenario, outcome)

@@ -117,22 +117,21 @@ class PoolState(TypedDict, total=False):
     unread: Annotated[list[int], joined]
 
 
-async def plant(state: PoolState, scene: Scene) -> Update:
+async def plant(state: PoolState, scene: Scene[PoolScenario]) -> Update:
     """Start the pool with the seeds. All seeds are accepted, even similar ones, because the user chose them."""
-    scenario: PoolScenario = scene.scenario
-    update = await _filtered(state, scene, list(scenario.seeds), round_=0)
+    update = await _filtered(state, scene, list(scene.scenario.seeds), round_=0)
     count = len(update["entries"])
     scene.tell(f"the pool starts with {count:,} seeds")
-    return {**update, "ended_by": "target" if count >= scenario.target else ""}
+    return {**update, "ended_by": "target" if count >= scene.scenario.target else ""}
 
 
-async def propose(state: PoolState, scene: Scene) -> Update:
+async def propose(state: PoolState, scene: Scene[PoolScenario]) -> Update:
     """Have the writer write new texts, with a few texts of the pool as examples.
 
     If the reply cannot be parsed, the round adds no texts. If it is the last round that `patience` allows, the scenario
     fails.
     """
-    scenario: PoolScenario = scene.scenario
+    scenario = scene.scenario
     round_ = len(state["rounds"])
     shown = scene.draw(f"round {round_}").sample(state["entries"], min(scenario.examples, len(state["entries"])))
     try:
@@ -147,35 +146,38 @@ async def propose(state: PoolState, scene: Scene) -> Update:
     return {"proposed": reply.items}
 
 
-async def select(state: PoolState, scene: Scene) -> Update:
+async def select(state: PoolState, scene: Scene[PoolScenario]) -> Update:
     """Add the texts that differ from all texts of the pool, until the pool is full."""
-    scenario: PoolScenario = scene.scenario
     round_, proposed = len(state["rounds"]), state["proposed"]
     update = await _filtered(state, scene, proposed, round_)
     added, unseen = len(update["entries"]), update["rounds"][0]["unseen"]
     size = len(state["entries"]) + added
-    dry = 0 if added >= scenario.least else state["dry"] + 1
+    dry = 0 if added >= scene.scenario.least else state["dry"] + 1
     full = f", which is full: {unseen} were not needed" if unseen else ""
     scene.tell(f"round {round_}: {added} of {len(proposed)} kept, {size:,} in the pool{full}")
     return {
         **update,
         "proposed": [],
         "dry": dry,
-        "ended_by": "target" if size >= scenario.target else "bottleneck" if dry >= scenario.patience else "",
+        "ended_by": "target"
+        if size >= scene.scenario.target
+        else "bottleneck"
+        if dry >= scene.scenario.patience
+        else "",
     }
 
 
 PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
-async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> Update:
+async def _filtered(state: PoolState, scene: Scene[PoolScenario], texts: list[str], round_: int) -> Update:
     """Filter texts one after another. Duplicates and empty texts count as too similar. All seeds (round 0) pass.
 
     Returns:
         The new entries, their vectors, and the figures of the round; `unseen` counts texts that were not checked
         because the pool was full.
     """
-    scenario: PoolScenario = scene.scenario
+    scenario = scene.scenario
     entries = [PoolEntry.model_validate(entry) for entry in state["entries"]]
     before, unseen = len(entries), 0
     known = {entry.text for entry in entries}

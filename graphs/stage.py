@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
+
+from typing_extensions import TypeVar
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, identity
@@ -125,15 +127,21 @@ _FIRST_REMOTE = 1000
 """The number from which calls of remote tools are numbered in a node; requests to roles have lower numbers."""
 
 
-class Scene:
+Played = TypeVar("Played", bound=Scenario, default=Any)
+
+
+class Scene(Generic[Played]):
     """One execution of a node. It calls roles, and numbers its calls so that each call has its own place.
 
+    A node can state the type of its scenarios, as in `scene: Scene[MyScenario]`.
+
     Attributes:
+        scenario: The scenario.
         finish_reason: The reason why the last reply was cut off (`length`, `refusal`, `content_filter`), or `None`.
     """
 
     def __init__(self, stage: Stage, node: str, step: int) -> None:
-        self.scenario: Any = stage.scenario
+        self.scenario: Played = cast(Any, stage.scenario)
         self._stage = stage
         self._node = node
         self._step = step

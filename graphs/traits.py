@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serializer
 
+from dialoom.grouping import grouped
 from dialoom.inputs import DataError
 
 from .gate.talk import language_of, spelt, vocabulary, words_of
@@ -128,9 +129,7 @@ def _levels(values: Sequence[float]) -> Callable[[float], str]:
     """
     ordered = sorted(values)
     cuts = sorted({ordered[len(ordered) * part // _LEVELS] for part in range(1, _LEVELS)} if ordered else ())
-    parts: dict[int, list[float]] = {}
-    for value in ordered:
-        parts.setdefault(bisect_right(cuts, value), []).append(value)
+    parts = grouped((bisect_right(cuts, value), value) for value in ordered)
 
     def level(value: float) -> str:
         part = parts[bisect_right(cuts, value)]

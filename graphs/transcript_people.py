@@ -213,16 +213,15 @@ def _spoken_lines(row: RecordedTalk | DataError) -> tuple[Line, ...]:
     return tuple(Line(role=line.role, content=line.content) for line in messages)
 
 
-async def infer(_: InferenceState, scene: Scene) -> Update:
+async def infer(_: InferenceState, scene: Scene[RecordedUser]) -> Update:
     """Request the statements about the user, and check their evidence."""
-    scenario: RecordedUser = scene.scenario
-    history = [{"speaker": line.role, "content": line.content} for line in scenario.lines]
+    history = [{"speaker": line.role, "content": line.content} for line in scene.scenario.lines]
     try:
         reply: InferredUser = await scene.ask(PROMPT, history=history)
     except UnparsedReplyError:
         nothing = [_result("", [], UNPARSED, "the reply could not be read")]
         return {"found": {"person": nothing, "goal": nothing, "traits": nothing}}
-    lines = [" ".join(line.split()) for line in scenario.user_lines]
+    lines = [" ".join(line.split()) for line in scene.scenario.user_lines]
     given = {"person": [reply.person], "goal": [reply.goal], "traits": reply.traits}
     return {"found": {part: [_checked(each, lines) for each in statements] for part, statements in given.items()}}
 

@@ -16,9 +16,8 @@ from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 
-from dialoom.graphs import Judgement, Outcome, Recipe, Stage
+from dialoom.graphs import Judgement, Outcome, Recipe, Stage, WithFacets
 from dialoom.graphs.built_in_environments import connected, remote_tools
-from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, numbers_of
 from dialoom.graphs.recipe import completed, finished

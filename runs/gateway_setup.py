@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 from dialoom.errors import Advice
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithPrompts
+from dialoom.graphs import Recipe, WithPrompts
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.binding import OBJECT

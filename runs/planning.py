@@ -11,10 +11,8 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dialoom.graphs import Recipe, Scenario, stream
+from dialoom.graphs import DialogueRecipe, Recipe, Scenario, WithFacets, WithJudging, WithPrompts, stream
 from dialoom.graphs.acting import servers_of
-from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
-from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding

@@ -15,8 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from dialoom.errors import Advice
-from dialoom.graphs import Recipe, Scenario, Stage, stream
-from dialoom.graphs.capabilities import WithPrompts
+from dialoom.graphs import Recipe, Scenario, Stage, WithPrompts, stream
 from dialoom.graphs.outcome import USER
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Completion, Gateway, ModelBinding

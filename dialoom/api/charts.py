@@ -12,13 +12,12 @@ from dialoom.graphs.tables.table import Cell, charts_of
 from dialoom.outputs import binary_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
-from dialoom.runs.report.drawing import draw
+from dialoom.runs.report.drawing import KINDS, draw
 from dialoom.settings import PathLike
 
 if TYPE_CHECKING:
     import pandas
 
-_KINDS = ("png", "svg", "pdf")
 _Found = Mapping[tuple[Any, ...], Mapping[str, Estimate | None]]
 
 
@@ -59,7 +58,7 @@ def chart(
     """
     target = Path(path)
     kind = target.suffix[1:].lower()
-    if kind not in _KINDS:
+    if kind not in KINDS:
         raise RunError(f"path must end in .png, .svg or .pdf, got {str(path)!r}", setting="path")
     if not can_draw():
         raise RunError(f"matplotlib is not installed: {HOW_TO_INSTALL}")

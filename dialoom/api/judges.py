@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from dialoom.graphs import Recipe, stream
-from dialoom.graphs.capabilities import WithJudging, WithRoles
+from dialoom.graphs import Recipe, WithJudging, WithRoles, stream
 from dialoom.graphs.outcome import USER, scenario_of
 from dialoom.graphs.recipe import is_to_judge
 from dialoom.graphs.transcript import Transcripts

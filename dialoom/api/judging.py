@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dialoom.errors import Advice
-from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs import Recipe, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
@@ -96,15 +95,12 @@ async def judged_anew(
 def pass_gate(store: RunStore) -> None:
     """Check every finished outcome of a run against the current rules of the gate."""
     recipe, gate = store.recipe, store.gate
-    found: dict[int, Outcome] = {}
-    for position, _, state, _ in store.listing():
-        if state == "pending":
-            continue
-        found[position] = gate.passed(store.scenario(recipe, position), store.outcome(position))
-        if len(found) == _AT_ONCE:
-            store.results.review(found)
-            found = {}
-    store.results.review(found)
+    finished = [position for position, _, state, _ in store.listing() if state != "pending"]
+    for start in range(0, len(finished), _AT_ONCE):
+        positions = finished[start : start + _AT_ONCE]
+        store.results.review(
+            {each: gate.passed(store.scenario(recipe, each), store.outcome(each)) for each in positions}
+        )
 
 
 async def judge_unparsed(opened: OpenRun, name: str | None) -> Ended:

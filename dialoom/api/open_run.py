@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.errors import DialoomError
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithFacets
+from dialoom.graphs import Recipe, WithFacets
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.study import read_study
 from dialoom.graphs.transcript import Transcripts
+from dialoom.grouping import grouped
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import REQUEST_SETTINGS, is_own, rebind, without_effect
 from dialoom.roles.gateway.gateway import changed_parameters
@@ -231,10 +231,7 @@ def _report_changes(
     reported: set[tuple[str, str]],
 ) -> None:
     """Report settings that were not sent as configured and not reported before, with the models of the role."""
-    by_role: dict[str, list[str]] = {}
-    for role, change in sorted(changes - reported):
-        by_role.setdefault(role, []).append(change)
-    for role, found in by_role.items():
+    for role, found in grouped(sorted(changes - reported)).items():
         models = ", ".join(dict.fromkeys(cast[role].model for cast in casts if role in cast))
         opened.tell(Notice(f"not sent as configured, {role} ({models}): {'; '.join(found)}"))
     reported |= changes

@@ -9,9 +9,8 @@ from typing import Annotated, TypeAlias, Unpack
 
 from pydantic import AfterValidator, Field
 
-from dialoom.graphs import Recipe, RecipeOptions
+from dialoom.graphs import Recipe, RecipeOptions, WithPrompts, WithRoles
 from dialoom.graphs.acting import servers_of
-from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation
 from dialoom.roles.binding import PLACEHOLDER, Bindings, bind

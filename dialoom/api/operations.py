@@ -23,8 +23,7 @@ from dialoom.runs.control import Control, Ended, Event, NodeMessage, Notice
 from dialoom.runs.errors import RunError
 from dialoom.runs.preflight import CostEstimate, estimate_cost
 from dialoom.runs.stepping import Stepper
-from dialoom.runs.store import RunFile
-from dialoom.runs.store.branches import MAIN
+from dialoom.runs.store import MAIN, RunFile
 from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking
@@ -528,9 +527,6 @@ async def step(
     async with reopened(path, recipe, models, calls, is_stepped=True) as opened:
         tell, config = opened.tell, opened.store.config
 
-        def notify(text: str) -> None:
-            tell(NodeMessage(str(scenario), text))
-
         players = [named for cast in config.casts for named in cast_references(cast)]
         if changed := ", ".join(each.name for each in changed_files(players, config.code)):
             tell(
@@ -540,7 +536,13 @@ async def step(
                 )
             )
 
-        async with Stepper.open(opened.store, scenario, branch=branch, policy=opened.policy, tell=notify) as stepper:
+        async with Stepper.open(
+            opened.store,
+            scenario,
+            branch=branch,
+            policy=opened.policy,
+            tell=lambda text: tell(NodeMessage(str(scenario), text)),
+        ) as stepper:
             if (problem := stepper.context.problem) is not None:
                 tell(Notice(f"{problem.message}. Recorded steps can be viewed, without the scores of checks"))
             yield stepper

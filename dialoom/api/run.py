@@ -11,12 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO, TypeVar
 
-from dialoom.graphs import DialogueFault, Recipe, Scenario, Table
-from dialoom.graphs.capabilities import WithPrompts
+from dialoom.graphs import DialogueFault, Recipe, Scenario, Table, WithPrompts
 from dialoom.runs.configuration.config import RunConfig, config_diff
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import Trust
+from dialoom.runs.control import RunProgress
 from dialoom.runs.errors import RunError, TrustError
+from dialoom.runs.reading.conversations import Conversation, RequestDiff, conversation, faulty_calls, request_diff
 from dialoom.runs.reading.scenarios import (
     all_scenarios,
     check_selection,
@@ -27,10 +28,22 @@ from dialoom.runs.reading.scenarios import (
 )
 from dialoom.runs.reading.search_index import ignore_progress
 from dialoom.runs.report import Report
-from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
-from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
-from dialoom.runs.store.ledger import CommonCall
-from dialoom.runs.store.status import CheckErrors
+from dialoom.runs.report.health import Health, health_of
+from dialoom.runs.report.reported import reported_runs
+from dialoom.runs.report.requirements import Checked, Requirement, required
+from dialoom.runs.store import (
+    CheckErrors,
+    Choices,
+    CommonCall,
+    JudgementSet,
+    Neighbours,
+    PromotedBranch,
+    RecordedEpisode,
+    RunFile,
+    ScenarioPage,
+    ScenarioQuery,
+    Status,
+)
 from dialoom.settings import OwnPlayer, PathLike
 
 from .operation_settings import RecipeLike
@@ -40,11 +53,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import pandas
 
     from dialoom.runs.agreement import Agreement, GivenLabel, Labelled, Sample
-    from dialoom.runs.control import RunProgress
     from dialoom.runs.export import Encoding, Exported, Soundness
-    from dialoom.runs.reading.conversations import Conversation, RequestDiff
-    from dialoom.runs.report.health import Health
-    from dialoom.runs.report.requirements import Checked, Requirement
     from dialoom.runs.stepping import ReadOnlyStepper
 
     from .frames import Kind
@@ -272,8 +281,6 @@ class RunReader:
 
     def progress(self) -> RunProgress:
         """Return the run's progress, also while another process plays it: status, budget, usage by model, failures."""
-        from dialoom.runs.control import RunProgress
-
         return self._read(RunProgress.of)
 
     def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
@@ -320,8 +327,6 @@ class RunReader:
         Raises:
             StoreError: If there is no such scenario or set.
         """
-        from dialoom.runs.reading.conversations import conversation
-
         return self._read(lambda file: conversation(file, scenario, judging))
 
     def dialogue(self, scenario: str | int, judging: str | None = None) -> dict[str, Any]:
@@ -341,8 +346,6 @@ class RunReader:
         Each call has the columns of the ledger, `faults` (found by the gate in its reply) and `rejected` (whether the
         reply was requested again because of a fault).
         """
-        from dialoom.runs.reading.conversations import faulty_calls
-
         with self._opened() as file:
             position = file.resolve(str(scenario))
             calls, episode = file.calls_of(position), file.episode(position) or file.so_far(position)
@@ -367,8 +370,6 @@ class RunReader:
         Raises:
             RunError: If there is no such call.
         """
-        from dialoom.runs.reading.conversations import request_diff
-
         return self._read(lambda file: request_diff(file, call, before))
 
     def label(
@@ -522,9 +523,6 @@ class RunReader:
         Raises:
             StoreError: If there is no such set.
         """
-        from dialoom.runs.report.health import health_of
-        from dialoom.runs.report.reported import reported_runs
-
         return self._read(lambda file: health_of(reported_runs([file], file.recipe, judging)[0], None, most))
 
     def position(self, scenario: str | int) -> int:
@@ -612,8 +610,6 @@ class RunReader:
                 compared.
             StoreError: If there is no such set.
         """
-        from dialoom.runs.report.requirements import required
-
         with ExitStack() as opened:
             file, other = opened.enter_context(self._opened()), None
             if isinstance(not_worse_than, RunReader):
@@ -648,13 +644,12 @@ class RunReader:
                 embedder, or no scenario is finished.
             DataError: If a line cannot be read; the message names it.
         """
-        from dialoom.runs.describe import SimilarTexts, describe_run
+        from dialoom.runs.describe import describe_run
 
-        detector = SimilarTexts.from_options(embedder, alike)
         with self._opened() as file:
-            others = [Path(each) for each in against]
-            real = None if like is None else Path(like)
-            return describe_run(file, others, where=where, trust=self._trust, alike=detector, like=real)
+            return describe_run(
+                file, against, where=where, trust=self._trust, embedder=embedder, alike=alike, like=like
+            )
 
     def export(
         self,
@@ -863,11 +858,11 @@ def describe(
         RunError: If `path` is none of these or is empty, or a library is missing (extra `describe`).
         DataError: If a line cannot be read; the message names the file and the line.
     """
-    from dialoom.runs.describe import SimilarTexts, describe_path
+    from dialoom.runs.describe import describe_path
 
-    others, real = [Path(each) for each in against], None if like is None else Path(like)
-    detector = SimilarTexts.from_options(embedder, alike)
-    return describe_path(Path(path), others, where=where, trust=Trust(trust), alike=detector, like=real)
+    return describe_path(
+        Path(path), against, where=where, trust=Trust(trust), embedder=embedder, alike=alike, like=like
+    )
 
 
 def report(

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 from dialoom.errors import DialoomError
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithJudging, WithRoles
+from dialoom.graphs import Recipe, WithJudging, WithRoles
+from dialoom.grouping import nested
 from dialoom.outputs import file_name, make_folder
 from dialoom.roles.binding import OBJECT
 from dialoom.runs.configuration.config import DEFAULT_MODEL, STAND_INS, config_diff
@@ -261,9 +261,7 @@ async def _planned(
         RunError: If the folder belongs to another scorecard, or a run in it has other settings; the folder is not
             changed.
     """
-    assistants: dict[str, dict[str, str]] = {}
-    for part in parts:
-        assistants.setdefault(part.label, {})[part.system.label] = part.path.name
+    assistants = nested((part.label, part.system.label, part.path.name) for part in parts)
     now = tuple(AssistantRuns(label=label, runs=runs) for label, runs in assistants.items())
     new = CardRecord(suite=suite, size=size, assistants=now)
     existing = await asyncio.to_thread(read_record, folder)

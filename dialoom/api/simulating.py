@@ -10,8 +10,7 @@ from typing import Any, Literal, Unpack
 
 from pydantic import ValidationError
 
-from dialoom.graphs import Check, Judge
-from dialoom.graphs.environment import Environment
+from dialoom.graphs import Check, Environment, Judge
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation, content_of, simulation
 from dialoom.graphs.study import GIVES_UP, SATISFIED, JudgeTable, Study

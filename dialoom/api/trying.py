@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from dialoom.graphs import Table
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs import Table, WithJudging
 from dialoom.graphs.transcript import labelled_rows
 from dialoom.graphs.transcript_rows import LABEL
 from dialoom.inputs import DataError, is_sqlite
@@ -58,8 +57,7 @@ class JudgeTrial:
     def __str__(self) -> str:
         return markdown(self.tables, "Trial of a judge")
 
-    def _repr_markdown_(self) -> str:
-        return str(self)
+    _repr_markdown_ = __str__
 
 
 async def atry_judge(
@@ -99,32 +97,20 @@ async def atry_judge(
         RunError: If a setting is wrong, or no conversation was judged.
         StoreError: If `path` cannot be written, or `source` is a file that is not a run.
     """
-    from dialoom.runs.agreement import labels_beside, read_labels  # deferred: imports numpy
     from dialoom.runs.report.rater_agreement import require_statistics
 
     require_statistics()
-    found, where = Path(source), None
+    found = Path(source)
     is_run = is_sqlite(found)
-    if is_run and judges is not None:
-        raise RunError(f"judges: {found} is a run, whose own recipe has the judges; omit judges", setting="judges")
-    if not is_run and judges is None:
-        raise RunError("judges is missing: give the study whose judges are to be tried", setting="judges")
-    given = None
-    if labels is not None or is_run:
-        given = read_labels(labels_beside(found) if labels is None else Path(labels))
-    elif next(labelled_rows(found), None) is None:
-        raise DataError(found, f'no row has a label; add labels to the rows under "{LABEL}NAME", or give a labels file')
+    given = _given_labels(found, is_run, judges, labels)
     with ExitStack() as stack:
-        if path is None:
-            target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / f"{found.stem}.db"
-        else:
-            target = Path(path)
-        if is_run and given is not None:
-            where = _where_labelled(found, given)
-            if not target.exists():
-                copy_run(found, target)
-        else:
+        folder = stack.enter_context(tempfile.TemporaryDirectory()) if path is None else ""
+        target = Path(folder, f"{found.stem}.db") if path is None else Path(path)
+        where = _where_labelled(found, given) if is_run and given is not None else None
+        if not is_run:
             await aimport_transcripts(found, path=target, study=judges, control=settings.get("control"))
+        elif not target.exists():
+            copy_run(found, target)
         run = await ajudge(
             target, model, judges=judges, repeat=repeat, where=where, retry_failed=retry_failed, **settings
         )
@@ -137,6 +123,28 @@ async def atry_judge(
 
 
 try_judge = blocking("try_judge", atry_judge)
+
+
+def _given_labels(source: Path, is_run: bool, judges: PathLike | None, labels: PathLike | None) -> Labels | None:
+    """Return the labels of a run or of a labels file; `None` if the labels are in the rows of the conversations.
+
+    Raises:
+        RunError: If a study is missing, or given for a run.
+        DataError: If the labels cannot be read, or there are none.
+    """
+    from dialoom.runs.agreement import labels_beside, read_labels  # deferred: imports numpy
+
+    if is_run and judges is not None:
+        raise RunError(f"judges: {source} is a run, whose own recipe has the judges; omit judges", setting="judges")
+    if not is_run and judges is None:
+        raise RunError("judges is missing: give the study whose judges are to be tried", setting="judges")
+    if labels is not None or is_run:
+        return read_labels(labels_beside(source) if labels is None else Path(labels))
+    if next(labelled_rows(source), None) is None:
+        raise DataError(
+            source, f'no row has a label; add labels to the rows under "{LABEL}NAME", or give a labels file'
+        )
+    return None
 
 
 def _where_labelled(path: Path, labels: Labels) -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dialoom.errors import RunError
 
 from .completion import judgings, metrics
 from .option_flags import WHERE, TrustFlag, trust
 from .terminal import say, say_json
+
+if TYPE_CHECKING:
+    from dialoom.runs.agreement import Sample
 
 _ANNOTATORS = ("annotator_1", "annotator_2")
 
@@ -74,19 +79,29 @@ def agree(
     First, --sample N -o FILE writes a CSV file for people to fill in; then --labels FILE reads it.
     """
     _check(sample, out, labels, seed, json, disagreements)
+    from dialoom.api.run import RunReader
+
     names = _names(annotators)
-    if labels is not None:
-        _compare(run, labels, names, metric or [], scale or [], judging, where, disagreements, json, is_trusted)
-    elif sample is not None and out is not None:
-        _sample(run, out, sample, names or _ANNOTATORS, metric or [], scale or [], seed, judging, where, is_trusted)
+    reader = RunReader(run, trust=trust(is_trusted))
+    chosen: dict[str, Any] = {"judging": judging, "metrics": metric or [], "scales": scale or [], "where": where}
+    if sample is not None and out is not None:
+        _print_sample(reader.sample_to_label(out, sample, names or _ANNOTATORS, seed=seed, **chosen), run, out, sample)
+        return
+    from dialoom.runs.agreement import as_json, disagreement_table, table_of
+
+    found = reader.agreement(path=labels, annotators=names, **chosen)
+    if json:
+        say_json({"judging": judging or next((each.name for each in reader.judgement_sets), None), **as_json(found)})
+        return
+    from .reporting import print_tables
+
+    print_tables([disagreement_table(found) if disagreements else table_of(found)])
 
 
 def _check(
     sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool, disagreements: bool
 ) -> None:
     """Check that either sampling or comparing is requested, without options of the other."""
-    from dialoom.runs.errors import RunError
-
     if (sample is None) == (labels is None):
         raise RunError("give --sample N -o FILE to make a file for people to label, or --labels FILE to read one")
     if sample is not None and out is None:
@@ -98,8 +113,6 @@ def _check(
 
 
 def _names(annotators: str | None) -> tuple[str, ...]:
-    from dialoom.runs.errors import RunError
-
     if annotators is None:
         return ()
     names = tuple(name.strip() for name in annotators.split(","))
@@ -108,56 +121,14 @@ def _names(annotators: str | None) -> tuple[str, ...]:
     return names
 
 
-def _sample(
-    path: Path,
-    out: Path,
-    size: int,
-    annotators: tuple[str, ...],
-    metrics: list[str],
-    scales: list[str],
-    seed: int | None,
-    judging: str | None,
-    where: str | None,
-    is_trusted: bool,
-) -> None:
-    from dialoom.api.run import RunReader
-
-    sample = RunReader(path, trust=trust(is_trusted)).sample_to_label(
-        out, size, annotators, seed=seed, judging=judging, metrics=metrics, scales=scales, where=where
-    )
+def _print_sample(sample: Sample, run: Path, out: Path, size: int) -> None:
+    is_stream = not out.is_file()
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
-    say(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
+    say(f"{sample.n:,} judgements to label written to {out}{fewer}", err=is_stream)
     for group, count in sample.counts.items():
-        say(f"{count:>7,}  {group}", err=not out.is_file())
-    say(f"{sample.conversations:>7,}  conversations to read", err=not out.is_file())
+        say(f"{count:>7,}  {group}", err=is_stream)
+    say(f"{sample.conversations:>7,}  conversations to read", err=is_stream)
     if sample.unscored:
-        say(f"{sample.unscored:,} judgements have no score and were excluded from the draw", err=not out.is_file())
-    if out.is_file():
-        say(f"after filling it in, run: dialoom agree {path} --labels {out}")
-
-
-def _compare(
-    path: Path,
-    labels: Path,
-    annotators: tuple[str, ...],
-    metrics: list[str],
-    scales: list[str],
-    judging: str | None,
-    where: str | None,
-    disagreements: bool,
-    json: bool,
-    is_trusted: bool,
-) -> None:
-    from dialoom.api.run import RunReader
-    from dialoom.runs.agreement import as_json, disagreement_table, table_of
-
-    run = RunReader(path, trust=trust(is_trusted))
-    found = run.agreement(
-        path=labels, annotators=annotators, judging=judging, metrics=metrics, scales=scales, where=where
-    )
-    if json:
-        say_json({"judging": judging or next((each.name for each in run.judgement_sets), None), **as_json(found)})
-        return
-    from .reporting import print_tables
-
-    print_tables([disagreement_table(found) if disagreements else table_of(found)])
+        say(f"{sample.unscored:,} judgements have no score and were excluded from the draw", err=is_stream)
+    if not is_stream:
+        say(f"after filling it in, run: dialoom agree {run} --labels {out}")

@@ -310,17 +310,18 @@ def judge(
     With --try FILE nothing is played or changed: the judge scores labelled conversations, and its health and its
     agreement with the labels are printed.
     """
-    from .playing import JudgedScenarios, judge_run, try_judge_on
+    from .playing import judge_run, try_judge_on
+
+    shared = {"judges": judges, "repeat": repeat, "retry_failed": retry_failed}
 
     if tried is not None:
         others = {"RUN": run, "--name": name, "--sample": sample, "--where": where}
         if unfit := [*filter(others.get, others)]:
             raise typer.BadParameter(f"--try cannot be combined with {', '.join(unfit)}")
-        raise typer.Exit(try_judge_on(tried, labels, out, judges, repeat, retry_failed, given))
+        raise typer.Exit(try_judge_on(tried, given, labels=labels, path=out, **shared))
     if run is None or labels is not None or out is not None:
         raise typer.BadParameter("give RUN, or --try FILE (--labels and -o need --try)")
-    which: JudgedScenarios = {"name": name, "repeat": repeat, "sample": sample, "where": where, "judges": judges}
-    raise typer.Exit(judge_run(run, which, retry_failed, given))
+    raise typer.Exit(judge_run(run, given, name=name, sample=sample, where=where, **shared))
 
 
 def review(

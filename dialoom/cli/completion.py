@@ -67,8 +67,7 @@ def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: 
     """Return names from a run's recipe if it is installed, as a recipe's file must not be executed here."""
     from dialoom.api.run import RunReader
 
-    path = _run()
-    if path is None:
+    if (path := _run()) is None:
         return []
     try:
         with RunReader(path) as run:
@@ -80,8 +79,7 @@ def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: 
 
 def _column(query: str, incomplete: str) -> list[str]:
     """Read a column of the run's file with SQL alone, because importing the store would delay completion noticeably."""
-    path = _run()
-    if path is None:
+    if (path := _run()) is None:
         return []
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:

@@ -58,13 +58,14 @@ def describe(
     trust: TrustFlag = False,
 ) -> None:
     """Describe a dataset (lengths, endings, variety, copies, personal data, coverage, faults) or a release."""
-    from dialoom.runs.describe import SimilarTexts, add_to_card, describe_path
+    from dialoom.runs.describe import add_to_card, describe_path
 
     from .option_flags import trust as trusting
     from .reporting import print_tables, write_report
 
-    detector = SimilarTexts.from_options(embedder, alike)
-    found = describe_path(path, against or [], where=where, trust=trusting(trust), alike=detector, like=like)
+    found = describe_path(
+        path, against or [], where=where, trust=trusting(trust), embedder=embedder, alike=alike, like=like
+    )
     if card:
         say(str(add_to_card(path, found)))
     if out is not None:

@@ -9,7 +9,6 @@ import platform
 import re
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -188,13 +187,11 @@ def _packages() -> list[Check]:
     except metadata.PackageNotFoundError:
         return [Check("package", "dialoom", State.FAILED, "not installed: pip install dialoom")]
     needed = [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
-    extras: dict[str, list[Requirement]] = defaultdict(list)
-    for extra in metadata.metadata("dialoom").get_all("Provides-Extra") or ():
-        extras[extra] = [
-            each
-            for each in requirements
-            if each not in needed and each.marker is not None and each.marker.evaluate({"extra": extra})
-        ]
+    optional = [(each, each.marker) for each in requirements if each not in needed and each.marker is not None]
+    extras = {
+        extra: [each for each, marker in optional if marker.evaluate({"extra": extra})]
+        for extra in metadata.metadata("dialoom").get_all("Provides-Extra") or ()
+    }
     return [
         Check("package", "dialoom", State.OK, __version__),
         *(_package(each) for each in needed),
@@ -203,8 +200,9 @@ def _packages() -> list[Check]:
 
 
 def _package(requirement: Requirement) -> Check:
-    version = _version(requirement.name)
-    if version is None:
+    try:
+        version = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
         detail = f"not installed; dialoom needs {requirement.name}{requirement.specifier}"
         return Check("package", requirement.name, State.FAILED, detail)
     if not requirement.specifier.contains(version, prereleases=True):
@@ -218,13 +216,6 @@ def _extra(name: str, requirements: list[Requirement]) -> Check:
     if all(check.state is State.OK for check in found):
         return Check("extra", name, State.OK, ", ".join(f"{check.name} {check.detail}" for check in found))
     return Check("extra", name, State.MISSING, f"pip install 'dialoom[{name}]'")
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _keys() -> Check:

@@ -15,10 +15,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from dialoom.api.run import RunReader
-from dialoom.graphs import Outline, Recipe
-from dialoom.graphs.capabilities import WithOutline, WithRoles
+from dialoom.graphs import Outline, Recipe, WithOutline, WithRoles
 from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.graphs.outcome import dialogue_faults
+from dialoom.grouping import grouped
 from dialoom.roles.binding import is_providers
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.configuration.config import RunConfig
@@ -27,10 +27,7 @@ from dialoom.runs.reading.scenarios import scores_of
 from dialoom.runs.reading.search_index import snippet
 from dialoom.runs.report.differences import subject_of
 from dialoom.runs.report.health import Health, health_by_subject
-from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Usage
-from dialoom.runs.store.episodes import RecordedEpisode
-from dialoom.runs.store.ledger import CommonCall
-from dialoom.runs.store.status import Status
+from dialoom.runs.store import OWN_JUDGEMENTS, CommonCall, JudgementSet, RecordedEpisode, Status, Usage
 from dialoom.text import rounded
 
 from .console import HarmlessConsole, make_console
@@ -63,10 +60,9 @@ def print_status(path: Path, as_json: bool) -> None:
     say(f"{path}: {config.recipe}, seed {config.seed}{prompts}")
     say(f"{status.total:,} {config.units}: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
     make_console().print(_usage_table(config, status, later))
-    for line in (*_broken_off(status), *changed_lines(changes)):
+    failed_checks = (f"failed check: {each}" for each in progress.check_errors)
+    for line in (*_broken_off(status), *changed_lines(changes), *failed_checks):
         say(line)
-    for each in progress.check_errors:
-        say(f"failed check: {each}")
     for name in sets:
         if unparsed[name]:
             say(f"judgements {name!r}: {unparsed[name]:,} are unparsed and have no score")
@@ -363,9 +359,7 @@ def _print_episode(
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
     """Yield one line for all shared calls with the same prompt, because a scenario may have dozens of such calls."""
-    alike: dict[tuple[str, str], list[int]] = {}
-    for call in common:
-        alike.setdefault((call.role, call.prompt), []).append(call.scenarios)
+    alike = grouped(((call.role, call.prompt), call.scenarios) for call in common)
     for (role, prompt), users in alike.items():
         fewest, most = min(users), max(users)
         count = f"{len(users)} of them, each " if len(users) > 1 else ""

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Unpack, cast
 
 import typer
 
+from dialoom.errors import RunError
+
 from .command_list import PanelCommand
 from .errors import OF_LOOKING, OF_PLAYING
 from .option_flags import unread
+from .terminal import say
 
 if TYPE_CHECKING:
     from .setting_flags import RunCommand
@@ -76,8 +79,6 @@ def recipe(
     ] = None,
 ) -> None:
     """Make a folder with a recipe, a test that plays it offline, and a README."""
-    from dialoom.runs.errors import RunError
-
     if not _NAME.fullmatch(name):
         raise RunError(f"name {name!r} must be lower-case words with hyphens between them, e.g. web-shop")
     module = name.replace("-", "_")
@@ -88,7 +89,6 @@ def recipe(
 
 def _study_command() -> Callable[..., None]:
     from dialoom.runs.configuration.recipes import load_recipe
-    from dialoom.runs.errors import RunError
 
     from .setting_flags import with_settings
 
@@ -126,8 +126,6 @@ def _study_command() -> Callable[..., None]:
 
 def _write_study(folder: Path, name: str, people: Path | None) -> None:
     """Write a study of example people, or of the people in a file, and print what was found and the next command."""
-    from .terminal import say
-
     templates = {"study.toml": "study.toml", "study-README.md": "README.md"}
     goal, found = "{{ task.goal }}", 'file = "people.csv"'
     if people is None:
@@ -152,8 +150,6 @@ def _inspected(people: Path, folder: Path) -> tuple[str, str]:
     """
     from dialoom.inputs import DataError
     from dialoom.personas.rows import read_rows
-
-    from .terminal import say
 
     rows = [row for _, row in islice(read_rows(people, "description"), _MOST_INSPECTED)]
     if not rows:
@@ -188,9 +184,6 @@ def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str])
         RunError: If the folder is not empty.
     """
     from dialoom.outputs import make_folder, text_output
-    from dialoom.runs.errors import RunError
-
-    from .terminal import say
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunError(f"{folder} exists already; give another folder")

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import typer
 from rich import box
@@ -18,8 +18,7 @@ from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, atr
 from dialoom.api.blocking import in_daemon_threads
 from dialoom.api.operation_settings import CallSettings, JudgeSettings, PlaySettings, resolve
 from dialoom.api.run import RunReader
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithExports
+from dialoom.graphs import Recipe, WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.configuration.recipes import parsed_options
@@ -34,25 +33,14 @@ from .errors import EXIT_DONE, EXIT_INTERRUPTED, flag
 from .reporting import print_tables
 from .setting_flags import CallCommand, JudgeCommand, RunCommand, named_models, only_model
 from .terminal import say
-from .watcher import Watcher
+from .watcher import Watcher, watched
 
 Result = TypeVar("Result")
 
 
-class JudgedScenarios(TypedDict):
-    """The options of `judge`: which scenarios, how often, and the name of the set of judgements."""
-
-    name: str | None
-    repeat: int
-    sample: int | None
-    where: str | None
-    judges: Path | None
-
-
 def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
     """Carry out `dialoom run RECIPE`; return the exit code."""
-    settings = part(PlaySettings, given)
-    watcher = Watcher(settings, log_format=given["log_format"])
+    settings, watcher = watched(PlaySettings, given)
     if given["dry_run"]:
         estimate = run_with_display(aestimate(spec, **settings), watcher)
         print_estimate(estimate, cast("Budget | None", settings["budget"]))
@@ -78,8 +66,7 @@ def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
     Raises:
         RunError: If the existing run was made with other settings.
     """
-    settings = part(PlaySettings, given)
-    watcher = Watcher(settings, log_format=given["log_format"])
+    settings, watcher = watched(PlaySettings, given)
     if path.exists():
         if differing := RunReader(path).config_diff(resolve(recipe, False, **settings).config, recipe):
             raise RunError(
@@ -94,8 +81,7 @@ def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
 
 def resume_run(path: Path, retry_failed: bool, trials: int | None, given: CallCommand) -> int:
     """Carry out `dialoom resume`; return the exit code."""
-    calls = part(CallSettings, given)
-    watcher = Watcher(calls, log_format=given["log_format"])
+    calls, watcher = watched(CallSettings, given)
     run_with_display(aresume(path, retry_failed=retry_failed, trials=trials, **calls), watcher)
     return watcher.exit_code()
 
@@ -105,12 +91,11 @@ def retry_run(
 ) -> int:
     """Carry out `dialoom retry`; return the exit code."""
     rejudge = f"dialoom retry {path} --unparsed --judging {judging or OWN_JUDGEMENTS!r}"
-    calls = part(CallSettings, given)
-    watcher = Watcher(
-        calls,
+    calls, watcher = watched(
+        CallSettings,
+        given,
         again=lambda ended: f"dialoom resume {path}" if ended.judging is None else rejudge,
         retry=lambda ended: f"dialoom retry {path}" if ended.judging is None else rejudge,
-        log_format=given["log_format"],
     )
     work = aretry(path, failed=failed or None, scenarios=scenarios, unparsed=unparsed, judging=judging, **calls)
     run_with_display(work, watcher)
@@ -122,66 +107,48 @@ def retry_run(
     return watcher.exit_code()
 
 
-def judge_run(path: Path, which: JudgedScenarios, retry_failed: bool, given: JudgeCommand) -> int:
+def judge_run(path: Path, given: JudgeCommand, **which: Any) -> int:
     """Carry out `dialoom judge`; return the exit code.
 
     Args:
         path: The run's file.
-        which: What to judge.
-        retry_failed: Whether failed judgings are tried again.
         given: Who judges, and how calls are made.
+        **which: What to judge, and the name of the set of judgements, as for `dialoom.judge`.
     """
     if not given["models"]:
         raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
-    settings = part(JudgeSettings, given)
-    every, by_role = named_models(settings)
-    settings["models"], models = by_role, [*every, *by_role.values()]
+    every, by_role = named_models(given)
+    models = [*every, *by_role.values()]
     is_one = which["repeat"] == 1 and len(models) == 1 and not isinstance(models[0], list)
 
     def again(ended: Ended) -> str:
         return _same_command(ended, ended.judging if is_one and which["name"] is None else None)
 
-    watcher = Watcher(settings, again=again, log_format=given["log_format"])
-    judges = cast("list[ModelLike]", every) or None
-    run_with_display(ajudge(path, judges, retry_failed=retry_failed, **which, **settings), watcher)
+    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=again)
+    run_with_display(ajudge(path, cast("list[ModelLike]", every) or None, **which, **settings), watcher)
     if (code := watcher.exit_code()) == EXIT_DONE and len(RunReader(path).judgement_sets) > 1:
         say(f"for the judges' scores side by side and their agreement, run: dialoom report {path}")
     return code
 
 
-def try_judge_on(
-    source: Path,
-    labels: Path | None,
-    out: Path | None,
-    judges: Path | None,
-    repeat: int,
-    retry_failed: bool,
-    given: JudgeCommand,
-) -> int:
+def try_judge_on(source: Path, given: JudgeCommand, **which: Any) -> int:
     """Carry out `dialoom judge --try`; return the exit code.
 
     Args:
         source: The labelled conversations, or a run.
-        labels: The labels file.
-        out: The file to store the judged run in.
-        judges: The study with the judges.
-        repeat: How often all conversations are judged.
-        retry_failed: Whether to repeat judgings that failed in an earlier trial.
         given: Who judges, and how calls are made.
+        **which: The study with the judges, the labels, and the file of the judged run, as for `dialoom.try_judge`.
     """
     if not given["models"]:
         raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
-    settings = part(JudgeSettings, given)
-    every, settings["models"] = named_models(settings)
-    watcher = Watcher(
-        settings,
+    every, by_role = named_models(given)
+    settings, watcher = watched(
+        JudgeSettings,
+        {**given, "models": by_role},
         again=lambda ended: _same_command(ended, None),
-        is_kept=out is not None,
-        log_format=given["log_format"],
+        is_kept=which["path"] is not None,
     )
-    model = cast("list[ModelLike]", every) or None
-    which = {"judges": judges, "labels": labels, "path": out}
-    work = atry_judge(source, model, **which, repeat=repeat, retry_failed=retry_failed, **settings)
+    work = atry_judge(source, cast("list[ModelLike]", every) or None, **which, **settings)
     print_tables(run_with_display(work, watcher).tables)
     return watcher.exit_code()
 
@@ -191,13 +158,12 @@ def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCom
     if not given["models"]:
         say(_found(review(path, trust=given["trust"])))
         return EXIT_DONE
-    settings = part(JudgeSettings, given)
-    every, settings["models"] = named_models(settings)
+    every, by_role = named_models(given)
 
     def again(ended: Ended) -> str:
         return _same_command(ended, ended.judging if name is None else None)
 
-    watcher = Watcher(settings, again=again, log_format=given["log_format"])
+    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=again)
     run_with_display(areview(path, only_model(every), name=name, retry_failed=retry_failed, **settings), watcher)
     return watcher.exit_code()
 

@@ -90,7 +90,9 @@ def import_pool(file: Path, out: Path) -> None:
 def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: bool) -> None:
     """Carry out `dialoom personas check`."""
     repairs = Repairs()
-    entries, twins = _separated(list(entries_of(path, repairs)))
+    lines = list(entries_of(path, repairs))
+    first = {entry.text: line for line, entry in reversed(lines)}
+    entries = [(line, entry) for line, entry in lines if first[entry.text] == line]
     if not entries:
         raise RunError(f"{path}: the pool contains no texts")
     try:
@@ -104,7 +106,11 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
         "texts": len(entries),
         "seeds": sum(entry.round == 0 for _, entry in entries),
         "rounds": max(entry.round for _, entry in entries),
-        "duplicates": [{"line": line, "as_line": first, "id": id_} for line, first, id_ in twins],
+        "duplicates": [
+            {"line": line, "as_line": first[entry.text], "id": entry.id}
+            for line, entry in lines
+            if first[entry.text] != line
+        ],
         "above_threshold": sum(similarity > threshold for *_, similarity in pairs),
         "nearest": [
             {
@@ -135,22 +141,6 @@ def _read(path: Path) -> list[PoolEntry]:
     if summary := repairs.summary():
         say(f"{path}: {summary}")
     return entries
-
-
-def _separated(
-    lines: list[tuple[int, PoolEntry]],
-) -> tuple[list[tuple[int, PoolEntry]], list[tuple[int, int, str]]]:
-    """Separate first occurrences of texts from duplicates (the line, the line of the first occurrence, and the id)."""
-    first: dict[str, int] = {}
-    own: list[tuple[int, PoolEntry]] = []
-    twins: list[tuple[int, int, str]] = []
-    for line, entry in lines:
-        if entry.text in first:
-            twins.append((line, first[entry.text], entry.id))
-        else:
-            first[entry.text] = line
-            own.append((line, entry))
-    return own, twins
 
 
 def _pairs(neighbours: Sequence[tuple[int, float] | None]) -> list[tuple[int, int, float]]:

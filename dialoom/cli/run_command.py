@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Unpack
 
 import typer
 
+from dialoom.errors import RunError
 from dialoom.runs.configuration.recipes import is_recipe, load_recipe, recipe_names
 
 from .command_list import PanelCommand, RecipeList
 from .completion import words_so_far
-from .errors import EXIT_USAGE, OF_PLAYING, worded
+from .errors import OF_PLAYING
 from .option_flags import unread
-from .terminal import say
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -35,10 +35,10 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     requested = _requested_recipe(arguments)
     names = recipe_names()
     if requested is not None and requested.endswith(".py"):
-        say(f"dialoom: recipe {requested!r} is a file; name the recipe in it: {requested}:NAME", err=True)
-        raise SystemExit(EXIT_USAGE)
+        raise RunError(f"recipe {requested!r} is a file; name the recipe in it: {requested}:NAME")
     if requested is not None and (is_recipe(requested) or Path(requested).is_file()):
-        _add(runs, requested)
+        recipe = load_recipe(requested)
+        runs.command(requested, help=recipe.summary, epilog=OF_PLAYING, cls=PanelCommand)(_command(requested, recipe))
         names = [name for name in names if name != requested]
     is_listed = requested is None and arguments[:1] == ["run"] and words_so_far() is None
     for name in names:
@@ -59,18 +59,6 @@ def _summary(name: str) -> str:
         return load_recipe(name).summary
     except Exception as error:  # a broken package should not prevent the list of other recipes
         return f"(cannot be loaded: {error})"
-
-
-def _add(runs: typer.Typer, spec: str) -> None:
-    from dialoom.errors import DialoomError
-
-    try:
-        recipe = load_recipe(spec)
-        command = _command(spec, recipe)
-    except DialoomError as error:
-        say(f"dialoom: {worded(error)}", err=True)
-        raise SystemExit(EXIT_USAGE) from error
-    runs.command(spec, help=recipe.summary, epilog=OF_PLAYING, cls=PanelCommand)(command)
 
 
 def _command(spec: str, recipe: Recipe) -> Callable[..., None]:

@@ -12,14 +12,13 @@ from dialoom.inputs import read_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
 from dialoom.runs.scorecard import DEFAULT_SUITE, PROVENANCE_TABLES, Scorecard, shipped_suites
-from dialoom.settings import part
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
 from .playing import run_with_display
 from .reporting import print_tables
 from .setting_flags import JudgeCommand, named_models, only_model
 from .terminal import say
-from .watcher import Watcher
+from .watcher import watched
 
 
 def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed: bool, given: JudgeCommand) -> int:
@@ -32,10 +31,9 @@ def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed:
         retry_failed: Whether failed scenarios are tried again.
         given: The players, and how calls are made.
     """
-    settings = part(JudgeSettings, given)
-    every, settings["models"] = named_models(settings)
+    every, by_role = named_models(given)
     again = f"dialoom {shlex.join(sys.argv[1:])}"
-    watcher = Watcher(settings, again=lambda _: again, log_format=given["log_format"])
+    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=lambda _: again)
     work = ascorecard(
         folder,
         suite=suite or DEFAULT_SUITE,

@@ -13,7 +13,6 @@ from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
 from .option_flags import WHERE, TrustFlag, by_role, unread
-from .terminal import say
 
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, RunCommand
@@ -139,15 +138,7 @@ def _step(
 
 
 def _recipe_command(spec: str) -> Callable[..., None]:
-    from dialoom.errors import DialoomError
-
     from .setting_flags import with_settings
-
-    try:
-        loaded = load_recipe(spec)
-    except DialoomError as error:
-        say(f"dialoom: {error}", err=True)
-        raise SystemExit(2) from error
 
     def step(
         recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="The recipe of the new run.")],  # noqa: ARG001
@@ -159,4 +150,4 @@ def _recipe_command(spec: str) -> Callable[..., None]:
 
         raise typer.Exit(step_recipe(spec, script, json, given))
 
-    return with_settings(step, loaded, without=("trust", "dry_run"))
+    return with_settings(step, load_recipe(spec), without=("trust", "dry_run"))

@@ -20,14 +20,14 @@ from dialoom.graphs import Episode, Recipe
 from dialoom.graphs.traits import MEASURED
 from dialoom.outputs import folder_output, json_line
 from dialoom.runs.errors import RunError
-from dialoom.settings import Budget, Players, part
+from dialoom.settings import Budget, Players
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
 from .option_flags import by_role
 from .playing import play_or_resume, print_estimate, run_with_display
 from .setting_flags import RunCommand
 from .terminal import say
-from .watcher import Watcher
+from .watcher import Watcher, watched
 
 _PARTS = ("person", "goal", "traits")
 _INFERRED = "inferred"
@@ -48,8 +48,7 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunError(f"{folder} exists already; give another folder")
     if given["dry_run"]:
-        settings = part(PlaySettings, given)
-        watcher = Watcher(settings, log_format=given["log_format"])
+        settings, watcher = watched(PlaySettings, given)
         print_estimate(
             run_with_display(aestimate(recipe, **settings), watcher), cast("Budget | None", settings["budget"])
         )

@@ -7,9 +7,9 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -32,13 +32,15 @@ from dialoom.runs.control import (
     Worked,
 )
 from dialoom.runs.errors import Fault
-from dialoom.settings import AT_ONCE
+from dialoom.settings import AT_ONCE, part
 from dialoom.text import counted, duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag
 from .progress import ProgressDisplay, ProgressSnapshot, pauses, slow_calls
 from .terminal import say
+
+Kind = TypeVar("Kind", bound=CallSettings)
 
 _EVERY = 5.0
 """Seconds between two log lines, which is also the minimum interval for reading the ledger."""
@@ -323,6 +325,18 @@ class Watcher:
             *pauses(self.control.limits),
             *([slow] if slow else []),
         ]
+
+
+def watched(kind: type[Kind], given: Mapping[str, Any], **how: Any) -> tuple[Kind, Watcher]:
+    """Return those settings of a command that its operation takes, and a display of the operation, added to them.
+
+    Args:
+        kind: The typed dictionary of the operation's settings.
+        given: The command's settings.
+        **how: The other arguments of `Watcher`.
+    """
+    settings = part(kind, given)
+    return settings, Watcher(settings, log_format=given["log_format"], **how)
 
 
 def _worded(stopping: Stopping) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dialoom.graphs import Chart, Series, Table
-from dialoom.graphs.tables import Estimate
+from dialoom.graphs import Chart, Estimate, Series, Table
 from dialoom.runs.report import text_of
 from dialoom.text import rounded
 

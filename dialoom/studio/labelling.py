@@ -11,11 +11,9 @@ from nicegui import ui
 
 from dialoom import Run
 from dialoom.errors import DialoomError
-from dialoom.graphs import Judgement
-from dialoom.graphs.capabilities import WithJudging, WithLabels
+from dialoom.graphs import Judgement, WithJudging, WithLabels
 from dialoom.graphs.check import conversation_to
-from dialoom.runs.agreement import GivenLabel, Labelled, Scale, table_of
-from dialoom.runs.agreement.items import Scales
+from dialoom.runs.agreement import GivenLabel, Labelled, Scale, Scales, table_of
 from dialoom.runs.errors import StoreError
 from dialoom.runs.reading.conversations import Conversation, Item
 from dialoom.runs.report import texts_of

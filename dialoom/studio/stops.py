@@ -21,8 +21,7 @@ from dialoom.runs.stepping.stop import ABSENT, PLAYERS, Change, change_text, cos
 from dialoom.runs.stepping.tree import SpokenLine, TreeNode, columns_of, transcript_lines
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
-from dialoom.runs.store.branches import StepCall
-from dialoom.runs.store.ledger import SAID
+from dialoom.runs.store import SAID, StepCall
 from dialoom.text import counted
 
 from .calls import message_blocks

@@ -80,9 +80,9 @@ class AgentState(TypedDict, total=False):
     is_scored: bool
 
 
-async def prepare(state: AgentState, scene: Scene) -> Update:
+async def prepare(state: AgentState, scene: Scene[ApolloScenario]) -> Update:
     """Choose the format of calls; with memory, take notes on each session; with rag, retrieve similar sessions."""
-    scenario: ApolloScenario = scene.scenario
+    scenario = scene.scenario
     world_of(scenario)
     protocol = scenario.played.protocol
     is_auto = protocol == "auto"
@@ -94,12 +94,12 @@ async def prepare(state: AgentState, scene: Scene) -> Update:
     return update
 
 
-async def agent(state: AgentState, scene: Scene) -> Update:
+async def agent(state: AgentState, scene: Scene[ApolloScenario]) -> Update:
     """Request one turn of the agent.
 
     If the turn has no call and does not end the loop, add a message that asks the agent to go on.
     """
-    scenario: ApolloScenario = scene.scenario
+    scenario = scene.scenario
     messages, is_native = state["messages"], state["is_native"]
     definitions = [TOOLS[name].definition() for name in scenario.case.value.tools] if is_native else []
 

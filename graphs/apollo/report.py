@@ -25,6 +25,7 @@ from dialoom.graphs.tables import (
     share_of,
 )
 from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE
+from dialoom.grouping import grouped
 from dialoom.personas.apollo.source import FORMS
 
 from .loop import ENDINGS, FLAGS, LABELS, kappa
@@ -98,9 +99,7 @@ class ApolloResults:
 
     def grouped(self, samples: Iterable[Sample], axes: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Sample]]]:
         """Return the groups of samples with equal values of these axes, with these values and sorted by them."""
-        groups: dict[tuple[Any, ...], list[Sample]] = {}
-        for sample in samples:
-            groups.setdefault(tuple(sample[axis] for axis in axes), []).append(sample)
+        groups = grouped((tuple(sample[axis] for axis in axes), sample) for sample in samples)
         ordered = [self._orders.get(axis) for axis in axes]
 
         def place(key: tuple[Any, ...]) -> list[Any]:

@@ -78,7 +78,7 @@ def stated(reason: str | None) -> Problem | None:
 
 async def review(
     state: WriteState,
-    scene: Scene,
+    scene: Scene[WriteScenario],
     kind: DraftKind,
     drafts: Mapping[str, Any],
     rules: Callable[[Any], str | None],
@@ -98,7 +98,6 @@ async def review(
         text: A function that returns a draft in the form in which its writer sees it again.
         problems: The known problems; by default those in the state.
     """
-    scenario: WriteScenario = scene.scenario
     new = {id_: draft for id_, draft in drafts.items() if draft.is_edited}
 
     async def checked(unchecked: Mapping[str, Any]) -> dict[str, Problem | None]:
@@ -110,9 +109,9 @@ async def review(
     with_texts: Problems = {
         id_: {**each, "written": text(drafts[id_]) if id_ in drafts else ""} for id_, each in found.items()
     }
-    given = {draft.id: draft.own_id for draft in scenario.drafts.of(kind) if draft.is_edited}
+    given = {draft.id: draft.own_id for draft in scene.scenario.drafts.of(kind) if draft.is_edited}
     by_hand = [id_ for id_, draft in new.items() if given.get(id_) == draft.own_id]
-    update = settled(state, kind, new, with_texts, scenario.rewrites, by_hand)
+    update = settled(state, kind, new, with_texts, scene.scenario.rewrites, by_hand)
     notes, after = update["notes"], list[ApolloDraft]()
     for note in notes:
         if note["result"] != "rejected" and note["id"] in drafts:
@@ -120,20 +119,23 @@ async def review(
     passed = sum(note["result"] == "passed" for note in notes)
     if notes:
         again = ", after a rewrite" if state["round"] else ""
-        scene.tell(f"{scenario.user}: {passed} of {len(notes)} {kind} pass{again}")
+        scene.tell(f"{scene.scenario.user}: {passed} of {len(notes)} {kind} pass{again}")
     return {**update, "drafts": {kind: rows_of(after)}}
 
 
-async def ask_checker(scene: Scene, check: str, prompt: str, inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+async def ask_checker(
+    scene: Scene, check: str, prompt: str, inputs: Callable[[Any], Mapping[str, Any]], drafts: Mapping[str, Any]
+) -> dict[str, str]:
     """Ask a model to check some drafts, and return the problems by id.
 
     Args:
         scene: The node's scene.
         check: The name of the check.
         prompt: The prompt; its reply has a verdict, `right` or `wrong`.
-        inputs: The inputs of the prompt, by id.
+        inputs: A function that returns the prompt's inputs for a draft.
+        drafts: The drafts by id.
     """
-    replies = await ask_each(scene, prompt, inputs)
+    replies = await ask_each(scene, prompt, {id_: inputs(draft) for id_, draft in drafts.items()})
     return {
         id_: UNCHECKED if reply is None else f"{check}: {reply.explanation or 'the checker finds it wrong'}"
         for id_, reply in replies.items()

@@ -67,9 +67,9 @@ _refusal = partial(preferences_refusal, count=SETS)
 _NOTHING_TO_ASK = "requests: from this home and work nothing can be asked that would tell preferences apart"
 
 
-async def introduce(state: WriteState, scene: Scene) -> Update:
+async def introduce(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Write the user's profile."""
-    scenario: WriteScenario = scene.scenario
+    scenario = scene.scenario
     seed = {"number": scenario.user, "seed": scenario.seed_persona, "city": scenario.city}
     inputs = {id_: {**seed, **earlier(state, id_)} for id_ in due(state, unwritten_of(state, "users", [scenario.user]))}
     replies, problems = await written(scene, "apollo_write/profile", inputs)
@@ -78,10 +78,9 @@ async def introduce(state: WriteState, scene: Scene) -> Update:
     return {"drafts": {"users": rows_of(made)}, "problems": problems}
 
 
-async def look_at_user(state: WriteState, scene: Scene) -> Update:
+async def look_at_user(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Check that the profile is unrelated to any preference, and that the places in it exist."""
-    scenario: WriteScenario = scene.scenario
-    world = world_of(scenario)
+    world = world_of(scene.scenario)
 
     def rules(draft: UserDraft) -> str | None:
         try:
@@ -92,23 +91,27 @@ async def look_at_user(state: WriteState, scene: Scene) -> Update:
             return f"place: {error}"
         return profile_refusal(draft)
 
-    async def checker(drafts: Mapping[str, UserDraft]) -> dict[str, str]:
-        inputs = {id_: {"user": draft.person().information("")[:2]} for id_, draft in drafts.items()}
-        return await ask_checker(scene, "profile", "apollo_write/profile-check", inputs)
+    def described(draft: UserDraft) -> list[str]:
+        return list(draft.person().information("")[:2])
 
-    def text(draft: UserDraft) -> str:
-        return "\n".join(draft.person().information("")[:2])
+    draft: UserDraft | None = draft_of(state, "users", scene.scenario.user)
+    return await review(
+        state,
+        scene,
+        "users",
+        {draft.id: draft} if draft else {},
+        rules,
+        partial(ask_checker, scene, "profile", "apollo_write/profile-check", lambda draft: {"user": described(draft)}),
+        lambda draft: "\n".join(described(draft)),
+    )
 
-    draft: UserDraft | None = draft_of(state, "users", scenario.user)
-    return await review(state, scene, "users", {draft.id: draft} if draft else {}, rules, checker, text)
 
-
-async def offer(state: WriteState, scene: Scene) -> Update:
+async def offer(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Draw candidate sets of three preferences for each flow, without a model.
 
     Only preferences for which requests exist are drawn.
     """
-    scenario: WriteScenario = scene.scenario
+    scenario = scene.scenario
     user = passed(state, "users", scenario.user)
     offers = dict(state["offers"])
     for flow in _due(state, scenario, scenario.flows) if user else ():
@@ -117,9 +120,9 @@ async def offer(state: WriteState, scene: Scene) -> Update:
     return {"offers": offers}
 
 
-async def prefer(state: WriteState, scene: Scene) -> Update:
+async def prefer(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Have the writer choose the set that suits the user best, and write the story of each preference."""
-    scenario: WriteScenario = scene.scenario
+    scenario = scene.scenario
     user = passed(state, "users", scenario.user)
     inputs = dict[str, dict[str, Any]]()
     for flow in _due(state, scenario, state["offers"]) if user else ():
@@ -164,9 +167,9 @@ async def prefer(state: WriteState, scene: Scene) -> Update:
     return {"drafts": {"preferences": rows_of(made)}, "problems": problems, "notes": notes}
 
 
-async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
+async def look_at_preferences(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Check that tools can express the preferences, that valid requests for them exist, and that they suit the user."""
-    scenario: WriteScenario = scene.scenario
+    scenario = scene.scenario
     if (user := passed(state, "users", scenario.user)) is None:
         return {"round": 0}
     drafts, problems = {}, dict(state["problems"])
@@ -175,21 +178,20 @@ async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
             drafts[draft.id], why = await asyncio.to_thread(_with_requests, scenario, draft, user.resident)
             problems |= {draft.id: each} if (each := stated(why)) else {}
 
-    async def checker(unchecked: Mapping[str, PreferencesDraft]) -> dict[str, str]:
-        inputs = {
-            id_: {
-                "user": user.person().information("")[:2],
-                "about": about_flow(draft.flow),
-                "sets": [{"wanted": values_text(each.values), "story": each.story} for each in draft.sets],
-            }
-            for id_, draft in unchecked.items()
-        }
-        return await ask_checker(scene, "fit", "apollo_write/preferences-check", inputs)
+    def inputs(draft: PreferencesDraft) -> dict[str, Any]:
+        sets = [{"wanted": values_text(each.values), "story": each.story} for each in draft.sets]
+        return {"user": user.person().information("")[:2], "about": about_flow(draft.flow), "sets": sets}
 
-    def text(draft: PreferencesDraft) -> str:
-        return "\n".join(f"{values_text(each.values)}: {each.story}" for each in draft.sets)
-
-    update = await review(state, scene, "preferences", drafts, _refusal, checker, text, problems)
+    update = await review(
+        state,
+        scene,
+        "preferences",
+        drafts,
+        _refusal,
+        partial(ask_checker, scene, "fit", "apollo_write/preferences-check", inputs),
+        lambda draft: "\n".join(f"{values_text(each.values)}: {each.story}" for each in draft.sets),
+        problems,
+    )
     return {**update, "drafts": {"preferences": {**rows_of(drafts.values()), **update["drafts"]["preferences"]}}}
 
 
@@ -254,13 +256,12 @@ _MOST_CALLS = 3
 """Maximum number of calls in an unrelated session."""
 
 
-async def talk(state: WriteState, scene: Scene) -> Update:
+async def talk(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Write the next turns of every unfinished session; rewritten sessions start over."""
-    scenario: WriteScenario = scene.scenario
-    planned, going_on = planned_sessions(scenario, state), state["calls"]
-    begun = {} if going_on else {id_: _beginning(planned[id_], id_, scenario) for id_ in _new(state, planned)}
+    planned, going_on = planned_sessions(scene.scenario, state), state["calls"]
+    begun = {} if going_on else {id_: _beginning(planned[id_], id_, scene.scenario) for id_ in _new(state, planned)}
     under_way: dict[str, SessionDraft] = begun or {id_: draft_of(state, "sessions", id_) for id_ in going_on}
-    inputs = {id_: _inputs(scenario, state, planned[id_], draft) for id_, draft in under_way.items()}
+    inputs = {id_: _inputs(scene.scenario, state, planned[id_], draft) for id_, draft in under_way.items()}
     replies, problems = dict[str, Any](), dict(state["problems"])
     for prompt, type_ in (("apollo_write/session", PlannedPair), ("apollo_write/errand", PlannedErrand)):
         about = {id_: each for id_, each in inputs.items() if isinstance(planned[id_], type_)}
@@ -276,14 +277,13 @@ async def talk(state: WriteState, scene: Scene) -> Update:
     return {"drafts": {"sessions": rows_of(made)}, "calls": calls, "problems": problems}
 
 
-async def call(state: WriteState, scene: Scene) -> Update:
+async def call(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Run the next call of each session. A session with a wrong call is stopped."""
-    scenario: WriteScenario = scene.scenario
-    planned, world = planned_sessions(scenario, state), world_of(scenario)
+    planned, world = planned_sessions(scene.scenario, state), world_of(scene.scenario)
     made, going_on, problems = [], Rows(), dict(state["problems"])
     for id_, called in state["calls"].items():
         draft = draft_of(state, "sessions", id_)
-        if why := _wrong_call(scenario, planned[id_], draft, called):
+        if why := _wrong_call(scene.scenario, planned[id_], draft, called):
             problems[id_] = problem("call", f"call: {why}")
             continue
         given = {name: value for name, value in called["arguments"].items() if value is not None}
@@ -293,10 +293,9 @@ async def call(state: WriteState, scene: Scene) -> Update:
     return {"drafts": {"sessions": rows_of(made)}, "calls": going_on, "problems": problems}
 
 
-async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
+async def look_at_sessions(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Check that each session states its preference in the planned form, and that unrelated sessions state none."""
-    scenario: WriteScenario = scene.scenario
-    planned, world = planned_sessions(scenario, state), world_of(scenario)
+    planned, world = planned_sessions(scene.scenario, state), world_of(scene.scenario)
     drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "sessions", id_)) is not None}
 
     first = {planned[id_].session(draft).words: id_ for id_, draft in reversed(drafts.items()) if draft.turns}
@@ -313,23 +312,33 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
         refusal = wording_refusal(each.preference, each.form, each.slots.told, session)
         return session_refusal(world, each.user, each.preference, each.form, session) or refusal
 
+    def lines(draft: SessionDraft) -> list[str]:
+        return [f"{speaker}: {text}" for speaker, text in speeches(planned[draft.id].session(draft))]
+
     async def checker(unchecked: Mapping[str, SessionDraft]) -> dict[str, str]:
-        pairs, errands = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
+        pairs, errands = dict[str, dict[str, Any]](), dict[str, SessionDraft]()
         for id_, draft in unchecked.items():
             each = planned[id_]
-            lines = [f"{speaker}: {text}" for speaker, text in speeches(each.session(draft))]
             if isinstance(each, PlannedErrand):
-                errands[id_] = {"lines": lines}
+                errands[id_] = draft
             else:
-                pairs[id_] = {"facets": facets_shown(each.preference.flow, each.preference.values), "lines": lines}
+                facets = facets_shown(each.preference.flow, each.preference.values)
+                pairs[id_] = {"facets": facets, "lines": lines(draft)}
         replies = await ask_each(scene, "apollo_write/session-check", pairs)
         found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
-        return found | await ask_checker(scene, "talk", "apollo_write/errand-check", errands)
+        return found | await ask_checker(
+            scene, "talk", "apollo_write/errand-check", lambda draft: {"lines": lines(draft)}, errands
+        )
 
-    def text(draft: SessionDraft) -> str:
-        return "\n".join(planned[draft.id].session(draft).lines)
-
-    return await review(state, scene, "sessions", drafts, rules, checker, text)
+    return await review(
+        state,
+        scene,
+        "sessions",
+        drafts,
+        rules,
+        checker,
+        lambda draft: "\n".join(planned[draft.id].session(draft).lines),
+    )
 
 
 def _new(state: WriteState, planned: Mapping[str, Planned]) -> list[str]:
@@ -413,10 +422,9 @@ SOLVER = "solver"
 _LEAK = "verified leak: a model that has not read the history makes the right calls"
 
 
-async def ask(state: WriteState, scene: Scene) -> Update:
+async def ask(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Write the queries of pairs whose session has passed."""
-    scenario: WriteScenario = scene.scenario
-    planned = _with_session(scenario, state)
+    planned = _with_session(scene.scenario, state)
     rows = state["drafts"]["queries"]
     stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.query_hash]
     inputs = {
@@ -425,41 +433,41 @@ async def ask(state: WriteState, scene: Scene) -> Update:
     }
     replies, problems = await written(scene, "apollo_write/query", inputs)
     made = [
-        QueryDraft(id=id_, user=scenario.user, about=planned[id_].query_hash, kind=planned[id_].kind, query=reply.query)
+        QueryDraft(
+            id=id_, user=scene.scenario.user, about=planned[id_].query_hash, kind=planned[id_].kind, query=reply.query
+        )
         for id_, reply in replies.items()
     ]
     return {"drafts": {"queries": rows_of(made)}, "problems": problems}
 
 
-async def look_at_queries(state: WriteState, scene: Scene) -> Update:
+async def look_at_queries(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Check that queries reveal no preference but state everything else that the calls need."""
-    scenario: WriteScenario = scene.scenario
-    planned = _with_session(scenario, state)
+    planned = _with_session(scene.scenario, state)
     drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "queries", id_)) is not None}
 
     def rules(draft: QueryDraft) -> str | None:
         each = planned[draft.id]
-        pair = each.pair(scenario, draft.query)
+        pair = each.pair(scene.scenario, draft.query)
         worded = query_wording_refusal(draft.query, each.kind, each.user)
-        world = world_of(scenario)
+        world = world_of(scene.scenario)
         return worded or query_refusal(world, each.user, pair) or gold_refusal(world, pair)
 
-    async def checker(unchecked: Mapping[str, QueryDraft]) -> dict[str, str]:
-        inputs = {}
-        for id_, draft in unchecked.items():
-            seen = {"kind": planned[id_].kind, "occasion": occasion(planned[id_].slots.asked), "query": draft.query}
-            inputs[id_] = {**_shared_inputs(planned[id_]), **seen}
-        return await ask_checker(scene, "query", "apollo_write/query-check", inputs)
+    def inputs(draft: QueryDraft) -> dict[str, Any]:
+        each = planned[draft.id]
+        seen = {"kind": each.kind, "occasion": occasion(each.slots.asked), "query": draft.query}
+        return {**_shared_inputs(each), **seen}
 
+    checker = partial(ask_checker, scene, "query", "apollo_write/query-check", inputs)
     return await review(state, scene, "queries", drafts, rules, checker, lambda draft: draft.query)
 
 
-async def verify(state: WriteState, scene: Scene) -> Update:
+async def verify(state: WriteState, scene: Scene[WriteScenario]) -> Update:
     """Have a model answer each query several times without the history.
 
     Drop the queries that are answered correctly at least once.
     """
-    scenario: WriteScenario = scene.scenario
+    scenario = scene.scenario
     times, planned = scenario.verify_leaks, _with_session(scenario, state)
     drafts: dict[str, QueryDraft] = {
         id_: draft for id_ in planned if (draft := passed(state, "queries", id_)) and draft.verified < times

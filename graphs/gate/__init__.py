@@ -30,7 +30,6 @@ __all__ = [
     "Talk",
     "copied_forms",
     "coverage",
-    "coverage_table",
     "is_reduced",
     "is_sound",
     "reduced_shares",
@@ -146,14 +145,6 @@ def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
         for language, count in sorted(reduced.items(), key=lambda each: (-each[1], each[0]))
     ]
     return f"In languages with reduced coverage: {'; '.join(shares)}. Faults there may be missed."
-
-
-def coverage_table() -> str:
-    """Return a Markdown table of the coverage by language and by kind of fault, for all kinds that need word lists."""
-    kinds = [kind for kind in coverage("en") if kind in NEEDS]
-    rows = [["language", *(f"`{kind}`" for kind in kinds)], ["---"] * (len(kinds) + 1)]
-    rows += [[f"`{code}`", *(coverage(code)[kind] for kind in kinds)] for code in vocabularies()]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _coverage(language: str, kind: str) -> Coverage:

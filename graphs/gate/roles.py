@@ -29,6 +29,7 @@ from dialoom.graphs.gate.talk import (
     words_of,
 )
 from dialoom.graphs.outcome import DialogueFault, Judgement
+from dialoom.grouping import grouped
 
 _TAG = re.compile(r"(?:<|&lt;)\s{0,3}/?\s{0,3}([^\W\d_][\w-]{0,40})")
 _MARK = re.compile(
@@ -242,11 +243,7 @@ def _indexed(
 ) -> tuple[Sequence[_Clause], Mapping[str, Sequence[int]]]:
     """Return instructions with their content words, and the numbers of the instructions that have each word."""
     instructions = [(each, each - stop) for each in clauses]
-    having: dict[str, list[int]] = {}
-    for number, (_, content) in enumerate(instructions):
-        for word in content:
-            having.setdefault(word, []).append(number)
-    return instructions, having
+    return instructions, grouped((word, number) for number, (_, content) in enumerate(instructions) for word in content)
 
 
 def _tag_name(tag: str) -> str:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from dialoom.graphs.outcome import DialogueFault, Line
+from dialoom.grouping import grouped
 from dialoom.prompts import Prompt
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -193,12 +194,7 @@ def language_of(text: str) -> str | None:
 
 @cache
 def _languages_of_words() -> Mapping[str, Sequence[str]]:
-    found: dict[str, list[str]] = {}
-    for code, each in vocabularies().items():
-        for word in each.stop:
-            if len(word) > 1:
-                found.setdefault(word, []).append(code)
-    return found
+    return grouped((word, code) for code, each in vocabularies().items() for word in each.stop if len(word) > 1)
 
 
 @cache

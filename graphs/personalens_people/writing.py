@@ -68,9 +68,9 @@ def lines(values: Mapping[str, Any]) -> str:
     return "\n".join(f"{name}: {text}" for name, text in listed(values).items())
 
 
-async def choose(state: PersonState, scene: Scene) -> Update:
+async def choose(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     """Choose the person's domains; all other domains are masked."""
-    scenario: PersonScenario = scene.scenario
+    scenario = scene.scenario
     names = {domain.domain.casefold(): domain.domain for domain in scenario.domains.value}
     domains = [{"name": each.domain, "description": each.description} for each in scenario.domains.value]
     inputs = {"demographics": scenario.demographics.for_prompt(), "domains": domains, **earlier(state, "interests")}
@@ -83,16 +83,17 @@ async def choose(state: PersonState, scene: Scene) -> Update:
     return {"interests": chosen, **settled(state, "interests", ["interests"], problems, scenario.repairs)}
 
 
-async def prefer(state: PersonState, scene: Scene) -> Update:
+async def prefer(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     """Write the preferences of each domain."""
-    scenario: PersonScenario = scene.scenario
-    domains = {name: scenario.domain(name) for name in due(state, state["interests"])}
-    inputs = {name: _preference_inputs(scenario, domain) | earlier(state, name) for name, domain in domains.items()}
+    domains = {name: scene.scenario.domain(name) for name in due(state, state["interests"])}
+    inputs = {
+        name: _preference_inputs(scene.scenario, domain) | earlier(state, name) for name, domain in domains.items()
+    }
     replies, problems = await written(scene, "personalens_people/preferences", inputs)
     made = dict(state["preferences"])
     for name, reply in replies.items():
         given = [(each.name, each.values) for each in reply.preferences]
-        values, why = domains[name].spelt(given, scenario.open_values)
+        values, why = domains[name].spelt(given, scene.scenario.open_values)
         if why:
             problems[name] = problem("form", why, lines(dict(given)))
         else:
@@ -100,14 +101,13 @@ async def prefer(state: PersonState, scene: Scene) -> Update:
     return {"preferences": {name: made[name] for name in state["interests"] if name in made}, "problems": problems}
 
 
-async def check(state: PersonState, scene: Scene) -> Update:
+async def check(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     """Have a judge find preferences that contradict the demographics or other preferences."""
-    scenario: PersonScenario = scene.scenario
     problems, preferences = dict(state["problems"]), dict(state["preferences"])
     new = due(state, state["interests"])
     if preferences:
         domains = [{"name": name, "preferences": listed(values)} for name, values in preferences.items()]
-        inputs = {"demographics": scenario.demographics.for_prompt(), "domains": domains}
+        inputs = {"demographics": scene.scenario.demographics.for_prompt(), "domains": domains}
         found: Contradictions | None = (await ask_each(scene, "personalens_people/consistency", {"": inputs}))[""]
         named = None if found is None else _by_domain(found, preferences)
         if named is None:
@@ -115,17 +115,16 @@ async def check(state: PersonState, scene: Scene) -> Update:
             problems |= {name: problem("consistency", _JUDGE_UNPARSED, result="unparsed") for name in open_}
         for name, why in (named or {}).items():
             problems[name] = problem("consistency", why, lines(preferences.pop(name)))
-    return {"preferences": preferences, **settled(state, "preferences", new, problems, scenario.repairs)}
+    return {"preferences": preferences, **settled(state, "preferences", new, problems, scene.scenario.repairs)}
 
 
-async def summarise(state: PersonState, scene: Scene) -> Update:
+async def summarise(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     """Write a summary for each domain."""
-    scenario: PersonScenario = scene.scenario
     inputs = {
         name: {
-            "demographics": scenario.demographics.for_prompt(),
+            "demographics": scene.scenario.demographics.for_prompt(),
             "domain": name,
-            "description": scenario.domain(name).description,
+            "description": scene.scenario.domain(name).description,
             "preferences": listed(state["preferences"][name]),
             **earlier(state, name),
         }
@@ -135,9 +134,8 @@ async def summarise(state: PersonState, scene: Scene) -> Update:
     return {"summaries": {**state["summaries"], **texts}, "problems": problems}
 
 
-async def verify(state: PersonState, scene: Scene) -> Update:
+async def verify(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     """Have a judge find passages in new summaries about preferences that the person does not have."""
-    scenario: PersonScenario = scene.scenario
     summaries = dict(state["summaries"])
     new = {name: summaries[name] for name in due(state, state["preferences"]) if name in summaries}
 
@@ -164,15 +162,15 @@ async def verify(state: PersonState, scene: Scene) -> Update:
     problems = await reviewed(new, rule(ends), foreign, problems=state["problems"])
     rejected = {name for name, each in problems.items() if each["result"] == "rejected"}
     accepted = {name: text for name, text in summaries.items() if name not in rejected}
-    return {"summaries": accepted, **settled(state, "summaries", new, problems, scenario.repairs)}
+    return {"summaries": accepted, **settled(state, "summaries", new, problems, scene.scenario.repairs)}
 
 
-async def plan(state: PersonState, scene: Scene) -> Update:
+async def plan(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     """Write the tasks of the person's domains.
 
     The calls are shared between scenarios, because all people share the tasks.
     """
-    scenario: PersonScenario = scene.scenario
+    scenario = scene.scenario
     domains = domains_of(state)
     several = scenario.multi_tasks and len(domains) >= FEWEST  # with fewer domains, no such task is possible
     kinds = due(state, [*(domains if scenario.single_tasks else ()), *([ACROSS] if several else ())])
@@ -193,13 +191,12 @@ async def plan(state: PersonState, scene: Scene) -> Update:
     return {"tasks": tasks, **update, "notes": [], "task_notes": update["notes"]}
 
 
-async def situate(state: PersonState, scene: Scene) -> Update:
+async def situate(state: PersonState, scene: Scene[PersonScenario]) -> Update:
     """Write a situation for each task whose domains the person has."""
-    scenario: PersonScenario = scene.scenario
     fitting = dict(tasks_of(state))
     inputs = {
         id_: {
-            "demographics": scenario.demographics.for_prompt(),
+            "demographics": scene.scenario.demographics.for_prompt(),
             "domains": [{"name": name, "preferences": listed(state["preferences"][name])} for name in task["domains"]],
             "description": task["description"],
         }
@@ -207,7 +204,7 @@ async def situate(state: PersonState, scene: Scene) -> Update:
     }
     replies, problems = await written(scene, "personalens_people/situation", inputs)
     made = {id_: reply.plain() for id_, reply in replies.items()}
-    scene.tell(f"{scenario.user}, domains: {len(domains_of(state))}, tasks: {len(made)}")
+    scene.tell(f"{scene.scenario.user}, domains: {len(domains_of(state))}, tasks: {len(made)}")
     return {"situations": made, **settled(state, "situations", fitting, problems, rewrites=0)}
 
 

@@ -107,12 +107,12 @@ async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
     return update
 
 
-async def retrieve(state: ItemState, scene: Scene) -> Update:
+async def retrieve(state: ItemState, scene: Scene[PrefEvalScenario]) -> Update:
     """Retrieve the messages that are most similar to the question, by the cosine of their embeddings.
 
     Single messages are retrieved, as in the release, rather than exchanges, as in the paper.
     """
-    scenario: PrefEvalScenario = scene.scenario
+    scenario = scene.scenario
     lines = preceding(scenario, state["replies"], state["position"])
     pool = {id(line): place for place, line in enumerate(scenario.distractors.value)}
     own = [line.content for line in lines if id(line) not in pool]
@@ -183,10 +183,9 @@ PROMPTS: dict[Method, str] = {
 }
 
 
-def _inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
-    scenario: PrefEvalScenario = scene.scenario
-    history = utterances(preceding(scenario, state["replies"], state["position"]))
-    return {"history": history, "question": scenario.pair.question, "options": shown_options(scenario)}
+def _inputs(state: ItemState, scene: Scene[PrefEvalScenario]) -> dict[str, Any]:
+    history = utterances(preceding(scene.scenario, state["replies"], state["position"]))
+    return {"history": history, "question": scene.scenario.pair.question, "options": shown_options(scene.scenario)}
 
 
 def _second_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:

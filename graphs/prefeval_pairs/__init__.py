@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from dialoom.graphs.recipe import RecipeError, chosen
 from dialoom.graphs.scenario import Shared
 from dialoom.graphs.tables.pivot import Column, Pivot, tabulate
 from dialoom.graphs.tables.table import Outline, Span, Table
+from dialoom.grouping import grouped
 from dialoom.personas.preferences import (
     FOLDERS,
     FORMS,
@@ -43,11 +43,9 @@ from .scenario import ANSWERERS, AS_CHOSEN, REPLY_TYPES, UNTIL, PairsOptions, Pa
 
 def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str, list[Draft]]:
     """Return the input drafts by topic."""
-    found: dict[str, list[Draft]] = defaultdict(list)
+    drafts = [] if options.drafts is None else [*read_drafts(options.drafts)]
+    found = grouped((draft.topic, draft) for draft in drafts)
     if options.drafts is not None:
-        drafts = [*read_drafts(options.drafts)]
-        for draft in drafts:
-            found[draft.topic].append(draft)
         changed = sum(draft.renewed().text_id != draft.text_id for draft in drafts)
         again = f"; {changed} were edited, and are reviewed again" if changed else ""
         note(f"{len(drafts)} drafts of {len(found)} topics{again}")

@@ -69,9 +69,9 @@ def still_in(state: Mapping[str, Any], condition: Callable[[Draft], bool] | None
     return {at: draft for at, draft in left.items() if condition is None or condition(draft)}
 
 
-async def write(state: PairsState, scene: Scene) -> Update:
+async def write(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     """Request new pairs once. A pair that exactly repeats an earlier preference or question is dropped as a twin."""
-    scenario: PairsScenario = scene.scenario
+    scenario = scene.scenario
     written = state["written"]
     progress = f"{scenario.topic.topic}: call {len(state['calls']) + 1} of {scenario.calls}"
     shown = {"count": scenario.per_call, "written": [row["preference"] for row in written]}
@@ -100,19 +100,21 @@ async def check(state: PairsState, scene: Scene) -> Update:
         else {"dropped": "" if reply.verdict == "valid" else reply.verdict, "validity": reply.verdict}
         for at, reply in replies.items()
     }
-    _report_count(scene, "are valid", found)
-    return {"validity": found}
+    return _counted(scene, "validity", "are valid", found)
 
 
-async def answer(state: PairsState, scene: Scene) -> Update:
+async def answer(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     """Measure the violation rate: the share of answers by models unaware of the preference that contradict it."""
-    scenario: PairsScenario = scene.scenario
     judged = still_in(state, lambda draft: not draft.chosen)
     unmeasured = {at: draft for at, draft in judged.items() if draft.violation_rate is None}
     answers = await ask_each(
         scene,
         "prefeval_pairs/answer",
-        {(role, at): {"question": draft.question} for role in scenario.answerers for at, draft in unmeasured.items()},
+        {
+            (role, at): {"question": draft.question}
+            for role in scene.scenario.answerers
+            for at, draft in unmeasured.items()
+        },
         role=lambda key: key[0],
     )
     verdicts = await ask_each(
@@ -128,27 +130,24 @@ async def answer(state: PairsState, scene: Scene) -> Update:
     for at in unmeasured:
         violations = [verdict.answer == "yes" for (_, place), verdict in verdicts.items() if place == at and verdict]
         rates[at] = sum(violations) / len(violations) if violations else None
-    found = {at: {"violation_rate": value, "dropped": _low_rate(value, scenario)} for at, value in rates.items()}
-    _report_count(scene, "are violated often enough", found)
-    return {"rate": found}
+    found = {at: {"violation_rate": value, "dropped": _low_rate(value, scene.scenario)} for at, value in rates.items()}
+    return _counted(scene, "rate", "are violated often enough", found)
 
 
-async def grade(state: PairsState, scene: Scene) -> Update:
+async def grade(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     """Have a rater grade pairs. Pairs that people have rated serve as examples."""
-    scenario: PairsScenario = scene.scenario
     judged = still_in(state, lambda draft: not draft.chosen)
     unrated = {at: draft for at, draft in judged.items() if draft.rating is None}
-    labelled = [each.model_dump() for each in scenario.rated.value]
+    labelled = [each.model_dump() for each in scene.scenario.rated.value]
     replies = await ask_each(
         scene, "prefeval_pairs/rating", {at: {**_texts(draft), "labelled": labelled} for at, draft in unrated.items()}
     )
     ratings: dict[str, PairRating | None] = {at: draft.rating for at, draft in judged.items()} | replies
     found: Found = {
-        at: {"rating": each and each.model_dump(), "dropped": _low_rating(each, scenario)}
+        at: {"rating": each and each.model_dump(), "dropped": _low_rating(each, scene.scenario)}
         for at, each in ratings.items()
     }
-    _report_count(scene, "are rated well enough", found)
-    return {"rating": found}
+    return _counted(scene, "rating", "are rated well enough", found)
 
 
 def _low_rate(value: float | None, scenario: PairsScenario) -> str:
@@ -168,12 +167,12 @@ def _low_rating(rated: PairRating | None, scenario: PairsScenario) -> str:
     return "low difficulty" if is_easy else ""
 
 
-async def select(state: PairsState, scene: Scene) -> Update:
+async def select(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     """Select pairs in the order of `_rank`, without near-duplicates.
 
     Pairs that people have selected count towards the maximum number.
     """
-    scenario: PairsScenario = scene.scenario
+    scenario = scene.scenario
     by_hand = still_in(state, lambda draft: draft.chosen)
     others = dict(sorted(still_in(state, lambda draft: not draft.chosen).items(), key=lambda item: _rank(*item)))
     texts = [f"{draft.preference} {draft.question}" for draft in (*by_hand.values(), *others.values())]
@@ -225,13 +224,12 @@ async def offer(state: PairsState, scene: Scene) -> Update:
         if talk is not None and not _gives_away(talk, unfinished[at]):
             made = talk.after(first[at]["query"])
             found[at] = {"options": list(offered[at].options), "choice_conversation": made.model_dump()}
-    _report_count(scene, "have a dialogue with a choice", found)
-    return {"choice": found}
+    return _counted(scene, "choice", "have a dialogue with a choice", found)
 
 
-async def tell(state: PairsState, scene: Scene) -> Update:
+async def tell(state: PairsState, scene: Scene[PairsScenario]) -> Update:
     """Write a conversation in which a persona states the preference. The first drawn persona that fits is used."""
-    scenario: PairsScenario = scene.scenario
+    scenario = scene.scenario
     unfinished = still_in(state, lambda draft: draft.persona_conversation is None)
     people = scenario.personas.value
     drawn = {
@@ -267,8 +265,7 @@ async def tell(state: PairsState, scene: Scene) -> Update:
         else:
             turns_of_talk = [turn.model_dump() for turn in talk.turns]
             found[at] = {"persona": requests[at]["persona"], "persona_conversation": turns_of_talk}
-    _report_count(scene, "have a dialogue with a persona", found)
-    return {"persona": found}
+    return _counted(scene, "persona", "have a dialogue with a persona", found)
 
 
 async def finish(state: PairsState, scene: Scene) -> Update:
@@ -289,8 +286,7 @@ async def finish(state: PairsState, scene: Scene) -> Update:
         is_other = reply is not None and _folded(reply.preference) != _folded(single[at].preference)
         conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}
         found[at] = {**conflicting, **found[at]}
-    _report_count(scene, "have options to choose from", found)
-    return {"options": found}
+    return _counted(scene, "options", "have options to choose from", found)
 
 
 def _gives_away(talk: OfferedChoice, draft: Draft) -> bool:
@@ -307,7 +303,9 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _report_count(scene: Scene, what: str, found: Found) -> None:
+def _counted(scene: Scene, stage: str, what: str, found: Found) -> Update:
+    """Return what a stage found as the update of the state, and tell how many pairs passed it."""
     made = sum(not draft.get("dropped") for draft in found.values())
     if found:
         scene.tell(f"{scene.scenario.topic.topic}: {made} of {len(found)} pairs {what}")
+    return {stage: found}

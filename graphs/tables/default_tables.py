@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from dialoom.graphs.outcome import TRIAL_OF, USER_MODEL, Episode, Status
+from dialoom.grouping import grouped
 
 from .pivot import turn_title
 from .statistics import TRIALS_COUNT_ONCE, Tally, intervals
@@ -76,10 +77,8 @@ def default_tables(
         if len(values) > MOST_NUMBERS and all(map(_NUMBER.fullmatch, values)):
             del groups[name]
             tables[0].notes.append(f"There is no table by {name}: it has {len(values)} different numbers.")
-    alike: dict[bytes, list[str]] = defaultdict(list)
-    for name in sorted(groups, key=lambda name: name != unit):
-        if 1 < len(groups[name]) < whole.size:
-            alike[split[name].digest()].append(name)
+    ordered = sorted(groups, key=lambda name: name != unit)
+    alike = grouped((split[name].digest(), name) for name in ordered if 1 < len(groups[name]) < whole.size)
     for name, *others in sorted(alike.values()):
         tables.append(_default_table(f"scores-by-{name}", f"Scores by {name}", name, groups[name], whole, units))
         if others:

@@ -10,6 +10,7 @@ from itertools import chain, combinations, product, takewhile
 from typing import Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode, Status
+from dialoom.grouping import grouped
 
 from .statistics import FEWEST, Estimate, is_about_intervals
 
@@ -221,9 +222,7 @@ def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
     texts (e.g. the same setting) are adjacent. Tables with different columns stay separate, with the label in the
     title.
     """
-    by_name: dict[str, list[tuple[str, Table]]] = {}
-    for label, table in ((label, table) for label, tables in runs for table in tables):
-        by_name.setdefault(table.name, []).append((label, table))
+    by_name = grouped((table.name, (label, table)) for label, tables in runs for table in tables)
     together: list[Table] = []
     for same in by_name.values():
         together += [_merged(same)] if len({tuple(table.columns) for _, table in same}) == 1 else _apart(same)
@@ -232,18 +231,14 @@ def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
 
 def _merged(tables: Sequence[tuple[str, Table]]) -> Table:
     first = tables[0][1]
-    groups: dict[tuple[str, ...], list[Sequence[Cell]]] = {}
-    for label, row in ((label, row) for label, table in tables for row in table.rows):
-        groups.setdefault(_group(row), []).append([label, *row])
-    rows = [row for group in groups.values() for row in group]
+    groups = grouped((_group(row), [label, *row]) for label, table in tables for row in table.rows)
+    rows: list[Sequence[Cell]] = [row for group in groups.values() for row in group]
     return replace(first, columns=["run", *first.columns], rows=rows, notes=[*_merged_notes(tables)])
 
 
 def _merged_notes(tables: Sequence[tuple[str, Table]]) -> Iterator[str]:
     """Yield the notes of labelled tables; a note that only some of them have begins with their label."""
-    labels: dict[str, list[str]] = {}
-    for label, note in ((label, note) for label, table in tables for note in table.notes):
-        labels.setdefault(note, []).append(label)
+    labels = grouped((note, label) for label, table in tables for note in table.notes)
     for note, of in labels.items():
         is_common = len(of) == len(tables) or is_about_intervals(note)
         yield from [note] if is_common else [f"{label}: {note}" for label in of]

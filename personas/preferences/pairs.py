@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from dialoom.grouping import grouped
 from dialoom.inputs import DataError, Frozen, Model, Record, parse_json, read_text, validated
 from dialoom.personas.pools import content_id
 from dialoom.personas.rows import advising_study
@@ -261,9 +262,8 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
 
 @lru_cache(maxsize=2)
 def _by_topic(path: Path) -> dict[str, list[dict[str, Any]]]:
-    by_topic: dict[str, list[dict[str, Any]]] = {}
-    for number, row in enumerate(read_rows(path)):
-        by_topic.setdefault(text_of(path, f"row {number}", row, "topic"), []).append(row)
+    rows = enumerate(read_rows(path))
+    by_topic = grouped((text_of(path, f"row {number}", row, "topic"), row) for number, row in rows)
     if not by_topic:
         raise DataError(path, "contains no pairs")
     return by_topic

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from dialoom.graphs import Estimate, Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs import Estimate, Table, WithFacets, WithJudging
 from dialoom.graphs.tables.statistics import FEWEST, Tally, student
 from dialoom.graphs.tables.table import Cell
+from dialoom.grouping import grouped
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group
 from dialoom.runs.report.differences import differing_users
@@ -253,10 +253,7 @@ def _calibrated(
 ) -> CalibratedScore:
     """Return the calibrated mean of labels from `scale[0]` to `scale[1]`."""
     low, reach = scale[0], scale[1] - scale[0]
-    given: dict[tuple[float, ...], list[float]] = defaultdict(list)
-    for score, _, own in keyed.values():
-        if own is not None:
-            given[score].append((own - low) / reach)
+    given = grouped((score, (own - low) / reach) for score, _, own in keyed.values() if own is not None)
     number = sum(map(len, given.values()))
     strata, groups = stratified(Counter(score for score, _, _ in keyed.values()), given, most=most_strata(number))
     mean_of = {

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import yaml
 
 from dialoom.errors import Advice
-from dialoom.graphs import Episode, Judgement, Recipe, stream
-from dialoom.graphs.capabilities import WithJudging, WithLabels
+from dialoom.graphs import Episode, Judgement, Recipe, WithJudging, WithLabels, stream
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group, Item, items_of

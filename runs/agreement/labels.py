@@ -11,14 +11,13 @@ import io
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from dialoom.graphs import Episode
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs import Episode, WithJudging
 from dialoom.inputs import DataError, read_text
 from dialoom.outputs import exclusive, text_output
 from dialoom.runs.errors import RunError
@@ -218,23 +217,10 @@ class LabelFile:
 
     Args:
         path: The file; it does not have to exist yet.
-        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
     """
 
-    def __init__(self, path: Path, scales: Iterable[str] = ()) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._given = tuple(scales)
-
-    def annotators(self) -> list[str]:
-        """Return the names of the annotators with a column in the file."""
-        header, _ = self._read()
-        return [title.strip()[len(LABEL) :].strip() for title in header if _is_label(title)]
-
-    def items(self) -> list[str]:
-        """Return the ids of the items in the file, in its order."""
-        header, rows = self._read()
-        place = _place(header, ITEM)
-        return [cell_text(_cell(row, place)) for row in rows] if place is not None else []
 
     def given(self, run: RunFile, annotator: str, position: int | None = None) -> Iterator[GivenLabel]:
         """Yield all labels of one annotator.
@@ -279,7 +265,7 @@ class LabelFile:
             DataError: If the file cannot be read.
             OutputError: If it cannot be written.
         """
-        name, scales = " ".join(annotator.split()), Scales(WithJudging.of(run.recipe).scales, self._given)
+        name, scales = " ".join(annotator.split()), Scales(WithJudging.of(run.recipe).scales)
         if not name:
             raise RunError(
                 "annotator must be the name of the person who labels, got an empty name", setting="annotator"

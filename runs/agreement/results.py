@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialoom.graphs import Episode, Judgement, Table
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs import Episode, Judgement, Table, WithJudging
 from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
@@ -362,21 +361,21 @@ def notes(agreement: Agreement) -> list[str]:
     """Return the notes that explain the kappas and list what they omit."""
     compared = [each for group in agreement.groups for _, each in _comparison_rows(group)]
     kappas = [kappa for each in compared for kappa in (each.kappa, each.weighted) if kappa is not None]
-    found = [_EXPLANATION]
-    if any(each.n and each.kappa is None for each in compared):
-        found.append(_ONE_VALUE)
-    if any(kappa.low is None for kappa in kappas):
-        found.append(_NO_INTERVAL)
-    if skipped := max((kappa.skipped for kappa in kappas), default=0):
-        found.append(
+    skipped = max((kappa.skipped for kappa in kappas), default=0)
+    found = (
+        (True, _EXPLANATION),
+        (any(each.n and each.kappa is None for each in compared), _ONE_VALUE),
+        (any(kappa.low is None for kappa in kappas), _NO_INTERVAL),
+        (
+            skipped,
             f"Resamples in which a kappa is undefined are excluded from its interval: at most {skipped:,} for "
-            "each kappa."
-        )
-    if agreement.earlier.count:
-        found.append(earlier_note(agreement.earlier))
-    for group in agreement.groups:
-        found += _missing_notes(group, len(agreement.annotators))
-    return found if agreement.offline is None else [*found, agreement.offline]
+            "each kappa.",
+        ),
+        (agreement.earlier.count, earlier_note(agreement.earlier)),
+        *((True, note) for group in agreement.groups for note in _missing_notes(group, len(agreement.annotators))),
+        (agreement.offline, agreement.offline or ""),
+    )
+    return [note for applies, note in found if applies]
 
 
 def as_json(agreement: Agreement) -> dict[str, Any]:

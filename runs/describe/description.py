@@ -13,10 +13,10 @@ from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import Exported, ExportRequest, write
 from dialoom.runs.export.pushing import CARD, add_section, card_beside, exported_files
-from dialoom.runs.report import Report
-from dialoom.runs.report.report import markdown
+from dialoom.runs.report import Report, markdown
 from dialoom.runs.report.reported import STAND_INS, offline_roles
 from dialoom.runs.store import RunFile
+from dialoom.settings import PathLike
 from dialoom.text import counted
 
 from .dataset import Dataset, rows_dataset, run_dataset
@@ -31,12 +31,13 @@ _ROWS = (".jsonl", ".json", ".parquet")
 
 def describe_path(
     path: Path,
-    against: Sequence[Path] = (),
+    against: Sequence[PathLike] = (),
     *,
     where: str | None = None,
     trust: Trust | None = None,
-    alike: SimilarTexts | None = None,
-    like: Path | None = None,
+    embedder: str | None = None,
+    alike: float | None = None,
+    like: PathLike | None = None,
 ) -> Report:
     """Describe a dataset in tables and charts.
 
@@ -46,40 +47,44 @@ def describe_path(
         against: Runs or files of rows whose copies in the dataset are reported.
         where: Only a run's scenarios matching this expression.
         trust: The trust in code that a run names.
-        alike: The detector of texts with similar meaning, if these are to be reported.
+        embedder: The embedder that finds texts with similar meaning, if these are to be reported.
+        alike: The minimum cosine similarity of these texts; by default 0.9.
         like: A run or a file of rows of real conversations, from whose users the simulated users' distance is measured.
 
     Raises:
         RunError: If the path is none of these, or a library is missing.
         DataError: If a line cannot be read; the message states the line.
     """
+    detector = SimilarTexts.from_options(embedder, alike)
     if (path / "data" / "profile").is_dir():
-        if against or where or alike or like:
-            setting = "against" if against else "where" if where else "embedder" if alike else "like"
+        if against or where or embedder or like:
+            setting = "against" if against else "where" if where else "embedder" if embedder else "like"
             raise RunError(
                 f"{setting}: {path} is a published dataset of people, which contains no dialogues", setting=setting
             )
         return Report(f"{path.name}: people and tasks", describe_release(path), ())
     if is_sqlite(path):
-        with RunFile(path, trust=trust) as file:
-            return describe_run(file, against, where=where, trust=trust, alike=alike, like=like)
+        with RunFile(path, trust=trust) as file, file.snapshot():
+            return _describe(run_dataset(file, where), against, trust, detector, like)
     if where is not None:
         raise RunError(f"where: {path} is not a run; scenarios can be selected only in a run", setting="where")
-    return _describe(_rows_of(path), against, trust, alike, like)
+    return _describe(_rows_of(path), against, trust, detector, like)
 
 
 def describe_run(
     file: RunFile,
-    against: Sequence[Path] = (),
+    against: Sequence[PathLike] = (),
     *,
     where: str | None = None,
     trust: Trust | None = None,
-    alike: SimilarTexts | None = None,
-    like: Path | None = None,
+    embedder: str | None = None,
+    alike: float | None = None,
+    like: PathLike | None = None,
 ) -> Report:
     """Describe an open run, as `describe_path` does."""
+    detector = SimilarTexts.from_options(embedder, alike)
     with file.snapshot():
-        return _describe(run_dataset(file, where), against, trust, alike, like)
+        return _describe(run_dataset(file, where), against, trust, detector, like)
 
 
 def add_to_card(folder: Path, found: Report) -> Path:
@@ -127,12 +132,16 @@ def _section(found: Report) -> str:
 
 
 def _describe(
-    dataset: Dataset, against: Sequence[Path], trust: Trust | None, alike: SimilarTexts | None, like: Path | None
+    dataset: Dataset,
+    against: Sequence[PathLike],
+    trust: Trust | None,
+    alike: SimilarTexts | None,
+    like: PathLike | None,
 ) -> Report:
     with ExitStack() as opened:
         others = [
             run_dataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else _rows_of(path)
-            for path in (*against, *([like] if like else []))
+            for path in map(Path, (*against, *([like] if like else [])))
         ]
         tables, charts = describe_dialogues(dataset, others[: len(against)], alike)
         count = next((int(str(row[1])) for table in tables if table.name == "sizes" for row in table.rows), 0)

@@ -14,6 +14,7 @@ import yaml
 from dialoom.graphs.capabilities import WithFacets, WithGate, WithJudging
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.gate.talk import UNDETERMINED
+from dialoom.grouping import grouped
 from dialoom.runs.report.health import health_of, health_table
 from dialoom.runs.report.report import markdown_rows, markdown_table
 from dialoom.runs.report.reported import STAND_INS, drawn_again, offline_roles, reported_runs
@@ -103,10 +104,10 @@ class Card:
 
     def _own_configs(self) -> list[dict[str, Any]]:
         """Return a configuration for each exported folder or file; several if its rows have different fields."""
-        shapes: dict[tuple[str, frozenset[str]], list[str]] = {}
-        for name, count in self._files.items():
-            top = name.partition("/")[0].partition(".")[0]
-            shapes.setdefault((top, frozenset(count.places)), []).append(name)
+        shapes = grouped(
+            ((name.partition("/")[0].partition(".")[0], frozenset(count.places)), name)
+            for name, count in self._files.items()
+        )
         tops = Counter(top for top, _ in shapes)
         named: dict[str, list[str]] = {}
         for (top, _), paths in shapes.items():

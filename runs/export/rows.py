@@ -11,16 +11,14 @@ from typing import Any, Literal, get_args
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
+from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, WithFacets, stream
 from dialoom.graphs.built_in_environments import readable
-from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, USER_MODEL, Episode, is_sound
 from dialoom.graphs.training_rows import exporters
 from dialoom.graphs.transcript import Transcript
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
-from dialoom.runs.store import JudgementSet, RunFile
-from dialoom.runs.store.episodes import RecordedEpisode
+from dialoom.runs.store import JudgementSet, RecordedEpisode, RunFile
 
 from .shortcuts import PairSample
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.tables.statistics import FEWEST
+from dialoom.grouping import nested
 
 MOST_PEOPLE, MOST_PROMPTS = 300, 20
 """Maximum number of people in a sample, and of prompts for each person."""
@@ -222,9 +223,8 @@ def separation(
     ]
     is_chosen, person = (np.array([reply[place] for reply in replies]) for place in (1, 2))
     scores = _scores(features([reply[0] for reply in replies]), is_chosen, person % FOLDS)
-    pairs: dict[tuple[int, int], dict[bool, float]] = {}
-    for (_, label, of, prompt), score in zip(replies, scores, strict=True):
-        pairs.setdefault((of, prompt), {})[label] = score
+    scored = zip(replies, scores, strict=True)
+    pairs = nested(((of, prompt), label, score) for (_, label, of, prompt), score in scored)
     whole = [(of, pair[True] - pair[False]) for (of, _), pair in pairs.items() if len(pair) == 2]
     return _auc(scores, is_chosen, person), _share_of_pairs(whole)
 

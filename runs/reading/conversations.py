@@ -11,17 +11,28 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
-from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome, Outline, Recipe, Scenario
-from dialoom.graphs.capabilities import WithGate, WithLabels, WithOutline
+from dialoom.graphs import (
+    DialogueFault,
+    Episode,
+    Judgement,
+    Line,
+    Outcome,
+    Outline,
+    Recipe,
+    Scenario,
+    WithGate,
+    WithLabels,
+    WithOutline,
+)
 from dialoom.graphs.check import conversation_to
 from dialoom.graphs.gate import GateLine, Talk
 from dialoom.graphs.outcome import USER
+from dialoom.grouping import grouped
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.prompts.messages import identity, tool_name
 from dialoom.roles import ASKS
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import RunFile
-from dialoom.runs.store.episodes import RecordedEpisode
+from dialoom.runs.store import RecordedEpisode, RunFile
 
 Call = Mapping[str, Any]
 
@@ -148,9 +159,7 @@ def conversation(run: RunFile, scenario: str | int, judging: str | None = None) 
     outcome, calls = episode.outcome, run.calls_of(position)
     faults = outcome.faults or ()
     call_of = calls_by_message(outcome.messages, calls, run.recipe)
-    judged: dict[int | None, list[Item]] = {}
-    for item in items_of(episode):
-        judged.setdefault(_last_message(episode, item), []).append(item)
+    judged = grouped((_last_message(episode, item), item) for item in items_of(episode))
     return Conversation(
         number=position + 1,
         of=run.planned,

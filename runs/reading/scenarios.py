@@ -14,13 +14,12 @@ from typing import Any
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, UndefinedError
 from jinja2.utils import missing
 
-from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
-from dialoom.graphs.capabilities import WithGate, WithJudging
+from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe, WithGate, WithJudging
 from dialoom.graphs.outcome import BY_JUDGES, KINDS, USER, dialogue_faults
+from dialoom.grouping import grouped
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import Neighbours, RunFile, ScenarioPage, ScenarioQuery
+from dialoom.runs.store import Neighbours, RecordedEpisode, RunFile, ScenarioPage, ScenarioQuery
 from dialoom.runs.store.connections import Signature, signature
-from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.sandbox import Sandbox
 
 from .search_index import OnProgress, SearchIndex, ignore_progress
@@ -164,10 +163,7 @@ class Score(float):
 
     def __new__(cls, judgements: list[Judgement]) -> Score:
         """Create the score as the mean over the judgements that have a score."""
-        by_target: dict[str, list[float]] = {}
-        for each in judgements:
-            if each.score is not None:
-                by_target.setdefault(each.target, []).append(float(each.score))
+        by_target = grouped((each.target, float(each.score)) for each in judgements if each.score is not None)
         values = [value for values in by_target.values() for value in values]
         made = super().__new__(cls, sum(values) / len(values))
         made.__dict__.update({target: sum(each) / len(each) for target, each in by_target.items()})
@@ -196,21 +192,19 @@ class FaultCount(int):
 
 def mean_scores(episode: Episode) -> dict[str, float]:
     """Return the mean score of each metric and target, such as `naturalness.user`, over all judgements with a score."""
-    found: dict[str, list[float]] = {}
-    for each in episode.outcome.judgements:
-        if each.score is not None:
-            found.setdefault(f"{each.metric}.{each.target}", []).append(float(each.score))
+    found = grouped(
+        (f"{each.metric}.{each.target}", float(each.score))
+        for each in episode.outcome.judgements
+        if each.score is not None
+    )
     return {name: sum(values) / len(values) for name, values in found.items()}
 
 
 def scores_of(episode: Episode) -> dict[str, Score]:
     """Return the scores by metric: those of the whole conversation, or of its turns if there are none for the whole."""
-    found: dict[str, list[Judgement]] = {}
     scored = [each for each in episode.outcome.judgements if each.score is not None]
     whole = {each.metric for each in scored if each.turn is None}
-    for judgement in scored:
-        if judgement.turn is None or judgement.metric not in whole:
-            found.setdefault(judgement.metric, []).append(judgement)
+    found = grouped((each.metric, each) for each in scored if each.turn is None or each.metric not in whole)
     return {metric: Score(judgements) for metric, judgements in found.items()}
 
 

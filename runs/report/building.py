@@ -8,12 +8,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from dialoom.graphs import Chart, Episode, Estimate, Recipe, Table
-from dialoom.graphs.capabilities import WithFacets, WithReport
+from dialoom.graphs import Chart, Episode, Estimate, Recipe, Table, Tally, WithFacets, WithReport
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER, USER_MODEL
 from dialoom.graphs.recipe import REVIEWED
-from dialoom.graphs.tables.statistics import Tally
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of

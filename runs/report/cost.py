@@ -13,7 +13,6 @@ from dialoom.runs.store.ledger import SAID
 
 from .reported import is_offline
 
-_OFFLINE = "Offline models are scripted stand-ins: their tokens are estimates, and free unless a price was given."
 _SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", "reasoning", "cost", "known_cost")
 
 
@@ -82,26 +81,31 @@ def _sum(rows: list[sqlite3.Row], name: str) -> Any:
 
 
 def _notes(rows: list[sqlite3.Row], failed: int) -> list[str]:
-    notes = []
-    if unpriced := sorted({row["model"] for row in rows if row["cost"] is None}):
-        known = sum(row["known_cost"] for row in rows)
-        notes.append(
-            f"The price of calls to {', '.join(unpriced)} is unknown; the known costs add up to ${known:,.4f}."
-        )
-    if any(row["input"] is None or row["output"] is None for row in rows):
-        notes.append("A dash (–) means that a model's provider does not report this number of tokens.")
-    if lost := sum(row["unanswered"] for row in rows):
-        notes.append(f"Calls without an answer: {lost:,}. They are in progress, or were lost and may have been billed.")
-    if failed:
-        notes.append(
+    models = [row["model"] for row in rows]
+    unpriced = sorted({row["model"] for row in rows if row["cost"] is None})
+    known, lost = (sum(row[name] for row in rows) for name in ("known_cost", "unanswered"))
+    notes = (
+        (
+            unpriced,
+            f"The price of calls to {', '.join(unpriced)} is unknown; the known costs add up to ${known:,.4f}.",
+        ),
+        (
+            any(row["input"] is None or row["output"] is None for row in rows),
+            "A dash (–) means that a model's provider does not report this number of tokens.",
+        ),
+        (lost, f"Calls without an answer: {lost:,}. They are in progress, or were lost and may have been billed."),
+        (
+            failed,
             f"Failed attempts at calls: {failed:,}. Their tokens and costs are unknown and not included; providers may "
-            "bill some, such as those that timed out or whose reply was filtered."
-        )
-    if any(row["model"] == SAID for row in rows):
-        notes.append(f"{SAID!r} are replies that a person wrote in the step debugger in place of the model.")
-    if any(is_offline(row["model"]) for row in rows):
-        notes.append(_OFFLINE)
-    return notes
+            "bill some, such as those that timed out or whose reply was filtered.",
+        ),
+        (SAID in models, f"{SAID!r} are replies that a person wrote in the step debugger in place of the model."),
+        (
+            any(map(is_offline, models)),
+            "Offline models are scripted stand-ins: their tokens are estimates, and free unless a price was given.",
+        ),
+    )
+    return [text for applies, text in notes if applies]
 
 
 # Calls are those that were answered or ended in an error. Neither a cache hit nor a reply that a person wrote in the

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dialoom.graphs import Judgement, Outcome, Recipe, Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs import Judgement, Outcome, Recipe, Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import turn_ends
 from dialoom.graphs.tables.statistics import (
     FEWEST,
@@ -20,6 +19,7 @@ from dialoom.graphs.tables.statistics import (
     paired_difference,
     rank_correlation,
 )
+from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store.references import canonical
 
@@ -163,10 +163,8 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
     unit, found = WithFacets.of(recipe).unit_facet, dict[str, _Scored]()
     checks = WithJudging.of(recipe).check_metrics
     for episode in selected(reported.run, reported.set_name, where):
-        scores: dict[str, list[bool | float]] = defaultdict(list)
-        for judgement in episode.outcome.judgements:
-            if judgement.score is not None:
-                scores[subject_of(judgement)].append(judgement.score)
+        judged = ((subject_of(each), each.score) for each in episode.outcome.judgements)
+        scores = grouped((what, score) for what, score in judged if score is not None)
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
             verdicts = {what for what, values in scores.items() if all(isinstance(each, bool) for each in values)}
@@ -248,9 +246,7 @@ def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], 
 
 def _left_out(rows: Sequence[JudgedDifference], first: str) -> Iterator[str]:
     """Yield a sentence for each reason why conversations could not be paired, with their number."""
-    metrics: dict[tuple[str, tuple[int, int]], list[str]] = defaultdict(list)
-    for row in rows:
-        metrics[row.label, row.alone].append(row.what)
+    metrics = grouped(((row.label, row.alone), row.what) for row in rows)
     for (label, alone), of in metrics.items():
         if any(alone):
             counts = f"{first} {alone[0]:,}, {label} {alone[1]:,}"

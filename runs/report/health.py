@@ -14,11 +14,11 @@ from typing import Any
 
 import yaml
 
-from dialoom.graphs import Episode, Estimate, Judge, Judgement, Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging, WithLabels, WithRoles
+from dialoom.graphs import Episode, Estimate, Judge, Judgement, Table, WithFacets, WithJudging, WithLabels, WithRoles
 from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
 from dialoom.graphs.tables.statistics import FEWEST, Tally
 from dialoom.graphs.tables.table import CONSTANT, DOUBTFUL
+from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import judges_of
 
@@ -113,17 +113,23 @@ class Health:
             (self.copied, _MOST_COPIED, "explanations copied from the prompt or the scenario"),
             (self.contradictory, _MOST_CONTRADICTORY, "explanations that contradict the score"),
         )
-        found = [f"{100 * share:.3g} % {what}" for tally, most, what in shares if (share := _mean(tally)) > most]
         scores = {score for score, _, _ in self.scored}
-        if self.n >= FEWEST and len(scores) == 1 and not (self.is_label and 0.0 in scores):
-            found.insert(0, _CONSTANT)
-        if self.repeated.n >= FEWEST and (share := _mean(self.repeated)) < _LEAST_REPEATED:
-            found.append(f"only {100 * share:.3g} % of repeated judgements agree")
-        if self.placed.n >= FEWEST and (share := _mean(self.placed)) > _MOST_PLACED:
-            found.append(f"{100 * share:.3g} % of comparisons depend on the order")
-        if self.is_own:
-            found.append("judges text that it wrote itself")
-        return found
+        is_constant = self.n >= FEWEST and len(scores) == 1 and not (self.is_label and 0.0 in scores)
+        agreed, placed = _mean(self.repeated), _mean(self.placed)
+        checks = (
+            (is_constant, _CONSTANT),
+            *(((share := _mean(tally)) > most, f"{100 * share:.3g} % {what}") for tally, most, what in shares),
+            (
+                self.repeated.n >= FEWEST and agreed < _LEAST_REPEATED,
+                f"only {100 * agreed:.3g} % of repeated judgements agree",
+            ),
+            (
+                self.placed.n >= FEWEST and placed > _MOST_PLACED,
+                f"{100 * placed:.3g} % of comparisons depend on the order",
+            ),
+            (self.is_own, "judges text that it wrote itself"),
+        )
+        return [text for is_failed, text in checks if is_failed]
 
 
 def health_by_subject(health: Iterable[Health]) -> dict[str, Health]:
@@ -245,11 +251,8 @@ def _is_copied(
 def _statements() -> Mapping[str, Sequence[re.Pattern[str]]]:
     """Return the patterns, for all languages, by which explanations state a verdict or a score."""
     text = resources.files(__package__).joinpath("statements.yaml").read_text(encoding="utf-8")
-    found: dict[str, list[re.Pattern[str]]] = defaultdict(list)
-    for by_kind in yaml.safe_load(text).values():
-        for kind, patterns in by_kind.items():
-            found[kind] += [re.compile(rf"(?<!\w)(?:{pattern})(?!\w)") for pattern in patterns]
-    return found
+    patterns = ((kind, each) for by_kind in yaml.safe_load(text).values() for kind in by_kind for each in by_kind[kind])
+    return grouped((kind, re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")) for kind, pattern in patterns)
 
 
 def contradicts(judgement: Judgement) -> bool:

@@ -6,14 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
-from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
-from dialoom.graphs.capabilities import WithFacets, WithJudging
-from dialoom.graphs.outcome import Subject, by_subject
+from dialoom.graphs import Estimate, Table, Tally, WithFacets, WithJudging, intervals
+from dialoom.graphs.outcome import by_subject
 from dialoom.graphs.tables.statistics import FEWEST, share_of
 from dialoom.graphs.tables.table import Cell
+from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import Where
-from dialoom.runs.store import JudgementSet, RunFile, judges_of
-from dialoom.runs.store.episodes import RecordedEpisode
+from dialoom.runs.store import JudgementSet, RecordedEpisode, RunFile, judges_of
 
 from .differences import subject_of
 
@@ -48,12 +47,9 @@ def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list
     found: dict[str, list[list[float]]] = defaultdict(list)
     checked = WithJudging.of(run.recipe).check_metrics
     for episodes in _judged_by_all(run, sets, where):
-        of_item: dict[Subject, list[Judgement]] = defaultdict(list)
-        for episode in episodes:
-            for subject, each in by_subject(episode.outcome.judgements).items():
-                if each.score is not None and each.metric not in checked:
-                    of_item[subject].append(each)
-        for judgements in of_item.values():
+        judged = (pair for episode in episodes for pair in by_subject(episode.outcome.judgements).items())
+        scored = (pair for pair in judged if pair[1].score is not None and pair[1].metric not in checked)
+        for judgements in grouped(scored).values():
             if len(judgements) > 1:
                 found[subject_of(judgements[0])].append([float(each.score or 0) for each in judgements])
     rows: list[tuple[str, list[Cell]]] = []

@@ -195,8 +195,7 @@ class Report:
     def __str__(self) -> str:
         return markdown(self.tables, self.title, notes=self.notes)
 
-    def _repr_markdown_(self) -> str:
-        return str(self)
+    _repr_markdown_ = __str__
 
     def page(self) -> str:
         """Return the report as one self-contained HTML page, with its charts if matplotlib is installed."""

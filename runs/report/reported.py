@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dialoom.graphs import Estimate, Recipe, Table
-from dialoom.graphs.capabilities import WithJudging, WithRoles
+from dialoom.graphs import Estimate, Recipe, Table, WithJudging, WithRoles
 from dialoom.graphs.outcome import USER, by_subject
 from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding

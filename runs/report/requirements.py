@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dialoom.errors import Advice
-from dialoom.graphs import Episode, Estimate, Recipe
-from dialoom.graphs.capabilities import WithFacets, WithJudging, WithRoles
+from dialoom.graphs import Episode, Estimate, Recipe, WithFacets, WithJudging, WithRoles
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation
 from dialoom.graphs.tables.statistics import Tally, holm
@@ -355,18 +354,20 @@ def _checked(
     if is_verdict and not 0 <= requirement.bound <= 1:
         raise RunError(f"'{requirement}': a share must be from 0 to 1, that is from 0 % to 100 %")
     estimate = scores.tally.estimate() if requirement.k is None else passed(pass_hat, requirement.k, scores.trials)
-    reasons = [] if estimate is None else _missed(requirement, estimate, is_confident)
-    if estimate is None:
-        reasons.append(
-            "there are no scores" if requirement.k is None else f"no scenario has {requirement.k} trials with a verdict"
-        )
-    if scores.missing and "missing" not in allowed:
-        reasons.append(f"missing: {scores.missing} without a score")
-    if estimate is not None and estimate.is_constant and not is_verdict and "constant" not in allowed:
-        reasons.append("constant: all scores are equal")
-    if doubt := doubts.get(subject) or doubts.get(f"{subject} by turn"):
-        estimate = None if estimate is None else replace(estimate, is_doubtful=True)
-        reasons += [] if "unhealthy" in allowed else [doubt]
+    doubt = doubts.get(subject) or doubts.get(f"{subject} by turn", "")
+    without = (
+        "there are no scores" if requirement.k is None else f"no scenario has {requirement.k} trials with a verdict"
+    )
+    reasons = [without] if estimate is None else _missed(requirement, estimate, is_confident)
+    is_constant = estimate is not None and estimate.is_constant and not is_verdict
+    conditions = (
+        ("missing", scores.missing, f"missing: {scores.missing} without a score"),
+        ("constant", is_constant, "constant: all scores are equal"),
+        ("unhealthy", doubt, doubt),
+    )
+    reasons += [reason for condition, applies, reason in conditions if applies and condition not in allowed]
+    if estimate is not None and doubt:
+        estimate = replace(estimate, is_doubtful=True)
     all_reasons, is_upper = (*reasons, *unsound), requirement.sign[0] == "<"
     return Checked(str(requirement), estimate, is_verdict, all_reasons, requirement.metric, is_upper)
 

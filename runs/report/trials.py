@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dialoom.graphs import Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging
-from dialoom.graphs.outcome import Judgement, scenario_of
+from dialoom.graphs import Table, WithFacets, WithJudging
+from dialoom.graphs.outcome import scenario_of
 from dialoom.graphs.tables.statistics import TRIALS_COUNT_ONCE, Estimate, Tally, is_constant
+from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 
 from .differences import subject_of, without_turns
@@ -156,13 +156,9 @@ def _read(reported: ReportedRun, where: str | None, by_turn: set[str]) -> dict[s
     unit, checks = WithFacets.of(recipe).unit_facet, WithJudging.of(recipe).check_metrics
     low = reported.lower_is_better(recipe)
     for episode in selected(reported.run, reported.set_name, where):
-        by_subject: dict[str, list[Judgement]] = defaultdict(list)
-        for judgement in episode.outcome.judgements:
-            if judgement.turn is None:
-                by_subject[subject_of(judgement)].append(judgement)
-            else:
-                by_turn.add(subject_of(judgement))
-        for what, judgements in by_subject.items():
+        named = [(subject_of(each), each) for each in episode.outcome.judgements]
+        by_turn.update(what for what, each in named if each.turn is not None)
+        for what, judgements in grouped((what, each) for what, each in named if each.turn is None).items():
             metric = judgements[0].metric
             scores = found.setdefault(what, _Scores(metric, metric in low, metric not in checks))
             values = [each.score for each in judgements if each.score is not None]

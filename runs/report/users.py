@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dialoom.graphs import Estimate, Recipe, Table
-from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs import Estimate, Recipe, Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import USER, USER_MODEL
 from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES, Tally, intervals, percentiles
+from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 
 from .differences import subject_of, without_turns
@@ -243,9 +243,7 @@ def _groups(units: Sequence[Hashable]) -> NDArray[np.float64]:
     """Return a matrix of the scenarios in each unit (units x scenarios); `None` makes a scenario a unit of its own."""
     import numpy as np  # slow to import, and not needed to read a run
 
-    places: Mapping[Hashable, list[int]] = defaultdict(list)
-    for place, unit in enumerate(units):
-        places[(place,) if unit is None else unit].append(place)
+    places = grouped(((place,) if unit is None else unit, place) for place, unit in enumerate(units))
     found = np.zeros((len(places), len(units)))
     for row, of_unit in enumerate(places.values()):
         found[row, of_unit] = 1.0

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dialoom.graphs import Chart, Estimate, Table
-from dialoom.graphs.capabilities import WithFacets, WithReport, WithRoles
+from dialoom.graphs import Chart, Estimate, Table, WithFacets, WithReport, WithRoles
 from dialoom.graphs.tables.statistics import FEWEST, holm
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError

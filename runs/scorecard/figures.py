@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from dialoom.graphs import Chart, Estimate, Recipe, Series, Table
-from dialoom.graphs.capabilities import WithRoles
+from dialoom.graphs import Chart, Estimate, Recipe, Series, Table, WithRoles
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.tables.table import Cell

@@ -14,11 +14,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
-from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
+from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage, WithOutline, WithProgress, WithPrompts
 from dialoom.graphs.acting import servers_of
-from dialoom.graphs.capabilities import WithOutline, WithProgress, WithPrompts
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.recipe import completed
+from dialoom.grouping import nested
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.players import player_backend
@@ -37,11 +37,8 @@ from dialoom.runs.configuration.trust import (
 from dialoom.runs.engine import session_of
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
-from dialoom.runs.store import PlayWork, RunFile, RunStore
-from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
+from dialoom.runs.store import MAIN, SAID, Branch, PlayWork, Point, PromotedBranch, RunFile, RunStore, StepCall
 from dialoom.runs.store.corruption import reading
-from dialoom.runs.store.episodes import PromotedBranch
-from dialoom.runs.store.ledger import SAID
 from dialoom.settings import OwnPlayer
 
 from .gateway import ScratchSaver, SteppingError
@@ -303,10 +300,8 @@ class ScenarioContext:
             return None
         calls = await self.calls_on(line)
         own = {role: binding.model for role, binding in self.models.items()}
-        others: dict[str, dict[str, None]] = {}
-        for call in calls:
-            if call.model not in (SAID, own.get(call.role)):
-                others.setdefault(call.role, {})[call.model] = None
+        changed = (call for call in calls if call.model not in (SAID, own.get(call.role)))
+        others = nested((call.role, call.model, None) for call in changed)
         return PromotedBranch(
             name=branch.name,
             models={role: ", ".join(models) for role, models in others.items()},

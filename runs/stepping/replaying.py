@@ -17,8 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import Judgement, Outcome, Recipe, Scenario, Stage
-from dialoom.graphs.capabilities import WithGate, WithPrompts, WithRoles
+from dialoom.graphs import Judgement, Outcome, Recipe, Scenario, Stage, WithGate, WithPrompts, WithRoles
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.outcome import by_subject
 from dialoom.graphs.recipe import finished
@@ -26,9 +25,8 @@ from dialoom.graphs.simulation import Simulation, simulation
 from dialoom.graphs.study import read_study
 from dialoom.graphs.transcript_rows import TRANSCRIPT
 from dialoom.prompts import PromptLibrary
-from dialoom.roles import CallPlace, Cast, Completion, Gateway, UnparsedReplyError
+from dialoom.roles import CallPlace, Cast, Completion, Gateway, RoleError, UnparsedReplyError
 from dialoom.roles.binding import Bindings, bind, rebind
-from dialoom.roles.errors import RoleError
 from dialoom.roles.gateway import Caller, Request
 from dialoom.roles.gateway.calls import TOOL_ROLE, MemoryLedger
 from dialoom.roles.gateway.completions import kept_text, read_reply
@@ -39,7 +37,6 @@ from dialoom.roles.restoring import IN_REPLAY
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import in_folder, is_study, load_recipe
 from dialoom.runs.configuration.trust import (
-    Reference,
     Trust,
     cast_references,
     load_references,
@@ -201,10 +198,11 @@ class _Replay:
     def __init__(self, case: Case, trust: Trust, folders: Sequence[Path]) -> None:
         self._case, self._trust = case, trust
         self._folders = _file_folders(case, [*folders, Path.cwd()])
-        self._file = in_folder(case.recipe, self._folders)
-        trust.check("the case", case.mark, recipe_references(case.recipe, self._file), {})
+        file = in_folder(case.recipe, self._folders)
+        trust.check("the case", case.mark, recipe_references(case.recipe, file), {})
         self._recipe: Recipe = load_recipe(case.recipe, folders=self._folders, study=case.study)
-        trust.check("the case", case.mark, self._recipe_references(), {})
+        self._references = recipe_references(case.recipe, file, self._recipe)
+        trust.check("the case", case.mark, self._references, {})
         try:
             self._scenario: Scenario = self._recipe.scenario_type.model_validate(case.scenario)
             self._options = self._recipe.options_type.model_validate(case.options)
@@ -218,9 +216,6 @@ class _Replay:
         self._session: Session | None = None
         self._departures: list[str] = []
         self._used = self._others = 0
-
-    def _recipe_references(self) -> list[Reference]:
-        return recipe_references(self._case.recipe, self._file, self._recipe)
 
     async def play(self) -> ReplayResult:
         await self._begin()
@@ -250,7 +245,7 @@ class _Replay:
     def _changed(self) -> Iterator[str]:
         """Yield the changes of code, prompts and configuration since the case was saved, one line each."""
         case, current, study = self._case, self._present(), self._case.study or {}
-        named = [*self._recipe_references(), *cast_references(case.models)]
+        named = [*self._references, *cast_references(case.models)]
         for each in named:
             if each.spec in case.code and (found := each.hash()) != case.code[each.spec]:
                 yield f"{each.code} {'is missing' if found is None else 'has changed'}"
@@ -286,10 +281,9 @@ class _Replay:
             return await self._edited(step, number)
         coming = await self._coming()
         if coming != step.nodes:
-            self._departures.append(
+            return self._departed(
                 f"step {number}: {_node_names(coming)} would run, but {_node_names(step.nodes)} was recorded"
             )
-            return False
         recorded = _RecordedGateway(step.calls)
         is_played = await self._invoked(recorded, number, coming)
         self._used += len(recorded.used)
@@ -311,22 +305,22 @@ class _Replay:
             context = self._stage(caller, number)
             await self._graph.ainvoke(None, at(self._case.thread), context=context, interrupt_after="*")
         except (_NotRecordedError, _OtherRequestError) as error:
-            self._departures.append(f"step {number}: {error}")
-            return False
+            return self._departed(f"step {number}: {error}")
         except Exception as error:  # any error of the current code counts as a deviation
-            self._departures.append(f"step {number}: {_node_names(coming)} failed: {_failure(error)}")
-            return False
+            return self._departed(f"step {number}: {_node_names(coming)} failed: {_failure(error)}")
         return True
+
+    def _departed(self, how: str) -> bool:
+        """Record a departure from the recorded path; return false, because no further step can be played."""
+        self._departures.append(how)
+        return False
 
     async def _edited(self, step: RecordedStep, number: int) -> bool:
         values = {name: revived(value) for name, value in (step.edit or {}).items()}
         try:
             await self._graph.abulk_update_state(at(self._case.thread), [updates(self._graph, values, step.nodes)])
         except Exception as error:  # e.g. the graph no longer has this node or channel
-            self._departures.append(
-                f"step {number}: the edit of {_node_names(tuple(values))} failed: {_failure(error)}"
-            )
-            return False
+            return self._departed(f"step {number}: the edit of {_node_names(tuple(values))} failed: {_failure(error)}")
         return True
 
     async def _outcome(self) -> Outcome | None:
@@ -442,10 +436,9 @@ class _LiveReplay(_Replay):
         step = case.steps[number] if number < len(case.steps) else None
         if step is not None and step.edit is not None:
             if caller.has_changed:
-                self._departures.append(
+                return self._departed(
                     f"step {number + 1}: the state was edited here, which would overwrite the new replies"
                 )
-                return False
             return await self._edited(step, number + 1)
         coming = await self._coming()
         if not coming or (step is None and not case.is_end):

@@ -10,14 +10,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import Judgement, Line, Outcome
-from dialoom.graphs.capabilities import WithLabels
+from dialoom.graphs import Judgement, Line, Outcome, WithLabels
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.store import RunStore
-from dialoom.runs.store.branches import MAIN, Branch, Point
+from dialoom.runs.store import MAIN, Branch, Point, RunStore
 from dialoom.text import well_formed_value
 
 from .context import START, PlayableContext, at, one_step, open_context, steps, updates
@@ -45,9 +43,6 @@ class Stepper(StepperView):
     """
 
     context: PlayableContext
-
-    def __init__(self, context: PlayableContext, branch: Branch, head: str) -> None:
-        super().__init__(context, branch, head)
 
     @classmethod
     @asynccontextmanager

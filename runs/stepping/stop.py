@@ -14,6 +14,7 @@ from rich.cells import cell_len, set_cell_size
 
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.graphs.conversation import calls_of
+from dialoom.grouping import grouped
 from dialoom.prompts.messages import call_text
 from dialoom.runs.store.branches import StepCall
 
@@ -64,17 +65,17 @@ def change_text(change: Change, width: int | None = 100) -> str:
         width: Maximum number of columns, at least 1; `None` for no limit.
     """
     if change.before is ABSENT:
-        return _cut(f"+ {change.path} {_text(change.after)}", width)
+        return cut(f"+ {change.path} {_text(change.after)}", width)
     if change.after is ABSENT:
-        return _cut(f"- {change.path} {_text(change.before)}", width)
+        return cut(f"- {change.path} {_text(change.before)}", width)
     old, new = _text(change.before), _text(change.after)
     head, arrow = f"{change.path}: ", " -> "
     if width is None or (room := width - cell_len(head) - cell_len(arrow)) >= cell_len(old) + cell_len(new):
         return f"{head}{old}{arrow}{new}"
     old, new = _from_difference(old, new, room // 2)
     left = max(room // 2, room - cell_len(new))
-    old = _cut(old, left)
-    return _cut(f"{head}{old}{arrow}{_cut(new, room - cell_len(old))}", width)
+    old = cut(old, left)
+    return cut(f"{head}{old}{arrow}{cut(new, room - cell_len(old))}", width)
 
 
 def _differences(before: Any, after: Any, path: str) -> Iterator[Change]:
@@ -146,7 +147,8 @@ def _from_difference(old: str, new: str, room: int) -> tuple[str, str]:
     return _ELLIPSIS + old[shared:], _ELLIPSIS + new[shared:]
 
 
-def _cut(text: str, width: int | None) -> str:
+def cut(text: str, width: int | None) -> str:
+    """Truncate a line to a number of columns; `None` for no limit."""
     if width is None or cell_len(text) <= width:
         return text
     return set_cell_size(text, max(width - len(_ELLIPSIS), 0)) + _ELLIPSIS[: max(width, 0)]
@@ -232,10 +234,7 @@ class Stop:
     @property
     def reasons(self) -> Mapping[str, Sequence[str]]:
         """Return the next nodes by the reason why they run."""
-        found: dict[str, list[str]] = {}
-        for node in self.next:
-            found.setdefault(self.why.get(node, ""), []).append(node)
-        return found
+        return grouped((self.why.get(node, ""), node) for node in self.next)
 
     @property
     def cost(self) -> Cost:

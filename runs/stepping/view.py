@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 from jinja2 import TemplateError
 
 from dialoom.errors import DialoomError
-from dialoom.graphs import Outcome
-from dialoom.graphs.capabilities import WithProgress
+from dialoom.graphs import Outcome, WithProgress
+from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import NotYetError, Unknown, compile_expression
-from dialoom.runs.store import RunFile
-from dialoom.runs.store.branches import MAIN, Branch, Point
+from dialoom.runs.store import MAIN, Branch, Point, RunFile
 from dialoom.runs.store.corruption import reading
 from dialoom.settings import OwnPlayer
 
@@ -54,10 +53,13 @@ class Condition:
 
     Attributes:
         text: Its text.
+        is_met: A function that returns whether the condition is met. A condition on an item beyond the end of a list is
+            not met. The function raises `ConditionError` if an expression cannot be evaluated, e.g. because it uses a
+            name that the state does not have.
     """
 
     text: str
-    _holds: Callable[[Position], bool] = field(repr=False, compare=False)
+    is_met: Callable[[Position], bool] = field(repr=False, compare=False)
 
     @classmethod
     def parse(
@@ -99,15 +101,6 @@ class Condition:
                 f"({', '.join(roles)}), a counter and a number ({counters}), or an expression over the state, such as "
                 "messages[-1].role == 'assistant'"
             ) from error
-
-    def is_met(self, at: Position) -> bool:
-        """Return whether the condition is met. A condition on an item beyond the end of a list is not met.
-
-        Raises:
-            ConditionError: If an expression cannot be evaluated, e.g. because it uses a name that the state does not
-                have.
-        """
-        return self._holds(at)
 
     def __str__(self) -> str:
         return self.text
@@ -225,10 +218,7 @@ class StepperView:
     async def history(self) -> list[HistoryEntry]:
         """Return every checkpoint of the scenario, on all branches, in the order of creation."""
         points = self.context.points()
-        heads: dict[str, list[str]] = {}
-        for branch in self.branches():
-            if (head := branch.head or self.context.latest(branch.thread)) is not None:
-                heads.setdefault(head, []).append(branch.name)
+        heads = grouped((each.head or self.context.latest(each.thread), each.name) for each in self.branches())
         found = []
         for point in points.values():
             if point.source == "fork" and point.id not in heads and point.id != self._head:

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome
+from dialoom.grouping import grouped, nested
 from dialoom.inputs import Frozen
 
 from .connections import transaction
@@ -284,29 +285,36 @@ def _of_sets(
 
 def _scores(connection: sqlite3.Connection, after: int, last: int, judging: str) -> dict[int, list[Judgement]]:
     """Return the judgements of each scenario in a set, without explanations."""
-    found: dict[int, list[Judgement]] = {}
-    for scenario, metric, target, turn, score, is_verdict in connection.execute(_SCORES, (judging, after, last)):
-        value = score if score is None else _score(score, is_verdict)
-        found.setdefault(scenario, []).append(
-            Judgement.model_construct(metric=metric, target=target, turn=turn, score=value)
+    return grouped(
+        (
+            scenario,
+            Judgement.model_construct(
+                metric=metric,
+                target=target,
+                turn=turn,
+                score=None if score is None else _score(score, is_verdict),
+            ),
         )
-    return found
+        for scenario, metric, target, turn, score, is_verdict in connection.execute(_SCORES, (judging, after, last))
+    )
 
 
 def _judgements(connection: sqlite3.Connection, after: int, last: int, judging: str) -> dict[int, list[Judgement]]:
     query = "SELECT * FROM judgements WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
-    found: dict[int, list[Judgement]] = {}
-    for row in connection.execute(query, (judging, after, last)):
-        judgement = Judgement(
-            metric=row["metric"],
-            target=row["target"],
-            turn=row["turn"],
-            score=None if row["score"] is None else _score(row["score"], row["is_verdict"]),
-            status=row["status"],
-            explanation=row["explanation"],
+    return grouped(
+        (
+            row["scenario"],
+            Judgement(
+                metric=row["metric"],
+                target=row["target"],
+                turn=row["turn"],
+                score=None if row["score"] is None else _score(row["score"], row["is_verdict"]),
+                status=row["status"],
+                explanation=row["explanation"],
+            ),
         )
-        found.setdefault(row["scenario"], []).append(judgement)
-    return found
+        for row in connection.execute(query, (judging, after, last))
+    )
 
 
 def _score(score: float, is_verdict: int) -> bool | int | float:
@@ -321,7 +329,5 @@ def _output_tokens(connection: sqlite3.Connection, after: int, last: int) -> dic
         "WHERE scenario > ? AND scenario <= ? AND reply IS NOT NULL AND judging IS NULL AND calls.branch IS NULL "
         "GROUP BY scenario, role"
     )
-    found: dict[int, dict[str, int | None]] = {}
-    for scenario, role, tokens, known in connection.execute(query, (after, last)):
-        found.setdefault(scenario, {})[role] = tokens if known else None
-    return found
+    rows = connection.execute(query, (after, last))
+    return nested((scenario, role, tokens if known else None) for scenario, role, tokens, known in rows)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialoom.graphs.outcome import BY_JUDGES
+from dialoom.grouping import nested
 from dialoom.runs.errors import StoreError
 
 from .connections import transaction
@@ -326,9 +327,8 @@ class ListReader(SetReader):
             found[name] = {
                 str(value): count for value, count in self._reader.execute(query).fetchall() if value is not None
             }
-        values: dict[str, dict[str, int]] = {}
-        for name, value, count in self._reader.execute(_FACETS).fetchall():
-            values.setdefault(f"facet:{name}", {})[str(value)] = count
+        facets = self._reader.execute(_FACETS).fetchall()
+        values = nested((f"facet:{name}", str(value), count) for name, value, count in facets)
         return found | {name: each for name, each in values.items() if len(each) <= _MOST_VALUES}
 
     def _judging_of(self, query: ScenarioQuery) -> str:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import TypeAdapter
 
-from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.capabilities import WithGate, WithJudging
+from dialoom.graphs import Outcome, Recipe, WithGate, WithJudging
 from dialoom.graphs.gate import Gate, PromptWords, copied_forms
 from dialoom.graphs.recipe import finished
+from dialoom.grouping import grouped
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
 from dialoom.runs.configuration.config import RunConfig
@@ -236,9 +236,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         chosen = self.judgement_set(judging)
         names = (judging,) if chosen is None else chosen.members or (chosen.name,)
         query = "SELECT metric, target FROM (SELECT metric, target FROM judgements WHERE judging = ? LIMIT 5000)"
-        found: dict[str, list[str]] = {}
-        for metric, target in self._reader.execute(f"{query} GROUP BY 1, 2 ORDER BY 2", names[:1]):
-            found.setdefault(metric, []).append(target)
+        found = grouped(self._reader.execute(f"{query} GROUP BY 1, 2 ORDER BY 2", names[:1]))
         usual = () if recipe is None else WithJudging.of(recipe).metrics
         order = sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
         return {metric: found[metric] for metric in order}

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dialoom.grouping import nested
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.calls import expected_tokens
 from dialoom.roles.gateway.model_facts import Prices
@@ -163,10 +164,7 @@ class StatusReader:
 
     def changes(self) -> dict[str, dict[str, int]]:
         """Return the number of calls whose sent settings differ from the configured ones, by role and by reason."""
-        found: dict[str, dict[str, int]] = {}
-        for role, text, calls in self._reader.execute(_CHANGES):
-            found.setdefault(role, {})[text] = calls
-        return found
+        return nested(self._reader.execute(_CHANGES))
 
     def failed_attempts(self) -> dict[str, FailedAttempts]:
         """Return the failed attempts at calls by model, for models that have any."""

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dialoom.roles import CallPlace, Completion, PermanentProviderError
-from dialoom.roles.errors import DrainedError
+from dialoom.roles import CallPlace, Completion, DrainedError, PermanentProviderError
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.budget import Account, HearOverload, Place, Spend
 from dialoom.roles.gateway.cache import ResponseCache, cache_key, is_kept

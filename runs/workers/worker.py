@@ -12,8 +12,7 @@ from collections import deque
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs import Recipe, WithJudging
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import Review
 from dialoom.roles.gateway.litellm_backend import tune_process

@@ -25,9 +25,9 @@ from dialoom.personas.apollo.source import (
     history,
     quarter_of_characters,
     read_source,
-    write_source,
 )
 from dialoom.personas.apollo.source.phrases import preference_words
+from tests.graphs.apollo.invented import write_source
 
 FOLDER = Path(personas.__file__).parent / "samples" / "apollo"
 SOURCE = read_source(FOLDER)

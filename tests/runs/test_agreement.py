@@ -293,6 +293,11 @@ def test_wrong_encoding_and_unknown_names_are_reported(tmp_path: Path) -> None:
         read_labels(_write(path, "item,label:anna\na/1,3\n"), ["zoe"])
 
 
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
 def _items(run: Run) -> list[str]:
     shown = run.conversation(1)
     return [item.id for item in (*(item for each in shown.messages for item in each.judged), *shown.judged)]
@@ -313,8 +318,7 @@ def test_single_labels_are_read_as_those_of_a_sample(made_once: MadeOnce) -> Non
     with RunFile(path) as file:
         found = agreement(file, labels)
     assert [group.cohen["anna"].n for group in found.groups] == [3]
-    with labels_beside(path).open(encoding="utf-8-sig", newline="") as lines:
-        row = next(csv.DictReader(lines))
+    row = _rows(labels_beside(path))[0]
     assert row["scale"] == "1 to 5" and "user: " in row["conversation"]
 
 
@@ -322,15 +326,18 @@ def test_sample_is_filled_in_place(made_once: MadeOnce, dialoom: Command, tmp_pa
     path = play(made_once, "aloe-eval")
     dialoom("agree", path, "--sample", 2, "-o", "labels.csv", "--annotators", "anna,ben")
     labels = LabelFile(tmp_path / "labels.csv")
-    first, second = labels.items()
+    first, second = [row["item"] for row in _rows(labels.path)]
     with RunFile(path) as run:
         labels.put(run, 0, second, "ben", "3")
         labels.put(run, 0, first, "anna", "2")
         labels.put(run, 0, first, "anna", "")
         assert list(labels.given(run, "anna")) == []
         assert list(labels.given(run, "ben")) == [GivenLabel(0, second, "3", is_earlier=False)]
-    assert labels.items() == [first, second]
-    assert labels.annotators() == ["anna", "ben"]
+    filled = _rows(labels.path)
+    assert [(row["item"], row["label:anna"], row["label:ben"]) for row in filled] == [
+        (first, "", ""),
+        (second, "", "3"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -404,8 +411,7 @@ def test_label_counts_for_every_judgement_set_and_without_a_digest(
 def test_pairs_of_one_round_have_different_ids(made_once: MadeOnce, dialoom: Command, tmp_path: Path) -> None:
     path = play(made_once, "aloe")
     dialoom("agree", path, "--sample", 50, "-o", "s.csv")
-    with (tmp_path / "s.csv").open(encoding="utf-8-sig", newline="") as lines:
-        rows = [row for row in csv.DictReader(lines) if row["turn"] == "2"]
+    rows = [row for row in _rows(tmp_path / "s.csv") if row["turn"] == "2"]
     assert len(rows) == 2
     assert rows[0]["conversation"] != rows[1]["conversation"] and rows[0]["digest"] != rows[1]["digest"]
 

@@ -16,12 +16,12 @@ from rich.text import Text
 
 from dialoom.graphs import Judgement
 from dialoom.runs.stepping import Cost, Difference, Stop
-from dialoom.runs.stepping.stop import cost_text, label, named
+from dialoom.runs.stepping.stop import cost_text, cut, label, named
 from dialoom.runs.stepping.tree import SpokenLine, TreeNode, draw_tree
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import Branch
 
-from .views import Answer, cut, spoken_line
+from .views import Answer, spoken_line
 
 _LEAST = 16
 """Minimum width of a label in a history, in columns, however narrow the terminal is."""

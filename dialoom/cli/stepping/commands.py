@@ -8,14 +8,14 @@ from pathlib import Path
 
 from rich.text import Text
 
-from dialoom.runs.stepping import Condition, NextRequest, Stepper, SteppingError, Stop, case_of, diff, write_case
-from dialoom.runs.stepping.stop import label
+from dialoom.runs.stepping import Condition, Stepper, SteppingError, Stop, case_of, diff, write_case
+from dialoom.runs.stepping.stop import cut, label
 from dialoom.runs.stepping.values import parsed_value, value_at
 from dialoom.runs.store.branches import MAIN
 
 from . import branch_views, views
 from .editing import edited
-from .views import Answer, Fitted, cut, note, stop_answer
+from .views import Answer, Fitted, note, stop_answer
 
 
 class Quit(Exception):
@@ -48,18 +48,15 @@ class CommandInterpreter:
     Args:
         stepper: The current stepper.
         watch: Called with the answer for each stop that is passed.
-        is_full: Whether stops show complete requests and the complete conversation.
         inputs: The files that the commands and the conversation come from, which `save` does not overwrite.
     """
 
-    def __init__(
-        self, stepper: Stepper, watch: Callable[[Answer], None], is_full: bool = False, inputs: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, stepper: Stepper, watch: Callable[[Answer], None], inputs: Sequence[Path] = ()) -> None:
         self.stepper = stepper
         self.inputs = inputs
         self.breaks: list[Condition] = []
         self.watch = watch
-        self.is_full = is_full
+        self.is_full = False  # whether stops show complete requests and the complete conversation
 
     async def do(self, line: str) -> Answer | None:
         """Carry out a line; return `None` if it is empty.
@@ -165,7 +162,7 @@ async def _say(interpreter: CommandInterpreter, rest: str) -> Stop:
     role, _, text = rest.partition(" ")
     if not role or not text.strip():
         raise SteppingError("say takes a role and its text: say user I would rather take the train.")
-    return await interpreter.stepper.say(_only(await interpreter.stepper.next_requests(), role) or role, text.strip())
+    return await interpreter.stepper.say(role, text.strip())
 
 
 async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer | Stop:
@@ -174,24 +171,21 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer | Stop:
     who = words[is_edit:]
     if len(who) > 1:
         raise SteppingError(f"prompt takes 'edit' and a role or a node, got {rest!r}")
-    if is_edit:
-        return await _edit_prompt(interpreter, who)
     requests = await interpreter.stepper.next_requests()
-    chosen = [each for each in requests if not who or who[0] in (each.role, each.node)]
-    if who and not chosen:
-        raise SteppingError(f"the next step calls {_roles(requests)}, not {who[0]!r}")
-    return views.requests_answer(chosen)
-
-
-async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> Answer | Stop:
-    requests = await interpreter.stepper.next_requests()
-    node = _only(requests, who[0] if who else None)
-    if node is None:
-        raise SteppingError(f"the next step calls {_roles(requests)}{f', not {who[0]!r}' if who else ''}")
-    messages = edited(next(each for each in requests if each.node == node).request.messages)
+    chosen = [each for each in requests if not who or who[0] in (each.role, each.node, each.name)]
+    roles = ", ".join(dict.fromkeys(each.role for each in requests)) or "no role"
+    if not chosen and (who or is_edit):
+        raise SteppingError(f"the next step calls {roles}{f', not {who[0]!r}' if who else ''}")
+    if not is_edit:
+        return views.requests_answer(chosen)
+    if len(nodes := dict.fromkeys(each.node for each in chosen)) > 1:
+        raise SteppingError(
+            f"the next step calls {who[0] if who else roles} in several nodes; name one: {', '.join(nodes)}"
+        )
+    messages = edited(chosen[0].request.messages)
     if messages is None:
         return note("the prompt is unchanged, so nothing was played")
-    return await interpreter.stepper.ask_instead(node, messages)
+    return await interpreter.stepper.ask_instead(chosen[0].name, messages)
 
 
 async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -387,24 +381,6 @@ _OTHER_NAMES = {"edit": "set", "exit": "quit", "rewind": "back", "run": "continu
 def _unknown(name: str) -> str:
     meant = _OTHER_NAMES.get(name)
     return f"there is no command {name!r}; {f'did you mean {meant!r}? ' if meant else ''}'help' lists them"
-
-
-def _only(requests: Sequence[NextRequest], who: str | None) -> str | None:
-    """Return the only next node that calls the given role (or any role); `None` if there is none or several.
-
-    Raises:
-        SteppingError: If there are several, so that the user must select one.
-    """
-    nodes = list(dict.fromkeys(each.node for each in requests if who is None or who in (each.role, each.node)))
-    if len(nodes) > 1:
-        raise SteppingError(
-            f"the next step calls {who or _roles(requests)} in several nodes; name one: {', '.join(nodes)}"
-        )
-    return nodes[0] if nodes else None
-
-
-def _roles(requests: Sequence[NextRequest]) -> str:
-    return ", ".join(dict.fromkeys(each.role for each in requests)) or "no role"
 
 
 def _count(text: str, default: int) -> int:

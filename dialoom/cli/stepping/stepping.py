@@ -208,7 +208,6 @@ class Printer:
     def __init__(self, is_json: bool) -> None:
         self._is_json = is_json
         self._console = make_console(_WIDTH)
-        self._is_terminal = self._console.is_terminal
 
     def answer(self, answer: Answer, line: str = "") -> None:
         """Print the answer to a line."""
@@ -238,7 +237,7 @@ class Printer:
 
     def _show(self, answer: Answer) -> None:
         shown = Group(*answer.shown)
-        if self._is_terminal:
+        if self._console.is_terminal:
             self._console.print(shown)
             return
         with self._console.capture() as captured:  # rich pads the last column of a table with spaces

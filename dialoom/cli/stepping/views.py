@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.segment import Segment
@@ -19,11 +18,10 @@ from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, tool_name
 from dialoom.runs.stepping import Cost, NextRequest, Stop
-from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text
+from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, cut
 from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
 from dialoom.runs.stepping.values import plain
-from dialoom.runs.store.branches import StepCall
-from dialoom.runs.store.ledger import SAID
+from dialoom.runs.store import SAID, StepCall
 
 _LINES = 4
 """Number of lines of the conversation that are shown at a stop; `transcript` shows all."""
@@ -78,11 +76,6 @@ class Clipped:
             yield from line
             yield Segment.line()
         yield Text(f"... {left} more lines: {self.whole}", style="dim")
-
-
-def cut(text: str, width: int) -> str:
-    """Truncate a line to a number of columns."""
-    return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 3))}..."
 
 
 @dataclass(frozen=True, slots=True, repr=False)

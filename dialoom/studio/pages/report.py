@@ -11,8 +11,7 @@ from nicegui import ui
 
 from dialoom import Report, Run
 from dialoom.errors import DialoomError
-from dialoom.graphs import Table
-from dialoom.graphs.tables import Estimate
+from dialoom.graphs import Estimate, Table
 from dialoom.graphs.tables.table import Cell
 from dialoom.runs.agreement import labels_beside
 from dialoom.runs.report import text_of

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from itertools import groupby
 
-from dialoom.graphs import Outline, Span
-from dialoom.graphs.capabilities import WithOutline
+from dialoom.graphs import Outline, Span, WithOutline
 from dialoom.runs.reading.conversations import Conversation
 from dialoom.studio.labelling import hides_scores, lacks_its_judgements
 from dialoom.studio.page import Page, View

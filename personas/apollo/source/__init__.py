@@ -13,7 +13,6 @@ from .source import (
     PreferenceForm,
     QueryKind,
     Speech,
-    write_source,
 )
 
 __all__ = [
@@ -33,5 +32,4 @@ __all__ = [
     "history",
     "quarter_of_characters",
     "read_source",
-    "write_source",
 ]

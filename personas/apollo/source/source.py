@@ -10,10 +10,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from dialoom.grouping import grouped
 from dialoom.inputs import DataError, Model, Record, validated
-from dialoom.outputs import folder_output, json_line
 from dialoom.personas.apollo.calls import Value, json_text
 from dialoom.personas.apollo.flows import FlowRequest, GoldCall, Preference, Resident
 from dialoom.personas.apollo.world import World
@@ -286,10 +286,7 @@ class ApolloSource:
     @cached_property
     def pairs_for(self) -> Mapping[tuple[str, str], Sequence[ApolloPair]]:
         """The pairs of each user and flow."""
-        found: dict[tuple[str, str], list[ApolloPair]] = {}
-        for pair in self.pairs.values():
-            found.setdefault((pair.user, pair.flow), []).append(pair)
-        return found
+        return grouped(((pair.user, pair.flow), pair) for pair in self.pairs.values())
 
 
 def read_lines(path: Path, model: type[Model]) -> list[tuple[int, Model]]:
@@ -307,21 +304,3 @@ def read_lines(path: Path, model: type[Model]) -> list[tuple[int, Model]]:
     if not found:
         raise DataError(path, "the file is empty")
     return found
-
-
-def write_source(folder: Path, source: ApolloSource) -> None:
-    """Write a source as a new folder, atomically.
-
-    Raises:
-        OutputError: If the folder exists and is not empty, or cannot be written.
-    """
-    files: dict[str, Iterable[BaseModel]] = {
-        USERS: source.users.values(),
-        SESSIONS: source.sessions.values(),
-        PAIRS: source.pairs.values(),
-        META: [source.meta],
-    }
-    with folder_output(folder) as made:
-        for name, models in files.items():
-            with made.text(name) as file:
-                file.writelines(json_line(model.model_dump()) for model in models)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pydantic import BaseModel
+
+from dialoom.outputs import folder_output, json_line
 from dialoom.personas.apollo import CITIES, PREFERENCE_DOMAINS, TOOLS, Tool, World, execute
 from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS, FlowPair, Gold, find_sets
@@ -18,8 +21,8 @@ from dialoom.personas.apollo.source import (
     ApolloUser,
     PastCall,
     Speech,
-    write_source,
 )
+from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 
 USER = "u1"
 WORLD = World(0)
@@ -50,6 +53,20 @@ def source(flows: Sequence[str] = FLOW_NAMES, unrelated: int = 40, sets: int = 1
     others = [_unrelated(number) for number in range(unrelated)]
     meta = ApolloMeta(seed=0, world=WORLD.hash)
     return ApolloSource.of([user], [*telling, *others], pairs, meta)
+
+
+def write_source(folder: Path, made: ApolloSource) -> None:
+    """Write a source to a folder, or add its files to those of an equal source."""
+    files: dict[str, Iterable[BaseModel]] = {
+        USERS: made.users.values(),
+        SESSIONS: made.sessions.values(),
+        PAIRS: made.pairs.values(),
+        META: [made.meta],
+    }
+    with folder_output(folder) as written:
+        for name, models in files.items():
+            with written.text(name) as file:
+                file.writelines(json_line(model.model_dump()) for model in models)
 
 
 def write(folder: Path, made: ApolloSource | None = None) -> Path:

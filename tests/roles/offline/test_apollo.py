@@ -14,10 +14,11 @@ import dialoom
 from dialoom.graphs.apollo import RECIPE
 from dialoom.personas.apollo import TOOLS, World, compare, execute
 from dialoom.personas.apollo.scores import read_turn, responses_text
-from dialoom.personas.apollo.source import ApolloMeta, ApolloPair, ApolloSession, ApolloSource, history, write_source
+from dialoom.personas.apollo.source import ApolloMeta, ApolloPair, ApolloSession, ApolloSource, history
 from dialoom.personas.apollo.source.scripted import ERRANDS, drawn_users, user_part
 from dialoom.prompts import Utterance
 from dialoom.roles.offline.apollo import asked_flow
+from tests.graphs.apollo.invented import write_source
 
 from .asking import answer
 

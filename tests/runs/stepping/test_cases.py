@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -355,6 +356,39 @@ def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
 
     stepping(run, act)
     assert call_counts(run) == (4 + 1 + 1 + 1, 2 + 2)
+
+
+def test_line_goes_to_the_named_role_of_a_node_that_asks_two(run: Path, dialoom: Command, tmp_path: Path) -> None:
+    (tmp_path / "prompts" / "notes" / "editor.md").write_text(_PROMPT.replace("writer", "editor"))
+    recipe = (tmp_path / "notes.py").read_text()
+    for old, new in (
+        ("import operator", "import asyncio, operator"),
+        ('return {"summary": await ', 'editor = scene.ask("notes/editor", topic="a")\n    writer = '),
+        (
+            'join(state["notes"]))}',
+            'join(state["notes"]))\n    return {"summary": " ".join(await asyncio.gather(editor, writer))}',
+        ),
+        ('{"writer": 0.5}', '{"writer": 0.5, "editor": 0.5}'),
+        ('("notes/writer",)', '("notes/writer", "notes/editor")'),
+    ):
+        assert old in recipe
+        recipe = recipe.replace(old, new)
+    (tmp_path / "notes.py").write_text(recipe)
+    run.unlink()
+    dialoom("run", f"{tmp_path / 'notes.py'}:RECIPE", "--model", "python:authors:writer", "-o", "run.db")
+    editing = {**os.environ, "EDITOR": "sed -i s/alpacas/lamas/"}
+
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        assert [each.name for each in await stepper.next_requests()] == ["sum_up:0", "sum_up:1"]
+        await CommandInterpreter(stepper, lambda _answer: None).do("say writer Enough.")
+        assert stepper.state["summary"] == "On a Enough."
+
+    stepping(run, act)
+    (tmp_path / "lines.txt").write_text("goto 3\nprompt edit writer\nstate summary\n")
+    assert "On a On On ferries and On lamas" in dialoom("step", run, 1, "--script", "lines.txt", env=editing).stdout
+    (tmp_path / "lines.txt").write_text("goto 2\nprompt edit write:1\nstate notes\n")
+    assert "On lamas" in dialoom("step", run, 1, "--script", "lines.txt", env=editing).stdout
 
 
 def test_repeated_request_shows_what_the_person_wrote(run: Path) -> None:
