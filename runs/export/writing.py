@@ -141,7 +141,10 @@ def _check_empty(rows: Rows, part: str) -> None:
     done = rows.run.status().done
     given = rows.request.filters_text()
     if part != _ONLY:
-        raise RunError(f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done")
+        share = f"{len(rows.test or ()):,} groups are the test split; change test_share, or select more scenarios"
+        raise RunError(
+            f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done, and {share}"
+        )
     if given and done:
         raise RunError(f"{given} selects no row of {done:,} finished scenarios; nothing was written")
     if rows.request.encoding == "parquet":
