@@ -262,7 +262,7 @@ class Price:
         for name in ("input", "output", "cached_input"):
             value = getattr(self, name)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (is_number and 0 <= value < math.inf or (name == "cached_input" and value is None)):
+            if not ((is_number and 0 <= value < math.inf) or (name == "cached_input" and value is None)):
                 raise SettingError(
                     f"the {name} price must be at least 0 US dollars per million tokens, got {value!r:.60}",
                     setting="prices",

@@ -349,6 +349,14 @@ def test_an_async_function_ends_no_conversation(tmp_path: Path) -> None:
     assert "finds_nothing is an async function; it must be a plain one" in str(next(run.episodes()).error)
 
 
+@pytest.mark.parametrize("requirement", ["tone >= 0.8", "tone <= 50"])
+def test_a_requirement_that_every_score_meets_is_refused(tmp_path: Path, requirement: str) -> None:
+    run = simulated(tmp_path, checks=[dialoom.Check("tone", lambda talk: len(talk.messages), scale=(1, 5))])
+    with pytest.raises(DialoomError, match=r"tone has scores from 1 to 5"):
+        run.require(requirement)
+    assert run.require("tone >= 1", allow=["unhealthy", "constant"])[0].is_met
+
+
 def test_the_scale_of_a_check_goes_from_low_to_high() -> None:
     with pytest.raises(DialoomError, match=r"check 'x': scale must go from low to high, got \(5, 1\)"):
         dialoom.Check("x", gave_number, scale=(5, 1))

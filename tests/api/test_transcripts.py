@@ -586,7 +586,7 @@ def test_spans_and_conversations_in_one_file_are_all_imported(tmp_path: Path) ->
     again = _written(tmp_path / "more.jsonl", {**KETTLE, "attributes": {"lang": "en"}}, CANCEL)
     assert dialoom.import_transcripts(again, path=tmp_path / "more.db").added == 2
     other = _written(tmp_path / "other.jsonl", {"name": "GET", "context": {}, "attributes": {"http.method": "GET"}})
-    with pytest.raises(dialoom.DialoomError, match="no span is a model call: none has the gen_ai.operation.name chat"):
+    with pytest.raises(dialoom.DialoomError, match="no span is a model call"):
         dialoom.import_transcripts(other, path=tmp_path / "other.db")
 
 
