@@ -112,7 +112,12 @@ def reply_of_graph(
     # A comparison of lengths or ids is not sufficient: a graph may shorten the conversation, or add its input twice.
     is_same = (last.type, text_of(last.content)) == (before.type, text_of(before.content))
     if is_same and not (last.type == "ai" and len(final) > len(given)):
-        raise PlayerError("returned no new message: its final state ends with the last message that it was given")
+        why = (
+            "it was interrupted"
+            if "__interrupt__" in state
+            else "its final state ends with the last message that it was given"
+        )
+        raise PlayerError(f"returned no new message: {why}")
     reply = ai_message(last) if isinstance(last, AIMessage) else {"content": text_of(last.content)}
     if not tools:
         return reply

@@ -245,6 +245,7 @@ async def other_user(_messages: list[Any]) -> str:
         ({"ends": "user_satisfied"}, "ends must be a list, got 'user_satisfied'"),
         ({"checks": gave_number}, "checks must be a list, got <function"),
         ({"judges": RESOLVED}, "judges must be a list, got Judge("),
+        ({"environment": 5}, "environment must be a class or function that creates it, or a file, got 5"),
         ({"mcp": "uvx server"}, "mcp must be a list, got 'uvx server'"),
         (
             {"roles": [{"name": "Boss", "brief": "x"}]},
@@ -308,6 +309,14 @@ def test_a_missing_value_of_a_frame_is_an_empty_cell(tmp_path: Path) -> None:
     run = simulated(tmp_path, people=people)
     shown = [[str(each.facets[name]) for name in people.columns[1:]] for each in run.episodes()]
     assert shown[::2] == [["34", "61.5", "2020-01-31 00:00:00", "2"], ["", "", "", ""]]
+
+
+def test_the_index_of_a_frame_is_kept_and_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    run = simulated(tmp_path, people=pandas.DataFrame(PEOPLE).set_index("name"))
+    assert [each.facets["person"] for each in run.episodes()] == ["Ada", "Ada", "Bo", "Bo"]
+    with pytest.raises(DialoomError, match="people: two columns are named 'style'; rename one"):
+        simulated(tmp_path, people=pandas.DataFrame([["Ada", "brief", "wordy"]], columns=["name", "style", "style"]))
 
 
 def test_a_check_that_never_scores_is_reported(tmp_path: Path) -> None:
