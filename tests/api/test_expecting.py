@@ -134,7 +134,7 @@ def test_unmet_expectation_shows_the_worst_conversation(folder: Path) -> None:
         api.expect(run).metric("resolved").at_least(0)
     with pytest.raises(api.DialoomError, match="a share must be from 0 to 1"):
         expected.at_least(80)
-    with pytest.raises(api.DialoomError, match="the bound must be a number, such as 0.8, got '80%'"):
+    with pytest.raises(api.DialoomError, match=r"the bound must be a number, such as 0\.8, got '80%'"):
         expected.at_least("80%")  # type: ignore[arg-type]
     with pytest.raises(api.DialoomError, match="k must be at least 1, got 0"):
         expected.pass_k(0)
