@@ -142,9 +142,10 @@ def _check_empty(rows: Rows, part: str) -> None:
     done = rows.run.status().done
     given = rows.request.filters_text()
     if part != _ONLY:
+        groups = counted(len(rows.test or ()), "groups")
         raise RunError(
-            f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done, and the test "
-            f"split is made of {counted(len(rows.test or ()), 'groups')}: change test_share, or select more scenarios"
+            f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done, and the "
+            f"test split is made of {groups}: change test_share, or select more scenarios"
         )
     if given and done:
         raise RunError(f"{given} selects no row of {done:,} finished scenarios; nothing was written")
