@@ -620,6 +620,14 @@ def test_the_system_text_of_sharegpt_is_the_first_message(tmp_path: Path) -> Non
     assert "system" not in first.facets and second.facets["system"] == "kettle 3000"
 
 
+def test_equal_values_of_person_and_task_are_both_facets(tmp_path: Path) -> None:
+    rows = [
+        _talk(n, person={"name": "Pat", "state": "CA"}, task={"state": state}) for n, state in enumerate(("CA", "NY"))
+    ]
+    facets = [(each.facets["state"], each.facets["task_state"]) for each in _imported(tmp_path, *rows).run.episodes()]
+    assert facets == [("CA", "CA"), ("CA", "NY")]
+
+
 def test_one_broken_row_is_reported_as_one(tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError, match="\n1 broken row; nothing was imported"):
         _imported(tmp_path, {"messages": []}, KETTLE)
