@@ -121,9 +121,10 @@ async def asimulate(
     dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
     acting: dict[str, Callable[..., Any]] = {name_of(each): each for each in tools}
-    if not (environment is None or callable(environment) or isinstance(environment, str | os.PathLike)):
+    begins: Any = environment
+    if not (begins is None or callable(begins) or isinstance(begins, str | os.PathLike)):
         form = "a class or function that creates it, or a file"
-        raise RunError(f"environment must be {form}, got {environment!r:.60}", setting="environment")
+        raise RunError(f"environment must be {form}, got {begins!r:.60}", setting="environment")
     if callable(environment):
         acting[name_of(environment)] = environment
     world = name_of(environment) if callable(environment) else "" if environment is None else os.fspath(environment)
