@@ -21,6 +21,7 @@ from typing import (
     Any,
     Literal,
     Protocol,
+    Self,
     TypeAlias,
     TypedDict,
     TypeVar,
@@ -41,7 +42,9 @@ from pydantic import (
     Strict,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
     create_model,
+    model_validator,
 )
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
@@ -186,6 +189,10 @@ def _failures(given: Any) -> Any:
     return text
 
 
+_AMONG_SETTINGS = "among settings"
+"""The context of a validation whose errors are reworded together with those of other settings."""
+
+
 class Budget(BaseModel):
     """Upper bounds of a run's calls, tokens and cost; `None` for no bound.
 
@@ -211,6 +218,17 @@ class Budget(BaseModel):
         Field(ge=0, allow_inf_nan=False, description="The maximum cost of the whole run, in US dollars."),
         Flag("Limits", "USD", is_removable=True),
     ] = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_bounds(cls, given: Any, handler: Callable[[Any], Self], info: ValidationInfo) -> Self:
+        try:
+            return handler(given)
+        except ValidationError as error:
+            if info.context == _AMONG_SETTINGS:
+                raise
+            problem = error.errors()[0]
+            raise setting_error({**problem, "loc": ("budget", *problem["loc"])}) from error
 
     def changed(self, given: Budget | None) -> Budget:
         """Return this budget with the bounds that another budget sets; a bound that it sets to `None` is removed."""
@@ -241,9 +259,14 @@ class Price:
     cached_input: float | None = None
 
     def __post_init__(self) -> None:
-        given = [self.input, self.output, *([] if self.cached_input is None else [self.cached_input])]
-        if any(not 0 <= value < math.inf for value in given):
-            raise ValueError("a price must be at least 0, in US dollars per million tokens")
+        for name in ("input", "output", "cached_input"):
+            value = getattr(self, name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not ((is_number and 0 <= value < math.inf) or (name == "cached_input" and value is None)):
+                raise SettingError(
+                    f"the {name} price must be at least 0 US dollars per million tokens, got {value!r:.60}",
+                    setting="prices",
+                )
 
     def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
         """Return the cost in US dollars. Cached tokens are included in the input tokens."""
@@ -266,7 +289,7 @@ def _price(given: Any) -> Any:
         return given
     try:
         return Price(*map(float, given if isinstance(given, list | tuple) else str(given).split(",")))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, SettingError) as error:
         raise ValueError("IN,OUT or IN,OUT,CACHED in US dollars per million tokens, each at least 0") from error
 
 
@@ -711,7 +734,7 @@ def checked(kind: type[Kind], given: Kind, *, is_text: bool = False) -> Kind:
     if is_text:
         check_truth(model, values)
     try:
-        return cast(Kind, dict(model.model_validate(values, strict=None if is_text else True)))
+        return cast(Kind, dict(model.model_validate(values, strict=None if is_text else True, context=_AMONG_SETTINGS)))
     except ValidationError as error:
         raise setting_error(error.errors()[0]) from error
 
@@ -723,7 +746,7 @@ def check_truth(model: type[BaseModel], values: Mapping[str, object]) -> None:
         SettingError: If a value is true or false and must be something else.
     """
     try:
-        model.model_validate(values, strict=True)
+        model.model_validate(values, strict=True, context=_AMONG_SETTINGS)
     except ValidationError as error:
         for problem in error.errors():
             if isinstance(problem["input"], bool):
@@ -791,6 +814,8 @@ def requirement_text(problem: ErrorDetails) -> str:
         return str(context["error"])
     if kind == "literal_error":
         return f"one of {context['expected']}".replace("'", "")
+    if kind == "string_pattern_mismatch":
+        return f"a text of the form {context['pattern']}"
     return next((word for start, word in _TYPES.items() if kind.startswith(start)), problem["msg"])
 
 
@@ -819,6 +844,7 @@ _TYPES = {
     "float": "a number",
     "finite": "a finite number",
     "bool": "true or false",
+    "string_too_short": "a text that is not empty",
     "string": "a text",
     "tuple": "a list",
     "is_instance": "a path",
@@ -826,4 +852,5 @@ _TYPES = {
     "mapping": "a mapping",
     "model": "a Budget or its bounds by name, such as {'max_calls': 100}",
     "callable": "a function",
+    "dataclass": "a dialoom.Price, or a list [IN, OUT]",
 }

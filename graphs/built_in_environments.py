@@ -360,18 +360,26 @@ class _Connection:
         return await asyncio.shield(self._tools)
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
-        """Call a tool and return its result as text."""
+        """Call a tool and return its result as text.
+
+        Raises:
+            PermanentProviderError: If the server does not answer, or has ended.
+        """
         from mcp import MCPError
 
         try:
             result = await self._client.call_tool(name, arguments)
         except MCPError as error:
-            return redacted(f"error: {error}")
+            if error.message != _CLOSED:
+                return redacted(f"error: {error}")
+            raise PermanentProviderError(
+                redacted(f"MCP server {self._server!r} has ended, and the result of the call of {name} is unknown")
+            ) from error
         except Exception as error:
             raise PermanentProviderError(
                 redacted(f"MCP server {self._server!r} did not answer the call of {name}: {_message_of(error)}")
             ) from error
-        texts = [each.text for each in result.content if getattr(each, "text", None) is not None]
+        texts = list(map(_part_text, result.content))
         text = "\n".join(texts) if texts else text_of_result(result.structured_content)
         return redacted(f"error: {text}" if result.is_error else text) or '""'
 
@@ -412,6 +420,19 @@ class _Connection:
         return RemoteTool(
             given.name, {"type": "function", "function": function}, is_repeatable, partial(self._call, given.name)
         )
+
+
+_CLOSED = "Connection closed"
+"""The message of the library's error for a call to a server that has ended."""
+
+
+def _part_text(part: Any) -> str:
+    """Return a part of a tool's result as text; for a part without text, its kind and its address or media type."""
+    text = getattr(part, "text", getattr(getattr(part, "resource", None), "text", None))
+    if text is None:
+        about = getattr(part, "uri", None) or getattr(part, "mime_type", None) or "not shown"
+        return f"[{part.type}: {about}]"
+    return str(text)
 
 
 async def _listed(client: Any) -> list[Any]:

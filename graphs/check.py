@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -81,6 +82,8 @@ class Check:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise DialoomError(f"the function of check {self.metric!r} must be callable, got {self.function!r:.60}")
+        if isinstance(self.scale, tuple) and not self.scale[0] < self.scale[1]:
+            raise DialoomError(f"check {self.metric!r}: scale must go from low to high, got {self.scale!r}")
 
     @classmethod
     def sql(cls, metric: str, sql: str, expected: Any = None, scale: tuple[int, int] | None = None) -> Check:
@@ -125,11 +128,15 @@ class Check:
             found: Any = self.function(conversation)
             score, explanation = found if isinstance(found, tuple) and len(found) == 2 else (found, "")
             score = score.item() if hasattr(score, "item") else score  # a number or a verdict of NumPy
-        except Exception as error:
+            check_not_async(found)
+            if not isinstance(explanation, str):
+                raise TypeError(f"the explanation must be a text, got {explanation!r:.60}")
+            why = "" if score is None else self._refusal(score)
+        except (Exception, SystemExit) as error:
             return Judgement(**about, status="error", explanation=f"{type(error).__name__}: {error}")
         if score is None:
             return None
-        if why := self._refusal(score):
+        if why:
             return Judgement(**about, status="error", explanation=why)
         return Judgement(**about, score=score, explanation=explanation)
 
@@ -142,6 +149,17 @@ class Check:
         if self.scale is not None and not self.scale[0] <= score <= self.scale[1]:
             return f"a score must be from {self.scale[0]} to {self.scale[1]}, got {score}"
         return ""
+
+
+def check_not_async(found: Any) -> None:
+    """Check that a function of a conversation returned a value, not a coroutine.
+
+    Raises:
+        TypeError: If the function is async.
+    """
+    if inspect.iscoroutine(found):
+        found.close()
+        raise TypeError(f"{found.__name__} is an async function; it must be a plain one")
 
 
 def checked(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Judgement]:

@@ -27,7 +27,7 @@ from dialoom.sandbox import Sandbox
 
 from .built_in_environments import environment_of_file
 from .capabilities import WithLabels
-from .check import Check, Conversation, gold_check, sql_check
+from .check import Check, Conversation, check_not_async, gold_check, sql_check
 from .conversation import TOOL, DialogueState, lines, said
 from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
@@ -566,6 +566,7 @@ def _reason(
         is_by = end.by in ("", last.name)
         return f"keyword {end.keyword}" if is_by and has_word(str(last.content), end.keyword) else ""
     found = functions[end.python](talk)
+    check_not_async(found)
     return found if isinstance(found, str) else end.python.rpartition(":")[2] if found else ""
 
 
@@ -608,9 +609,9 @@ def _check(study: Study, number: int, functions: Mapping[str, Callable[..., Any]
             function = gold_check(each.gold)
         else:
             function = functions.get(each.python or each.metric, _not_given)
+        return Check(each.metric, function, each.scale, each.target, each.lower_is_better)
     except DialoomError as error:
         raise _wrong(study, ("check", number), str(error)) from error
-    return Check(each.metric, function, each.scale, each.target, each.lower_is_better)
 
 
 def _matches(pattern: re.Pattern[str], target: str) -> Callable[[Conversation], bool | None]:

@@ -359,6 +359,10 @@ def python_rows(given: Any, table: str) -> list[Any] | Any:
         StudyError: If the value is of another type.
     """
     if hasattr(given, "itertuples"):
+        given = given.reset_index(drop=given.index.names == [None])  # a named index is a column
+        if not given.columns.is_unique:
+            again = given.columns[given.columns.duplicated()][0]
+            raise StudyError(f"{table}: two columns are named {again!r}; rename one", setting=table)
         missing = given.isna()
         types = given.loc[:, missing.any()].convert_dtypes().dtypes  # pandas reads 34 in a column with a gap as 34.0
         return given.astype(types).astype(object).mask(missing).to_dict("records")

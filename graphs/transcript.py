@@ -84,13 +84,13 @@ class Transcript(SimulatedTalk):
     def _values(self) -> dict[str, Any]:
         """The values of the row, of its person and of its task.
 
-        The prefix `person_` or `task_` is added to a name that has another value in the row.
+        The prefix `person_` or `task_` is added to a name that the row or its person has, too, also if the values are
+        equal: otherwise, a group by this name would lack the conversations in which they are.
         """
         found = dict(self.columns)
         for prefix, values in (("person", self.person), ("task", self.task)):
-            found |= {
-                f"{prefix}_{name}" if found.get(name, value) != value else name: value for name, value in values.items()
-            }
+            if values != self.columns:  # the row states them
+                found |= {f"{prefix}_{name}" if name in found else name: value for name, value in values.items()}
         return found
 
     def as_row(self) -> dict[str, Any]:

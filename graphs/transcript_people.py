@@ -13,6 +13,7 @@ from pydantic import Field
 
 from dialoom.inputs import DataError, Frozen
 from dialoom.roles import UnparsedReplyError
+from dialoom.text import counted
 
 from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
@@ -132,14 +133,14 @@ class TranscriptPeople(GenerationRecipe):
         if broken and not options.skip_broken:
             more = f"\nand {len(broken) - _MOST_SHOWN:,} more" if len(broken) > _MOST_SHOWN else ""
             problems = "\n".join(broken[:_MOST_SHOWN])
-            raise RecipeError(f"{problems}{more}\n{len(broken):,} conversations cannot be used; nothing was sent")
+            raise RecipeError(f"{problems}{more}\n{counted(len(broken), 'unusable conversations')}; nothing was sent")
         if not seen:
             raise DataError(options.talks, "contains no usable conversation; give at least one")
-        note(f"{len(seen):,} conversations; personal data was masked in {counts['masked']:,}")
+        note(f"{counted(len(seen), 'conversations')}; personal data was masked in {counts['masked']:,}")
         if counts["equal"]:
-            note(f"{counts['equal']:,} equal conversations are left out")
+            note(f"{counted(counts['equal'], 'equal conversations')} left out")
         if broken:
-            note(f"{len(broken):,} conversations that cannot be used are left out, the first: {broken[0]}")
+            note(f"{counted(len(broken), 'unusable conversations')} left out, the first: {broken[0]}")
 
     def graph(self, options: TranscriptPeopleOptions) -> Graph:
         """Return a graph with a single node, which makes one call."""
@@ -202,7 +203,7 @@ def _recorded(row: RecordedTalk | DataError, file: Path, number: int, mask: Call
     lines = tuple(Line(role=line.role, content=mask(line.content)) for line in _spoken_lines(row))
     if not any(line.role == USER for line in lines):
         roles = ", ".join(dict.fromkeys(line.role for line in row.lines))
-        raise DataError(file, f"has no line of the role {USER!r}; its roles are {roles}", number)
+        raise DataError(file, f"has no line with text of the role {USER!r}; its roles are {roles}", number)
     return RecordedUser(name=mask(row.name), lines=lines)
 
 

@@ -38,9 +38,9 @@ _ROLES |= {"tool": TOOL, "observation": TOOL}
 """The roles of other programs, in any letter case. ShareGPT calls tool calls and their results `function_call` and
 `observation`.
 """
-_READ = frozenset({*CONVERSATIONS, "id", "tools", "ended_by", "person", "task", "scenario"})
-_OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts", "details", "languages", "trial"})
-"""Keys of dialoom's exports that state how a conversation was generated and scored, rather than what it contains."""
+_READ = frozenset({"id", "tools", "ended_by", "person", "task"})
+_OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts"})
+"""Keys of `dialogues` exports that state how a conversation was generated and scored, rather than what it contains."""
 _INCLUDED = ("facets", "scores")
 """Keys of objects that exports may include. They state what the other keys state already, or how it was scored."""
 _OF_TRANSCRIPTS = frozenset({"name", "branch", "environment", "error"})
@@ -168,8 +168,12 @@ def rows_of(file: Path, reader: Reader | None) -> Iterator[Place]:
     if file.suffix == ".eval":
         return _inspect_rows(file)
     row = next((row for _, row in raw_rows(file)), None)
-    is_traced = isinstance(row, Mapping) and bool({"resourceSpans", "attributes"} & row.keys())
+    is_traced = isinstance(row, Mapping) and not _is_talk(row) and bool({"resourceSpans", "attributes"} & row.keys())
     return _span_rows(file) if is_traced else _plain_rows(file)
+
+
+def _is_talk(row: Mapping[str, Any]) -> bool:
+    return any(row.get(name) is not None for name in CONVERSATIONS)
 
 
 def _plain_rows(path: Path) -> Iterator[Place]:
@@ -188,14 +192,20 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         DataError: If the row is wrong. The message states the file, the line and the correct form. Nothing is repaired.
     """
     row = well_formed_value(dict(row))
-    if (key := next((name for name in CONVERSATIONS if row.get(name) is not None), None)) is None:
+    keys = sorted(
+        (name for name in CONVERSATIONS if row.get(name) is not None), key=lambda name: not isinstance(row[name], list)
+    )
+    if (key := next(iter(keys), None)) is None:
         raise DataError(
             path, f"there is no conversation ({', '.join(CONVERSATIONS)}); the keys are {', '.join(row)}", number
         )
     if not isinstance(row[key], list) or not row[key]:
         raise DataError(path, f"{key!r} must be a list of at least one message, got {row[key]!r:.60}", number)
     said = [line for place, each in enumerate(row[key], 1) for line in _lines(each, f"{key}[{place}]", path, number)]
-    lines = list(_paired(said, key == "conversations", path, number))
+    is_sharegpt = key == "conversations"
+    if instructs := is_sharegpt and isinstance(row.get("system"), str):
+        said = [Line(role=SYSTEM, content=row["system"]), *said] if row["system"] else said
+    lines = list(_paired(said, is_sharegpt, path, number))
     known = {None, *(call["id"] for line in lines for call in line.tool_calls)}
     if unknown := [line.tool_call_id for line in lines if line.tool_call_id not in known]:
         message = f"a tool result answers {unknown[0]!r}, which is not the id of any tool call"
@@ -206,11 +216,14 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         raise DataError(path, f"'tools' must be a list of objects, got {tools!r:.60}", number)
     described = row["scenario"] if isinstance(row.get("scenario"), dict) else {}
     is_export = row.get("recipe") == TRANSCRIPT
-    ignored = _READ | _OWN | {name for name in _INCLUDED if isinstance(row.get(name), Mapping)}
+    is_trial = _text_of(row.get("id")) != "" and type(row.get("trial")) is int
+    ignored = {*_READ, key, *(name for name in (*_INCLUDED, "scenario") if isinstance(row.get(name), Mapping))}
+    ignored |= _OWN if row.get("recipe") and "scenario" in ignored else frozenset()
+    ignored |= {name for name, is_read in (("trial", is_trial), ("system", instructs)) if is_read}
     ignored |= _OF_TRANSCRIPTS if is_export else frozenset()
     about = {name: value for name, value in row.items() if name not in ignored and not name.startswith(LABEL)}
     columns = {**about, **described}
-    if row.get("trial") and row.get("id"):
+    if is_trial:
         columns[TRIAL_OF] = str(row["id"])[-LONGEST_FACET:]
     released = " ".join(str(row[name]) for name in _RELEASE if row.get(name) is not None)
     return RecordedTalk(
@@ -226,8 +239,12 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
 
 def _named(row: Mapping[str, Any]) -> str:
     """Return a row's id, with the number of the trial if it is not the first."""
-    id_, trial = str(row.get("id") or ""), row.get("trial")
-    return episode_id(id_, trial) if id_ and isinstance(trial, int) else id_
+    id_, trial = _text_of(row.get("id")), row.get("trial")
+    return episode_id(id_, trial) if id_ and type(trial) is int else id_
+
+
+def _text_of(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _paired(lines: Sequence[Line], joins: bool, path: Path, number: int) -> Iterator[Line]:
@@ -282,11 +299,12 @@ def _in_order_of_calls(lines: Sequence[Line]) -> Iterator[Line]:
 def _columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that rubrics use as `person` or `task`.
 
-    These are the value under this name in the row (an object or a text) or, if there is none, all other columns.
+    These are the value under this name in the row (an object, or a value called `text`) or, if there is none, all other
+    columns.
     """
     if isinstance(given, Mapping):
         return dict(given)
-    return {text: given} if isinstance(given, str) else dict(others)
+    return dict(others) if given is None else {text: given}
 
 
 def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
@@ -346,21 +364,30 @@ def _calls(given: Any, place: str, path: Path, number: int) -> tuple[FunctionCal
     return tuple(found)
 
 
+_MODEL_CALLS = ("chat", "generate_content", "text_completion")
+
+
 def _span_rows(path: Path) -> Iterator[Place]:
     """Yield the longest call of each conversation, because its input contains all earlier messages.
 
     The file is read twice, and only the conversations' ids are kept in memory.
     """
     longest: dict[str, tuple[int, int, int]] = {}
+    is_used = False
     for number, row in raw_rows(path):
+        is_used |= isinstance(row, DataError) or _is_talk(row)
         for place, span in enumerate(_spans(row, path, number)):
+            is_used = True
             with suppress(DataError):
                 found = _span_row(span, path, number)
                 if (length := len(found["messages"])) >= longest.get(found["id"], (0,))[0]:
                     longest[found["id"]] = (length, number, place)
+    if not is_used:
+        names = ", ".join(_MODEL_CALLS)
+        yield 1, DataError(path, f"no span is a model call: none has the gen_ai.operation.name {names}")
     chosen = {(number, place) for _, number, place in longest.values()}
     for number, row in raw_rows(path):
-        if isinstance(row, DataError):
+        if isinstance(row, DataError) or _is_talk(row):
             yield number, row
         for place, span in enumerate(_spans(row, path, number)):
             try:
@@ -382,7 +409,7 @@ def _spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Itera
             given = span.get("attributes") or {}
             found = given if isinstance(given, Mapping) else {each["key"]: _otlp(each["value"]) for each in given}
             trace = span.get("traceId") or span.get("trace_id") or (span.get("context") or {}).get("trace_id")
-            if found.get("gen_ai.operation.name") in ("chat", "generate_content", "text_completion"):
+            if found.get("gen_ai.operation.name") in _MODEL_CALLS:
                 yield {"gen_ai.conversation.id": trace, **found}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         yield {"broken": DataError(path, f"not a span of OpenTelemetry: {type(error).__name__}: {error}", number)}

@@ -24,6 +24,7 @@ from dialoom.roles.gateway.wire import Shapes
 from dialoom.roles.players import is_in_file, is_restorable
 from dialoom.roles.restoring import AMONG_WORKERS, ON_OTHER_MACHINES, SERVERS
 from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked, model_of
+from dialoom.text import counted
 
 from .configuration.trust import cast_references
 from .errors import RunError
@@ -122,7 +123,7 @@ class FailOnError:
             finished: The number of finished scenarios, failed or done.
         """
         if self.count is not None and failed >= self.count:
-            return f"{failed:,} scenarios failed (fail_on_error {self.count})"
+            return f"{counted(failed, 'scenarios')} failed (fail_on_error {self.count})"
         if self.percent is not None and finished >= _FEW and failed * 100 > self.percent * finished:
             return f"{failed:,} of {finished:,} scenarios failed (fail_on_error {self.percent:g}%)"
         return None

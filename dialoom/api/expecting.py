@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from operator import methodcaller
 from pathlib import Path
@@ -141,6 +142,19 @@ def _episode(played: ReplayResult) -> Episode:
     return Episode(played.scenario.id, played.scenario.facets(), "done", played.outcome)
 
 
+class _Use:
+    """A record of whether any expectation made from one call of `expect` was checked."""
+
+    is_checked = False
+
+    def __del__(self) -> None:
+        if not self.is_checked:
+            warnings.warn(_UNCHECKED, RuntimeWarning, stacklevel=2)
+
+
+_UNCHECKED = "expect(...) has checked nothing; end it with at_least, at_most or not_worse_than"
+
+
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """An expectation about the scores of a run or a replay; see `expect`.
@@ -166,13 +180,31 @@ class Expectation:
     name: str = ""
     k: int | None = None
     is_confident: bool = False
+    _use: _Use = field(default_factory=_Use, repr=False, compare=False)
+
+    def __bool__(self) -> bool:
+        """Return true after a check.
+
+        Raises:
+            RunError: If nothing was checked, as in `assert expect(run).metric("resolved")`.
+        """
+        if not self._use.is_checked:
+            raise RunError(_UNCHECKED)
+        return True
 
     def metric(self, name: str) -> Expectation:
         """Return an expectation about one metric, such as `resolved` or `tone (assistant)`."""
         return changed(self, name=name)
 
     def pass_k(self, k: int) -> Expectation:
-        """Return an expectation about pass^k: the probability that k trials of a scenario all succeed."""
+        """Return an expectation about pass^k: the probability that k trials of a scenario all succeed.
+
+        Raises:
+            RunError: If k is less than 1.
+        """
+        if k < 1:
+            self._use.is_checked = True  # no second message
+            raise RunError(f"k must be at least 1, got {k}", setting="k")
         return changed(self, k=k)
 
     def confident(self) -> Expectation:
@@ -200,6 +232,7 @@ class Expectation:
             AssertionError, RunError: In the same cases as `at_least`. Apart from the role under evaluation, the two
                 runs must have the same settings.
         """
+        self._use.is_checked = True
         if not isinstance(self.of, RunReader):
             raise RunError("not_worse_than compares runs, but this is a replay")
         compared = self.of.require(
@@ -212,6 +245,9 @@ class Expectation:
         return self._met(compared)
 
     def _expected(self, sign: str, bound: float) -> Expectation:
+        self._use.is_checked = True
+        if isinstance(bound, bool) or not isinstance(bound, int | float):
+            raise RunError(f"the bound must be a number, such as 0.8, got {bound!r}", setting="bound")
         if not self.name:
             raise RunError("name a metric first: expect(run).metric('resolved').at_least(0.8)")
         requirement = Requirement(self.name, sign, bound, None if self.k is None else True, self.k)

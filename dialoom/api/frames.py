@@ -89,9 +89,9 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "lines": len(episode.outcome.messages),
             OFFLINE: offline,
             "faults": None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults),
-            **_beside(_ALWAYS["episodes"], "facet", episode.facets),
+            **_beside((*_ALWAYS["episodes"], *(scores := mean_scores(episode))), "facet", episode.facets),
             **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
-            **mean_scores(episode),
+            **scores,
             **({} if world is None else {ENVIRONMENT: json.dumps(readable(world), ensure_ascii=False)}),
         }
 
@@ -156,6 +156,7 @@ def _offline(run: RunFile, judging: str | None) -> str | None:
 
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a recipe's values by column. If a name is taken, the kind is put in front of it, as in `facet.number`."""
+    taken = {*taken, "trial", ENVIRONMENT}
     return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
 
 

@@ -23,6 +23,7 @@ from dialoom.runs.errors import RunError, StoppedError
 from dialoom.runs.planning import judgement_set, prepare
 from dialoom.runs.store import OWN_JUDGEMENTS, RunStore
 from dialoom.settings import PathLike
+from dialoom.text import counted
 
 from .blocking import blocking
 from .open_run import check_transcripts, take_study
@@ -165,7 +166,9 @@ def _checked(
         more = f"\nand {count - len(first):,} more" if count > len(first) else ""
         details = "\n".join(map(str, first[1:]))
         raise RunError(
-            f"{first[0]}" + (f"\n{details}" if details else "") + f"{more}\n{count:,} broken rows; nothing was imported"
+            f"{first[0]}"
+            + (f"\n{details}" if details else "")
+            + f"{more}\n{counted(count, 'broken rows')}; nothing was imported"
         )
     return roles
 

@@ -113,9 +113,17 @@ async def asimulate(
     """
     if assistant is None:
         raise RunError("assistant must be a model's name or a player, got None", setting="assistant")
+    lists = {"judges": judges, "checks": checks, "ends": ends, "roles": roles, "tools": tools, "mcp": mcp}
+    for name, given in lists.items():
+        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            raise RunError(f"{name} must be a list, got {given!r:.60}", setting=name)
     dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
     acting: dict[str, Callable[..., Any]] = {name_of(each): each for each in tools}
+    begins: Any = environment
+    if not (begins is None or callable(begins) or isinstance(begins, str | os.PathLike)):
+        form = "a class or function that creates it, or a file"
+        raise RunError(f"environment must be {form}, got {begins!r:.60}", setting="environment")
     if callable(environment):
         acting[name_of(environment)] = environment
     world = name_of(environment) if callable(environment) else "" if environment is None else os.fspath(environment)
@@ -123,8 +131,8 @@ async def asimulate(
     parts = {"dialogue": dialogue, "user": {"brief": brief, "rules": rules}, "assistant": agent}
     recipe = _recipe(people, tasks, combination, judges, checks, {**parts, "role": roles}, acting)
     _check_workers(recipe, checks, [*ends, *acting.values()], calls)
-    given = {"user": user, "assistant": assistant, "judge": judge if judges else None}
-    models: dict[str, Players] = {role: player for role, player in given.items() if player is not None}
+    cast = {"user": user, "assistant": assistant, "judge": judge if judges else None}
+    models: dict[str, Players] = {role: player for role, player in cast.items() if player is not None}
     players = {role: each[0] if isinstance(each, list | tuple) else each for role, each in models.items()}
     if Path(path).exists():
         _check_same(Path(path), recipe, {"seed": seed, "on_user_fault": on_user_fault}, models)
@@ -205,10 +213,11 @@ def _recipe(
         problem = error.errors()[0]
         table, *keys = (str(part) for part in problem["loc"])
         name = keys[0] if keys and table in ("dialogue", "user", "assistant", "tasks") else table
-        name = "roles" if name == "role" else name
+        if table in ("role", "judge", "check"):
+            name = f"{table}s: {keys[-1]}" if len(keys) > 1 else f"{table}s"
         requirement = requirement_text(problem)
         must = f": {requirement}" if problem["type"] == "value_error" else f" must be {requirement}"
-        raise RunError(f"{name}{must}, got {problem['input']!r:.60}", setting=name) from error
+        raise RunError(f"{name}{must}, got {problem['input']!r:.60}", setting=name.partition(":")[0]) from error
     given = None if errands is None else errands.rows
     return simulation(study, people=persons.rows, tasks=given, judges=judges, functions=functions)
 

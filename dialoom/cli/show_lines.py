@@ -13,6 +13,7 @@ from dialoom.graphs import DialogueFault
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.gateway_setup import BudgetStatus
 from dialoom.settings import Price
+from dialoom.text import counted
 
 from .console import make_console
 from .option_flags import trust
@@ -90,7 +91,7 @@ def bound_lines(bounds: BudgetStatus, run: str) -> list[str]:
         for model, each in bounds.failed_attempts.items()
     ]
     lines += [
-        f"{count:,} scenarios have unparsed judgements to repeat in {name!r}: dialoom retry {run} --unparsed "
+        f"{counted(count, 'scenarios')} with unparsed judgements to repeat in {name!r}: dialoom retry {run} --unparsed "
         f"--judging {name!r}"
         for name, count in bounds.rejudgings.items()
     ]

@@ -21,6 +21,7 @@ from dialoom.graphs.traits import MEASURED
 from dialoom.outputs import folder_output, json_line
 from dialoom.runs.errors import RunError
 from dialoom.settings import Budget, Players
+from dialoom.text import counted
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
 from .option_flags import by_role
@@ -140,8 +141,8 @@ def import_file(
     if found.broken > len(found.errors):
         say(f"and {found.broken - len(found.errors):,} more", err=True)
     known = f", {found.known:,} already present" if found.known else ""
-    left = f", {found.broken:,} broken rows left out" if found.broken else ""
-    say(f"{out}: {found.added:,} conversations added{known}{left}")
+    left = f", {counted(found.broken, 'broken rows')} left out" if found.broken else ""
+    say(f"{out}: {counted(found.added, 'conversations')} added{known}{left}")
     for notice in found.notices:
         say(notice, err=True)
     if not found.is_complete:

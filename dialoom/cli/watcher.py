@@ -171,8 +171,10 @@ class Watcher:
                 say(f"{', '.join(offline)}: played by {model}, a scripted stand-in; --model [ROLE=]MODEL names another")
         trials, users = event.config.trials, len(casts)
         factors = [f"{users} user models"] * (users > 1) + [f"{trials} trials each"] * (trials > 1)
-        each = f" ({', '.join([f'{event.scenarios // (trials * users):,} scenarios', *factors])})" if factors else ""
-        say(f"planned {event.scenarios:,} {event.config.units}{each} in {event.path}")
+        each = (
+            f" ({', '.join([counted(event.scenarios // (trials * users), 'scenarios'), *factors])})" if factors else ""
+        )
+        say(f"planned {counted(event.scenarios, event.config.units)}{each} in {event.path}")
 
     def _begin(self, event: Started) -> None:
         self._what = event.action if event.judging is None else f"{event.action} as {event.judging!r}"

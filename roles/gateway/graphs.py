@@ -104,7 +104,8 @@ def reply_of_graph(
     """
     from langchain_core.messages import AIMessage, convert_to_messages
 
-    messages = state.get("messages") if isinstance(state, Mapping) else None
+    values = state if isinstance(state, Mapping) else {}
+    messages = values.get("messages")
     if not isinstance(messages, list | tuple) or not messages:
         raise PlayerError("returned no new message: its final state has none under 'messages'")
     final = convert_to_messages(messages)
@@ -112,7 +113,8 @@ def reply_of_graph(
     # A comparison of lengths or ids is not sufficient: a graph may shorten the conversation, or add its input twice.
     is_same = (last.type, text_of(last.content)) == (before.type, text_of(before.content))
     if is_same and not (last.type == "ai" and len(final) > len(given)):
-        raise PlayerError("returned no new message: its final state ends with the last message that it was given")
+        why = "its final state ends with the last message that it was given"
+        raise PlayerError(f"returned no new message: {'it was interrupted' if '__interrupt__' in values else why}")
     reply = ai_message(last) if isinstance(last, AIMessage) else {"content": text_of(last.content)}
     if not tools:
         return reply

@@ -30,6 +30,7 @@ from dialoom.roles.errors import (
 )
 from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, begins
 from dialoom.roles.restoring import WHEN_INTERRUPTED, WITH_SNAPSHOT, WITHOUT_CONVERSATION, Refusal
+from dialoom.text import check_text_keys
 
 from .calls import Completion, PlayerState, Request
 from .retries import Backend
@@ -165,8 +166,9 @@ def pack(request: Request, state: Any, refusal: Refusal = WITH_SNAPSHOT) -> byte
     """
     plain = {"$bytes": base64.b64encode(state).decode()} if isinstance(state, bytes) else state
     try:
+        check_text_keys(plain)
         text = json.dumps({"lead": lead_of(request), "state": plain}, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise RefusedPlayerError(refusal.text(error=error)) from error
     if len(packed := text.encode()) > _MOST_BYTES:
         raise PlayerError(f"has a state of {len(packed):,} bytes as JSON; it must have at most {_MOST_BYTES:,}")

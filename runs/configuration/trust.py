@@ -205,6 +205,9 @@ def _module_file(module: str) -> Path | None:
     return Path(origin).resolve() if origin is not None and Path(origin).is_file() else None
 
 
+_STRANGE = "This run file or case comes from elsewhere"
+_MOVED = "This run file or case was made here, but with code in another place (moved, or another working folder)"
+
 _LARGEST_LIST = 16 * 2**20
 """Maximum size in bytes of the file that lists marks.
 
@@ -304,7 +307,7 @@ class Trust:
         if strange and not self.everything:
             raise TrustError(
                 f"{holder} names {'; '.join(each.text for each in strange)}. "
-                "This run file or case comes from elsewhere, so they are not used",
+                f"{_MOVED if known else _STRANGE}, so they are not used",
                 advice=Advice("trust", "if you trust it, give trust=True", {"path": holder}),
             )
         for each in strange:

@@ -14,6 +14,7 @@ from typing import IO, Any, TextIO, TypeAlias
 from dialoom.outputs import binary_output, check_output, file_name, folder_output, is_stream, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
+from dialoom.text import counted
 
 from .card import Card
 from .pushing import CARD, card_beside
@@ -141,7 +142,11 @@ def _check_empty(rows: Rows, part: str) -> None:
     done = rows.run.status().done
     given = rows.request.filters_text()
     if part != _ONLY:
-        raise RunError(f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done")
+        groups = counted(len(rows.test or ()), "groups")
+        raise RunError(
+            f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done, and the "
+            f"test split is made of {groups}: change test_share, or select more scenarios"
+        )
     if given and done:
         raise RunError(f"{given} selects no row of {done:,} finished scenarios; nothing was written")
     if rows.request.encoding == "parquet":

@@ -353,6 +353,9 @@ def _checked(
         raise RunError(f"'{requirement}': {requirement.metric} {kind}")
     if is_verdict and not 0 <= requirement.bound <= 1:
         raise RunError(f"'{requirement}': a share must be from 0 to 1, that is from 0 % to 100 %")
+    scale = None if is_verdict else _scales(recipe).get(subject.partition(" (")[0])
+    if scale is not None and not scale[0] <= requirement.bound <= scale[1]:
+        raise RunError(f"'{requirement}': {requirement.metric} has scores from {scale[0]} to {scale[1]}")
     estimate = scores.tally.estimate() if requirement.k is None else passed(pass_hat, requirement.k, scores.trials)
     doubt = doubts.get(subject) or doubts.get(f"{subject} by turn", "")
     without = (
@@ -370,6 +373,12 @@ def _checked(
         estimate = replace(estimate, is_doubtful=True)
     all_reasons, is_upper = (*reasons, *unsound), requirement.sign[0] == "<"
     return Checked(str(requirement), estimate, is_verdict, all_reasons, requirement.metric, is_upper)
+
+
+def _scales(recipe: Recipe) -> dict[str, tuple[int, int] | None]:
+    judging = WithJudging.of(recipe)
+    scales = {metric: judge.scale for judge in judging.judges for metric in judge.metrics}
+    return {**scales, **{check.metric: check.scale for check in judging.checks}}
 
 
 def _unsound(reported: ReportedRun, where: str | None, allowed: Collection[str]) -> list[str]:

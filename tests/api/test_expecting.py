@@ -90,6 +90,9 @@ def test_requirement_of_an_unknown_metric():
     run = dialoom.open_run("shop.db", trust=True)
     dialoom.expect(run).metric("resolve").at_least(0)
 
+def test_nothing():
+    assert dialoom.expect(dialoom.open_run("shop.db", trust=True)).metric("cancelled")
+
 def test_run_that_cannot_be_made(dialoom_run):
     dialoom_run("shop.toml", model="offline/placeholder", concurrency=0)
 
@@ -105,10 +108,11 @@ def test_wrong_usage_fails_with_one_message(folder: Path) -> None:
     (folder / "broken.case.json").write_text(case[:100])
     (folder / "other.case.json").write_text(case.replace("python:shop:", "python:no_such_shop:"))
     shown = pytest_in(folder).stdout
-    assert "6 failed" in shown
+    assert "7 failed" in shown
     for message in (
         "\nunknown metric 'cancel'; the run has resolved, cancelled",
         "unknown metric 'resolve'; the run has",
+        "expect(...) has checked nothing; end it with at_least, at_most or not_worse_than",
         "concurrency must be at least 1, got 0",
         "unknown role 'clerk'",
         f"No module named 'no_such_shop'; it is neither in the working folder {folder} nor on Python's path\n",
@@ -130,6 +134,12 @@ def test_unmet_expectation_shows_the_worst_conversation(folder: Path) -> None:
         api.expect(run).metric("resolved").at_least(0)
     with pytest.raises(api.DialoomError, match="a share must be from 0 to 1"):
         expected.at_least(80)
+    with pytest.raises(api.DialoomError, match=r"the bound must be a number, such as 0\.8, got '80%'"):
+        expected.at_least("80%")  # type: ignore[arg-type]
+    with pytest.raises(api.DialoomError, match="k must be at least 1, got 0"):
+        expected.pass_k(0)
+    with pytest.warns(RuntimeWarning, match=r"expect\(\.\.\.\) has checked nothing"):
+        api.expect(run).metric("cancelled")
     with pytest.raises(api.DialoomError, match="name a metric first"):
         api.expect(run).at_least(1)
     with pytest.raises(AssertionError, match="interval's lower end"):

@@ -20,6 +20,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
+from langgraph.types import interrupt
 
 import dialoom
 from dialoom import DialoomError
@@ -420,6 +421,10 @@ INVALID_REPLIES: Mapping[str, tuple[Any, str]] = {
     "graph that adds nothing": (
         graph(lambda _: {"messages": []}),
         "mine returned no new message: its final state ends with the last message that it was given",
+    ),
+    "graph that waits": (
+        graph(lambda _: {"messages": [AIMessage(interrupt("May I?"))]}),
+        "mine returned no new message: it was interrupted",
     ),
     "graph that forgets": (
         graph(lambda state: {"messages": [RemoveMessage(each.id or "") for each in state["messages"]]}),

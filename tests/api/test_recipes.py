@@ -269,6 +269,20 @@ def test_wrong_setting_is_refused_without_a_file(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: dialoom.Budget(max_calls=-1), "max_calls must be at least 0, got -1"),
+        (lambda: dialoom.Budget(max_call=1), "budget can only have the bounds max_calls, .*, got 'max_call'"),  # type: ignore[call-arg]
+        (lambda: dialoom.Price(-1, 2), "the input price must be at least 0 US dollars per million tokens, got -1"),
+        (lambda: dialoom.Price(1, "2"), "the output price must be at least 0 .*, got '2'"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_bound_or_price_is_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(dialoom.DialoomError, match=message):
+        make()
+
+
 @pytest.mark.parametrize(("bounds", "calls"), [({}, None), ({"max_calls": 1}, 1)])
 def test_budget_is_given_by_its_limits(
     bounds: dict[str, int], calls: int | None, release: Path, tmp_path: Path

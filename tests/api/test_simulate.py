@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -241,6 +242,16 @@ async def other_user(_messages: list[Any]) -> str:
         ),
         ({"takes_tools": 3}, "takes_tools must be a list, got 3"),
         ({"ends": ["done"]}, "ends must be one of user_satisfied or user_gives_up, got 'done'"),
+        ({"ends": "user_satisfied"}, "ends must be a list, got 'user_satisfied'"),
+        ({"checks": gave_number}, "checks must be a list, got <function"),
+        ({"judges": RESOLVED}, "judges must be a list, got Judge("),
+        ({"environment": 5}, "environment must be a class or function that creates it, or a file, got 5"),
+        ({"mcp": "uvx server"}, "mcp must be a list, got 'uvx server'"),
+        (
+            {"roles": [{"name": "Boss", "brief": "x"}]},
+            "roles: name must be a text of the form ^[a-z][a-z0-9_]*$, got 'B",
+        ),
+        ({"checks": [dialoom.Check("", gave_number)]}, "checks: metric must be a text that is not empty, got ''"),
     ],
 )
 def test_unusable_rows_are_refused_by_argument_name(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
@@ -300,6 +311,14 @@ def test_a_missing_value_of_a_frame_is_an_empty_cell(tmp_path: Path) -> None:
     assert shown[::2] == [["34", "61.5", "2020-01-31 00:00:00", "2"], ["", "", "", ""]]
 
 
+def test_the_index_of_a_frame_is_kept_and_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    run = simulated(tmp_path, people=pandas.DataFrame(PEOPLE).set_index("name"))
+    assert [each.facets["person"] for each in run.episodes()] == ["Ada", "Ada", "Bo", "Bo"]
+    with pytest.raises(DialoomError, match="people: two columns are named 'style'; rename one"):
+        simulated(tmp_path, people=pandas.DataFrame([["Ada", "brief", "wordy"]], columns=["name", "style", "style"]))
+
+
 def test_a_check_that_never_scores_is_reported(tmp_path: Path) -> None:
     """The tables have no column for it, so a note names it, also if there are no other scores."""
 
@@ -310,6 +329,57 @@ def test_a_check_that_never_scores_is_reported(tmp_path: Path) -> None:
     assert any("No score at all: refunded." in note for note in notes)
     alone = simulated(tmp_path, judges=[], checks=[refunded], path=tmp_path / "alone.db").report()["scores"]
     assert alone.rows == [[4]] and "No score at all: refunded." in alone.notes[0]
+
+
+async def finds_nothing(_: Conversation) -> bool:
+    """Score as an async function, which is not possible."""
+    return False
+
+
+@pytest.mark.parametrize(
+    ("check", "reason"),
+    [
+        (lambda _: (True, 5), "TypeError: the explanation must be a text, got 5"),
+        (finds_nothing, "TypeError: finds_nothing is an async function; it must be a plain one"),
+        (lambda _: 10**400, "OverflowError: int too large to convert to float"),
+        (lambda _: sys.exit(3), "SystemExit: 3"),
+    ],
+)
+def test_an_unusable_result_of_a_check_fails_the_check_only(tmp_path: Path, check: Any, reason: str) -> None:
+    run = simulated(tmp_path, checks=[dialoom.Check("found", check), gave_number])
+    assert run.status().done == 4
+    _, found, number = next(run.episodes()).outcome.judgements
+    assert (found.status, found.explanation, number.score) == ("error", reason, True)
+
+
+def test_an_async_function_ends_no_conversation(tmp_path: Path) -> None:
+    run = simulated(tmp_path, ends=[finds_nothing])
+    assert run.status().failed == 4
+    assert "finds_nothing is an async function; it must be a plain one" in str(next(run.episodes()).error)
+
+
+@pytest.mark.parametrize("requirement", ["tone >= 0.8", "tone <= 50"])
+def test_a_requirement_that_every_score_meets_is_refused(tmp_path: Path, requirement: str) -> None:
+    run = simulated(tmp_path, checks=[dialoom.Check("tone", lambda talk: len(talk.messages), scale=(1, 5))])
+    with pytest.raises(DialoomError, match=r"tone has scores from 1 to 5"):
+        run.require(requirement)
+    assert run.require("tone >= 1", allow=["unhealthy", "constant"])[0].is_met
+
+
+def test_the_scale_of_a_check_goes_from_low_to_high() -> None:
+    with pytest.raises(DialoomError, match=r"check 'x': scale must go from low to high, got \(5, 1\)"):
+        dialoom.Check("x", gave_number, scale=(5, 1))
+
+
+def test_columns_named_like_columns_of_a_frame_are_kept(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    taken = ("trial", "environment", "resolved.assistant", "state")
+    run = simulated(tmp_path, people=[{"name": "Ada", **{name: f"own {name}" for name in taken}}], trials=2)
+    row = run.frame().iloc[1]
+    assert [row[f"facet.{name}"] for name in taken] == [f"own {name}" for name in taken]
+    assert (row["resolved.assistant"], row["state"]) == (1.0, "done")
+    assert set(run.frame()["trial"]) == {1, 2}
+    assert set(run.frame("judgements")["trial"]) == {1, 2}
 
 
 def test_scores_of_a_run_in_which_everything_failed_say_so(tmp_path: Path) -> None:

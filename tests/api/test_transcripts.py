@@ -579,6 +579,60 @@ def test_the_longest_span_of_a_conversation_is_imported(tmp_path: Path) -> None:
     assert [line.content for line in episode.outcome.messages] == ["Cancel order 5", "Sure"]
 
 
+def test_spans_and_conversations_in_one_file_are_all_imported(tmp_path: Path) -> None:
+    """A column `attributes` makes no span of a conversation. A file of other spans only is refused."""
+    hello = {"role": "user", "parts": [{"type": "text", "content": "Cancel order 5"}]}
+    assert _imported(tmp_path, _span("a", [hello], "Sure"), KETTLE, SHAREGPT).added == 3
+    again = _written(tmp_path / "more.jsonl", {**KETTLE, "attributes": {"lang": "en"}}, CANCEL)
+    assert dialoom.import_transcripts(again, path=tmp_path / "more.db").added == 2
+    other = _written(tmp_path / "other.jsonl", {"name": "GET", "context": {}, "attributes": {"http.method": "GET"}})
+    with pytest.raises(dialoom.DialoomError, match="no span is a model call"):
+        dialoom.import_transcripts(other, path=tmp_path / "other.db")
+
+
+def test_columns_named_like_those_of_exports_are_columns(tmp_path: Path) -> None:
+    names = (
+        "turns",
+        "dialogue",
+        "recipe",
+        "models",
+        "prompts",
+        "faults",
+        "judgements",
+        "scenario",
+        "trial",
+        "languages",
+    )
+    own = {name: f"own {name}" for name in names}
+    run = _imported(tmp_path, {**KETTLE, "id": 0, "person": 17, **own}, {**KETTLE, "turns": 3}).run
+    first, second = run.episodes()
+    assert first.facets == {"person": 17, "goal": "return a kettle", "description": 17, **own}
+    assert first.id.startswith("0-") and second.facets["turns"] == 3
+    run.export("dialogues", tmp_path / "out.jsonl")
+    again = dialoom.import_transcripts(tmp_path / "out.jsonl", path=tmp_path / "again.db").run
+    assert [(each.id, each.facets) for each in again.episodes()] == [(each.id, each.facets) for each in run.episodes()]
+
+
+def test_the_system_text_of_sharegpt_is_the_first_message(tmp_path: Path) -> None:
+    run = _imported(tmp_path, {**SHAREGPT, "system": "You are a shop."}, {**KETTLE, "system": "kettle 3000"}).run
+    first, second = run.episodes()
+    assert [line.role for line in first.outcome.messages] == ["system", "user", "assistant"]
+    assert "system" not in first.facets and second.facets["system"] == "kettle 3000"
+
+
+def test_equal_values_of_person_and_task_are_both_facets(tmp_path: Path) -> None:
+    rows = [
+        _talk(n, person={"name": "Pat", "state": "CA"}, task={"state": state}) for n, state in enumerate(("CA", "NY"))
+    ]
+    facets = [(each.facets["state"], each.facets["task_state"]) for each in _imported(tmp_path, *rows).run.episodes()]
+    assert facets == [("CA", "CA"), ("CA", "NY")]
+
+
+def test_one_broken_row_is_reported_as_one(tmp_path: Path) -> None:
+    with pytest.raises(dialoom.DialoomError, match="\n1 broken row; nothing was imported"):
+        _imported(tmp_path, {"messages": []}, KETTLE)
+
+
 def test_a_span_without_messages_is_broken(tmp_path: Path) -> None:
     empty = _span("a", [], "x", **{"gen_ai.output.messages": "[]"})
     with pytest.raises(dialoom.DialoomError, match=r"has no gen_ai.input.messages"):

@@ -214,7 +214,10 @@ def test_filters_select_examples(dialoom: Command, trees: Path, tmp_path: Path) 
         ),
         (["--format", "dpo", "--round-range", "9-10"], "round_range=9-10 selects no row of 12 finished scenarios"),
         (["--format", "dpo", "--test-share", "1"], "a share must be between 0 and 1"),
-        (["--format", "dpo", "--test-share", "0.1", "--round-range", "9"], "split has no rows with round_range=9"),
+        (
+            ["--format", "dpo", "--test-share", "0.1", "--round-range", "9"],
+            "split has no rows with round_range=9; 12 scenarios are done, and the test split is made of 1 ",
+        ),
         (["--format", "cpo"], "the formats are dialogues, aloe, sft, dpo, kto, reward, tree"),
     ],
 )

@@ -226,17 +226,17 @@ def test_unusable_conversations_are_named_with_their_line(dialoom: Command, fold
     broken = '{"messages": [{"role": "agent", "content": "Hello"}]}\n{"a": 1}\nno JSON\n'
     (folder / "talks.jsonl").write_text(broken + "".join(TALKS) + TALKS[1])
     errors = dialoom(*NEW, code=2).stderr
-    assert "talks.jsonl:1: has no line of the role 'user'; its roles are agent" in errors
+    assert "talks.jsonl:1: has no line with text of the role 'user'; its roles are agent" in errors
     assert "talks.jsonl:2: there is no conversation" in errors and "talks.jsonl:3: not JSON" in errors
-    assert "3 conversations cannot be used; nothing was sent" in errors
+    assert "3 unusable conversations; nothing was sent" in errors
     assert [path.name for path in folder.iterdir()] == ["talks.jsonl"]
     (folder / "more").mkdir()
     (folder / "talks.jsonl").rename(folder / "more" / "talks.jsonl")
     assert "more/talks.jsonl:1: has no line" in dialoom(*NEW[:-1], "more", code=2).stderr
     (folder / "more" / "talks.jsonl").rename(folder / "talks.jsonl")
     done = dialoom(*NEW, "--skip-broken").stdout
-    assert "3 conversations that cannot be used are left out, the first: " in done
-    assert "1 equal conversations are left out" in done
+    assert "3 unusable conversations left out, the first: " in done
+    assert "1 equal conversation left out" in done
     assert "4 conversations; personal data was masked in 2" in done
 
 

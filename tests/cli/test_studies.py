@@ -246,6 +246,11 @@ def test_source_files_are_not_read_again(dialoom: Command, folder: Path) -> None
         ("scale = [1, 5]\n", "", "support.toml:24: judge 'tone': a rubric with numbered levels needs a scale, e.g. sc"),
         ('5 = "warm', 'warm = "warm', "support.toml:27: [[judge]] rubric: a level of the scale must be a whole number"),
         ('5 = "warm', '7 = "warm', "support.toml:24: judge 'tone': level 7 must be within the scale, 1 to 5"),
+        (
+            "pattern = ",
+            "scale = [5, 1]\npattern = ",
+            "support.toml:29: check 'gave_number': scale must go from low to high",
+        ),
         ("pattern = ", "pattern = '(' #", "support.toml:31: [[check]] pattern: not a regular expression: "),
         ("pattern = ", "#", "support.toml:29: [[check]] 'gave_number' needs one of pattern, python, sql and gold"),
         ("pattern = ", "python = 'x' #", "support.toml:31: python = 'x' must have the form file.py:function"),

@@ -229,6 +229,44 @@ def test_attempt_that_is_repeated_executes_no_call_again(folder: Path) -> None:
     assert "refunded A1 and refunded A1" in [line.content for line in episode.outcome.messages]
 
 
+SCAN = """
+import os
+from mcp.server import MCPServer
+from mcp.types import EmbeddedResource, ImageContent, TextResourceContents
+
+server = MCPServer("scans")
+
+@server.tool()
+def scan() -> list:
+    '''Scan a receipt.'''
+    text = TextResourceContents(uri="file:///receipt", text="29.50")
+    image = ImageContent(type="image", data="eA==", mime_type="image/png")
+    return [image, EmbeddedResource(type="resource", resource=text)]
+
+@server.tool()
+def leave() -> str:
+    '''End the server.'''
+    os._exit(1)
+
+server.run()
+"""
+
+
+@pytest.mark.parametrize("tool", ["scan", "leave"])
+def test_results_without_text_are_named_and_a_server_that_ends_fails_the_scenario(folder: Path, tool: str) -> None:
+    (folder / "scan.py").write_text(SCAN)
+
+    async def calling(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:  # noqa: ARG001
+        call = {"content": "", "tool_calls": [{"name": tool, "arguments": {}}]}
+        return "It is 29.50." if messages[-1]["role"] == "tool" else call
+
+    episode = simulated(folder, calling, mcp=[f"{sys.executable} {folder / 'scan.py'}"])
+    if tool == "scan":
+        assert [result for _, result in episode.outcome.tool_results] == ["[image: image/png]\n29.50"]
+    else:
+        assert "has ended, and the result of the call of leave is unknown" in episode.error
+
+
 def test_server_that_cannot_be_used_is_reported_in_one_message(folder: Path) -> None:
     with pytest.raises(DialoomError, match="mcp: the server 'no-such-command' cannot be used"):
         simulated(folder, unlucky, mcp=["no-such-command"])

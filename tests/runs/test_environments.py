@@ -687,11 +687,20 @@ class Opaque(JsonEnvironment):
         return {1, 2}
 
 
+class Numbered(JsonEnvironment):
+    """An environment whose snapshot has a number as a key."""
+
+    def snapshot(self) -> Any:
+        """Return tickets by their numbers."""
+        return {"tickets": [{1: "open"}]}
+
+
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
         (Broken, "reset of environment Broken raised RuntimeError: no database [tests/runs/test_environments.py:"),
         (Opaque, "environment Opaque: snapshot must return a JSON value"),
+        (Numbered, "numbers, true, false, null): the key 1 is not a text, and would be restored as one"),
     ],
 )
 def test_failing_environment_is_named(tmp_path: Path, environment: Any, message: str) -> None:

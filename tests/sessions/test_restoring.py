@@ -357,7 +357,7 @@ def graph_of(node: Any, state: Any = MessagesState, name: str = "mine", **memory
     return dialoom.Agent(graph, stateful=True, name=name)
 
 
-@pytest.mark.parametrize("refused", ["values", "namespace", "items", "snapshot"])
+@pytest.mark.parametrize("refused", ["values", "namespace", "items", "snapshot", "keys"])
 def test_player_found_to_be_unrestorable_stops_the_run_which_can_be_resumed_with_another(
     refused: str, tmp_path: Path
 ) -> None:
@@ -378,6 +378,9 @@ def test_player_found_to_be_unrestorable_stops_the_run_which_can_be_resumed_with
 
     class Better(Snapshots):
         seen = "red"
+
+    class Numbered(Snapshots):
+        seen = {7: "red"}
 
     def noting(note: Any) -> Any:
         return lambda _state: {"messages": [("ai", "Yes.")], "note": note}
@@ -410,6 +413,11 @@ def test_player_found_to_be_unrestorable_stops_the_run_which_can_be_resumed_with
         "snapshot": (
             "mine must return a JSON value or bytes from snapshot(): Object of type Note is not JSON serializable",
             dialoom.Agent(Snapshots, stateful=True, name="mine"),
+            dialoom.Agent(Better, stateful=True, name="mine"),
+        ),
+        "keys": (
+            "mine must return a JSON value or bytes from snapshot(): the key 7 is not a text, and would be restored as",
+            dialoom.Agent(Numbered, stateful=True, name="mine"),
             dialoom.Agent(Better, stateful=True, name="mine"),
         ),
     }[refused]

@@ -28,6 +28,7 @@ from dialoom.runs.control import Event, NodeMessage, Notice, Planned
 from dialoom.runs.errors import FATAL, Fault, RunError, fault_of
 from dialoom.runs.stepping import ConditionError, PathError, Stepper
 from dialoom.settings import part
+from dialoom.text import counted
 
 from .commands import BY_NAME, CommandInterpreter, Quit
 from .views import Answer
@@ -185,7 +186,7 @@ def _print_notice(event: Event) -> None:
         case Notice(text) | NodeMessage(_, text):
             say(text, err=True)
         case Planned(path, _, scenarios):
-            say(f"planned {scenarios:,} scenarios in {path}", err=True)
+            say(f"planned {counted(scenarios, 'scenarios')} in {path}", err=True)
 
 
 def _state(path: Path, scenario: str) -> str:
