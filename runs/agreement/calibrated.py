@@ -179,7 +179,8 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
     if not groups:
         raise RunError(f"{labels.path}: no labelled item of {run.path} has a judge's score to calibrate")
     notes = [f"Labels: {labels.path.name}, by {', '.join(labels.annotators)}; several labels of an item are averaged."]
-    notes += [f"{group}: labelled items without a judge's score, left out: {n:,}." for group, n in unscored.items() if n]
+    missing = ((group, count) for group, count in unscored.items() if count)
+    notes += [f"{group}: labelled items without a judge's score, left out: {count:,}." for group, count in missing]
     if (earlier := matched.earlier()).count:
         notes.append(earlier_note(earlier))
     return _Calibrated(reported.label, groups, {group: scales.of(group.metric) for group in groups}, notes)
