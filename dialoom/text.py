@@ -20,6 +20,22 @@ _CONTROLS = (*(code for code in range(32) if chr(code) not in "\t\n"), *range(12
 _OBEYED = re.compile("[" + "".join(map(chr, (*_CONTROLS, *_DIRECTIONS, *_SEPARATORS))) + "\ud800-\udfff]")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
+CHARACTER = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+"""A letter of a script that writes Chinese or Japanese, without spaces between words."""
+
+_MARKS = r"[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0963\u0966-\u109f\u1780-\u17d3]+"
+"""Vowel signs and other marks within words, for example in Hindi, which `\\w` does not match."""
+
+WORD = re.compile(rf"[^\W_]+(?:['’][^\W_]+|{_MARKS}[^\W_]*)*")
+_OTHER = rf"(?:(?!{CHARACTER})[^\W_])"
+UNIT = re.compile(rf"{CHARACTER}|{_OTHER}+(?:['’]{_OTHER}+|{_MARKS}{_OTHER}*)*")
+"""A word, but each character of Chinese or Japanese is a word."""
+
+TOKEN = re.compile(rf"{CHARACTER}|{_OTHER}+")
+"""A unit without apostrophes."""
+
+_SPACELESS = re.compile(rf"[^\w\s]*{CHARACTER}[^\w\s]*")
+
 Cell = TypeVar("Cell")
 
 
@@ -34,6 +50,11 @@ def harmless(text: str) -> str:
 def json_line(value: Any) -> str:
     """Return a value as a line of JSON in which terminal control characters are escaped."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def word_count(text: str) -> int:
+    """Return the number of words between white space; each character of Chinese or Japanese counts as a word."""
+    return len(_SPACELESS.sub(" x ", text).split())
 
 
 def duration(seconds: float) -> str:

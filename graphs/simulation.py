@@ -32,7 +32,7 @@ from .conversation import TOOL, DialogueState, lines, said
 from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
 from .judge import Judge
-from .outcome import REVIEWER, SYSTEM, Episode, Judgement, Outcome
+from .outcome import REVIEWER, SYSTEM, TRIAL_OF, USER_MODEL, Episode, Judgement, Outcome
 from .recipe import RecipeOptions
 from .stage import Scene, Update
 from .study import (
@@ -66,6 +66,9 @@ from .traits import COLUMNS, STRESS, TraitedScenario, Traits, traits_of
 _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
 """The words with which the simulated user ends a conversation. The shipped prompts instruct the user to write them."""
 
+RESERVED = ("person", "trial", TRIAL_OF, USER_MODEL)
+"""Names of facets and columns that say whose, and which, conversation it is."""
+
 _LONGEST_LABEL = 40
 _LONGEST_FACET = 80
 """Maximum number of characters of a facet's value. Longer values describe a single person or task, and are not useful
@@ -94,11 +97,12 @@ class SimulatedTalk(TraitedScenario):
     def facets(self) -> dict[str, Any]:
         """Return the person's name, and the short columns of both rows.
 
-        If both rows have a column of the same name, the task's column is renamed to `task_COLUMN`. A column `person` of
-        either row is renamed as well, to `person_person` or `task_person`, because the facet `person` is the name.
+        If both rows have a column of the same name, the task's column is renamed to `task_COLUMN`. A column of either
+        row that is named like one of `RESERVED` is renamed as well, such as `person` to `person_person` or
+        `task_person`, because the facet `person` is the name.
         """
         person = {
-            f"person_{name}" if name == "person" else name: value
+            f"person_{name}" if name in RESERVED else name: value
             for name, value in self.person.items()
             if str(value) != self.name and name != PORTRAIT
         }
@@ -114,7 +118,7 @@ class SimulatedTalk(TraitedScenario):
         return {**self.facets(), **self._task_columns()}
 
     def _task_columns(self) -> dict[str, Any]:
-        taken = {"person", *self.person}
+        taken = {*RESERVED, *self.person}
         return {f"task_{name}" if name in taken else name: value for name, value in self.task.items()}
 
     def portrait(self) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +14,9 @@ from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serial
 
 from dialoom.grouping import grouped
 from dialoom.inputs import DataError
+from dialoom.text import counted
 
-from .gate.talk import language_of, spelt, vocabulary, words_of
+from .gate.talk import language_of, spelt, terms_of, units_of, vocabulary
 from .outcome import USER
 from .recipe import RecipeError
 from .scenario import Scenario
@@ -30,6 +32,7 @@ STRESS: Mapping[str, str] = {
 """The built-in stress kinds, with the instructions of each."""
 
 MANNER = "manner"
+_PERCENTAGES = ("directness", "corrections")
 MEASURED = ("length", "directness", "patience", "corrections")
 TRAIT_FACETS = (*(f"trait_{name}" for name in MEASURED), "stress")
 """The facets of traits by which results are reported."""
@@ -96,7 +99,7 @@ def traits_of(spec: str, draw: Random, note: Callable[[str], None]) -> Traits:
     if spec == COLUMNS:
         return lambda name, row: {MANNER: described(_columns(name, row))}
     manners, seed = _manners(Path(spec)), draw.getrandbits(64)
-    note(f"traits of users are drawn from {len(manners):,} conversations")
+    note(f"traits of users are drawn from {counted(len(manners), 'conversations')}")
     levels = {name: _levels([each[name] for each in manners if name in each]) for name in MEASURED}
 
     def drawn(name: str, _row: Mapping[str, Any]) -> dict[str, str]:
@@ -111,14 +114,15 @@ def _manners(path: Path) -> list[dict[str, float]]:
     """Return the manner of each conversation's user."""
     if not path.exists():
         raise DataError(path, f"there is no such file; give one, or {' or '.join(STRESS)}")
-    found = []
+    found, roles = [], dict[str, None]()
     for _, row in recorded_talks(path):
         if isinstance(row, DataError):
             raise row
+        roles |= dict.fromkeys(line.role for line in row.lines)
         if lines := [line.content for line in row.lines if line.role == USER and line.content.strip()]:
             found.append(manner_of(lines))
     if not found:
-        raise DataError(path, f"contains no line of the role {USER!r}, so no traits can be counted")
+        raise DataError(path, f"contains no line of the role {USER!r}; its roles are {', '.join(roles) or 'none'}")
     return found
 
 
@@ -144,10 +148,14 @@ def _columns(name: str, row: Mapping[str, Any]) -> dict[str, float]:
     for each in MEASURED:
         if (value := row.get(each, "")) == "":
             continue
+        most = 100 if each in _PERCENTAGES else math.inf
         try:
             found[each] = float(value)
-        except (TypeError, ValueError) as error:
-            raise RecipeError(f"traits of {name}: {each!r} must be a number, got {value!r:.60}") from error
+        except (TypeError, ValueError):
+            found[each] = math.nan
+        if not 0 <= found[each] <= most or math.isinf(found[each]):
+            bounds = "from 0 to 100" if most == 100 else "of at least 0"
+            raise RecipeError(f"traits of {name}: {each!r} must be a number {bounds}, got {value!r:.60}")
     if not found:
         raise RecipeError(f"traits of {name}: at least one of the columns {', '.join(MEASURED)} is needed")
     return found
@@ -167,14 +175,14 @@ def share(lines: Sequence[str], holds: Callable[[str], object]) -> float | None:
 
 
 def words_per_line(lines: Sequence[str]) -> float:
-    """Return the mean number of words per line."""
-    return sum(len(words_of(line)) for line in lines) / len(lines)
+    """Return the mean number of words per line; each character of Chinese or Japanese counts as a word."""
+    return sum(len(units_of(line)) for line in lines) / len(lines)
 
 
 def disclosed(lines: Sequence[str]) -> float | None:
     """Return the percentage of all different content words that occur in the first line; `None` for a single line."""
     stop = vocabulary([language_of("\n".join(lines)) or "en"]).stop
-    words = [{word for word in words_of(line) if word not in stop} for line in lines]
+    words = [{word for word in terms_of(line) if word not in stop} for line in lines]
     whole = set().union(*words)
     return 100 * len(words[0]) / len(whole) if len(words) > 1 and whole else None
 

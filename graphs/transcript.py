@@ -33,6 +33,7 @@ from .transcript_rows import (
     Reader,
     RecordedTalk,
     files_of,
+    is_label,
     recorded_talk,
     recorded_talks,
     rows_of,
@@ -246,7 +247,9 @@ def labelled_rows(path: Path) -> Iterator[LabelledRow]:
     for file in files_of(path):
         for number, row in rows_of(file, None):
             if isinstance(row, Mapping):
-                labels = {name.removeprefix(LABEL): label for name, label in row.items() if name.startswith(LABEL)}
+                labels = {name[len(LABEL) :].strip(): label for name, label in row.items() if is_label(name)}
+                if "" in labels:
+                    raise DataError(file, f"a key {LABEL!r} has no annotator's name; rename it to {LABEL}NAME", number)
                 if labels:
                     yield LabelledRow(_transcript(recorded_talk(row, file, number)).id, number, labels)
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dialoom.inputs import DataError, Frozen
 from dialoom.roles import UnparsedReplyError
-from dialoom.text import counted
+from dialoom.text import CHARACTER, counted
 
 from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
@@ -227,6 +227,10 @@ async def infer(_: InferenceState, scene: Scene[RecordedUser]) -> Update:
     return {"found": {part: [_checked(each, lines) for each in statements] for part, statements in given.items()}}
 
 
+_BESIDE = rf"(?<={CHARACTER})|(?={CHARACTER})"
+"""A place beside a character of Chinese or Japanese, where a quote may begin or end."""
+
+
 def _checked(given: Statement, lines: Sequence[str]) -> dict[str, Any]:
     """Return a statement with its result. Every quote must occur in a line of the user, as whole words."""
     statement = " ".join(given.statement.split())
@@ -236,7 +240,7 @@ def _checked(given: Statement, lines: Sequence[str]) -> dict[str, Any]:
     if not quotes:
         return _result(statement, quotes, UNPARSED, "without evidence")
     for quote in quotes:
-        pattern = re.compile(rf"(?<!\w){re.escape(quote)}(?!\w)")
+        pattern = re.compile(rf"(?:(?<!\w)|{_BESIDE}){re.escape(quote)}(?:(?!\w)|{_BESIDE})")
         if not quote or not any(pattern.search(line) for line in lines):
             return _result(statement, quotes, UNPARSED, f"not the user's words: {quote}")
     return _result(statement, quotes, INFERRED, "")

@@ -59,6 +59,11 @@ Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
 """The number of a row or of its line, and the row. If the row cannot be read, the error is in its place."""
 
 
+def is_label(name: str) -> bool:
+    """Return whether a key holds a person's labels."""
+    return name.lower().startswith(LABEL)
+
+
 def role_named(name: str) -> str:
     """Return the role that a name in a file means, by `_ROLES`; for another name, return the name."""
     return _ROLES.get(name.lower(), name)
@@ -221,7 +226,7 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
     ignored |= _OWN if row.get("recipe") and "scenario" in ignored else frozenset()
     ignored |= {name for name, is_read in (("trial", is_trial), ("system", instructs)) if is_read}
     ignored |= _OF_TRANSCRIPTS if is_export else frozenset()
-    about = {name: value for name, value in row.items() if name not in ignored and not name.startswith(LABEL)}
+    about = {name: value for name, value in row.items() if name not in ignored and not is_label(name)}
     columns = {**about, **described}
     if is_trial:
         columns[TRIAL_OF] = str(row["id"])[-LONGEST_FACET:]
@@ -321,7 +326,7 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
         raise DataError(path, f"{place} has no role; give one of {', '.join(SPEAKERS)}", number)
     calls = _calls(each.get("tool_calls") or [], place, path, number)
     key = next((name for name in CONTENTS if each.get(name) is not None), None)
-    content = _text(each[key]) if key else "" if calls else None
+    content = message_text(each[key]) if key else "" if calls else None
     if content is None:
         parts = f"{key} {each[key]!r:.60} is not text" if key else f"has no text; give {' or '.join(CONTENTS)}"
         raise DataError(path, f"{place} {parts}", number)
@@ -331,7 +336,7 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     return [Line(role=role_named(role), content=content, tool_calls=calls, tool_call_id=call_id)]
 
 
-def _text(content: Any) -> str | None:
+def message_text(content: Any) -> str | None:
     """Return the text of a message's content, which may be a list of text parts; `None` for other content."""
     if not isinstance(content, str | list):
         return None

@@ -37,7 +37,9 @@ def frame(
     library = _imported("pandas", "frames")
     is_calibrated = kind == "calibrated"
     rows = list(_calibrated(run, labels, judging, where) if is_calibrated else _ROWS[kind](run, judging, where))
-    made: pandas.DataFrame = library.DataFrame(rows or None, columns=None if rows else list(_ALWAYS[kind]))
+    unmatched = _ROWS[kind](run, judging, None) if where and not rows and not is_calibrated else ()
+    columns = dict.fromkeys(name for row in unmatched for name in row) or _ALWAYS[kind]
+    made: pandas.DataFrame = library.DataFrame(rows or None, columns=None if rows else [*columns])
     return made
 
 

@@ -111,6 +111,9 @@ async def atry_judge(
             await aimport_transcripts(found, path=target, study=judges, control=settings.get("control"))
         elif not target.exists():
             copy_run(found, target)
+        if given is None:
+            with RunFile(target, trust=Trust(settings.get("trust", False))) as file:
+                _check_labels(found, file)
         run = await ajudge(
             target, model, judges=judges, repeat=repeat, where=where, retry_failed=retry_failed, **settings
         )
@@ -158,18 +161,42 @@ def _where_labelled(path: Path, labels: Labels) -> str:
     return f"id in {sorted(ids)!r}"
 
 
-def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
-    """Return the labels in the rows of a file of conversations.
+def _check_labels(source: Path, run: RunFile) -> None:
+    """Check, before the first call, that labels in rows are on the scales of the judges' metrics.
 
     Raises:
-        DataError: If a row has a label for something that is not judged.
+        DataError: If a label is wrong.
+    """
+    from dialoom.runs.agreement import Scales
+
+    scales = Scales(WithJudging.of(run.recipe).scales)
+    metrics = [metric for judge in WithJudging.of(run.recipe).judges for metric in judge.metrics]
+    for row in labelled_rows(source):
+        for name, given in row.labels.items():
+            for key, label in (given if isinstance(given, Mapping) else {}).items():
+                if (metric := key.partition("/")[0]) not in metrics:
+                    problem = f"{LABEL}{name}: {key!r:.60} names no metric of the judges; they have"
+                    raise DataError(source, f"{problem} {', '.join(metrics)}", row.line)
+                try:
+                    if label not in (None, ""):
+                        scales.of(metric).parse(str(label))
+                except ValueError as error:
+                    raise DataError(source, f"label of {name}: {error}", row.line) from error
+
+
+def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
+    """Return the labels in the rows of a file of conversations; rows of one conversation are merged.
+
+    Raises:
+        DataError: If a row has a label for something that is not judged, or another label than an earlier row.
     """
     from dialoom.runs.agreement.labels import LabelRow, Labels
 
     rows = [*labelled_rows(source)]
     annotators = tuple(dict.fromkeys(name for row in rows for name in row.labels))
     checks = {check.metric for check in WithJudging.of(run.recipe).checks}
-    found: list[LabelRow] = []
+    cells: dict[str, dict[str, str]] = defaultdict(dict)
+    lines: dict[str, int] = {}
     for row in rows:
         episode = run.episode(run.resolve(row.id), judging)
         if episode is None or not episode.outcome.judgements:
@@ -177,7 +204,6 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
         judged = [each for each in items_of(episode, run.recipe) if each.judgement.metric not in checks]
         keys = [each.id.removeprefix(f"{row.id}/") for each in judged]
         whole = {each.judgement.metric: key for each, key in zip(judged, keys, strict=True) if not each.group.by_turn}
-        cells: dict[str, dict[str, str]] = defaultdict(dict)
         for name, given in row.labels.items():
             labels = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
             for key, label in labels.items():
@@ -185,11 +211,16 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
                 if item not in keys or (labels is not given and len(keys) > 1):
                     problem = f"{LABEL}{name}: {given!r:.60} does not state which judgement it labels; give an object"
                     raise DataError(source, f"{problem} with keys from: {', '.join([*whole, *keys])}", row.line)
-                cells[item][name] = "" if label is None else str(label)
-        found += [
-            LabelRow(f"{row.id}/{key}", "", row.line, tuple(by_name.get(name, "") for name in annotators))
-            for key, by_name in cells.items()
-        ]
+                line = lines.setdefault(id_ := f"{row.id}/{item}", row.line)
+                text = "" if label is None else str(label)
+                if text and (known := cells[id_].get(name) or text) != text:
+                    problem = f"{LABEL}{name}: {text!r} for {key!r}, but line {line} has {known!r}"
+                    raise DataError(source, f"{problem} for the same conversation; keep one of them", row.line)
+                cells[id_][name] = text or cells[id_].get(name, "")
+    found = [
+        LabelRow(id_, "", lines[id_], tuple(by_name.get(name, "") for name in annotators))
+        for id_, by_name in cells.items()
+    ]
     return Labels(source, annotators, found)
 
 

@@ -156,6 +156,9 @@ def try_judge_on(source: Path, given: JudgeCommand, **which: Any) -> int:
 def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCommand) -> int:
     """Carry out `dialoom review`; return the exit code."""
     if not given["models"]:
+        if name is not None or retry_failed:
+            option = "--retry-failed" if retry_failed else "--name"
+            raise RunError(f"{option} needs --model reviewer=MODEL; without a model, only rules look for faults")
         say(_found(review(path, trust=given["trust"])))
         return EXIT_DONE
     every, by_role = named_models(given)

@@ -16,12 +16,8 @@ from typing import Any
 from dialoom.graphs.outcome import DialogueFault, Line
 from dialoom.grouping import grouped
 from dialoom.prompts import Prompt
+from dialoom.text import UNIT, WORD
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_CHARACTER = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
-"""A letter of a script that writes Chinese or Japanese, without spaces between words."""
-
-_UNIT = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[^\W_])+(?:['’](?:(?!{_CHARACTER})[^\W_])+)*")
 _NEVER = re.compile(r"(?!)")
 _PART = re.compile(r"(?<!\(\?)<(\w+)>")
 
@@ -120,19 +116,19 @@ class Vocabulary:
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text, in lower case, with normalised apostrophes."""
-    return [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+    return [word.replace("’", "'") for word in WORD.findall(text.lower())]
 
 
 def units_of(text: str) -> list[str]:
     """Return the words of a text as `words_of` does, but each character of Chinese or Japanese as a word."""
-    return [word.replace("’", "'") for word in _UNIT.findall(text.lower())]
+    return [word.replace("’", "'") for word in UNIT.findall(text.lower())]
 
 
 def terms_of(text: str) -> list[str]:
     """Return the words of a text as `words_of` does, but each pair of adjacent characters of Chinese or Japanese."""
     found = []
     for word in words_of(text):
-        units = _UNIT.findall(word)
+        units = UNIT.findall(word)
         if len(units) > 1:
             found += [one + other for one, other in pairwise(units)]
         else:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dialoom.graphs.outcome import USER, Outcome
 from dialoom.graphs.tables.table import Table
+from dialoom.text import UNIT
 
 if TYPE_CHECKING:  # functions import it, as few runs need it
     import numpy as np
@@ -31,7 +32,6 @@ MOST_COMPARED = 2_000
 
 _ORDERS = (1, 2, 3, 4)
 _ROOM = 2**62
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 Grams = Counter[tuple[str, ...]]
 
@@ -42,7 +42,8 @@ class LexicalDiversity:
 
     Attributes:
         texts: Number of texts.
-        words: Number of words: split on whitespace (`published`), or sequences of letters and digits (`varied`).
+        words: Number of words: split on whitespace (`published`), or sequences of letters and digits
+            (`varied`), where each character of Chinese or Japanese is a word.
         dist_1: Share of distinct words among all words, 0 to 1. This and the next three figures are `None` if there is
             nothing to measure.
         dist_2: Share of distinct pairs of words among all pairs.
@@ -90,7 +91,7 @@ def published(texts: Sequence[str]) -> LexicalDiversity:
 
 def varied(texts: Sequence[str]) -> LexicalDiversity:
     """Return the figures of lower-case words over all texts. Self-BLEU uses a seeded sample of at most 2,000 texts."""
-    split = [tuple(_WORD.findall(text.lower())) for text in texts]
+    split = [tuple(UNIT.findall(text.lower())) for text in texts]
     split = [words for words in split if words]
     chosen = split if len(split) <= MOST_COMPARED else random.Random(SEED).sample(split, MOST_COMPARED)
     return LexicalDiversity(

@@ -166,8 +166,10 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
     found = [*matched]
     labelled = {item.group for _, item, row in found if row is not None and any(row.cells)}
     groups: dict[Group, dict[str, _Item]] = defaultdict(dict)
+    unscored = Counter[Group]()
     for episode, item, row in found:
         if item.group not in labelled or (score := scales.code(item.judgement)) is None:
+            unscored[item.group] += row is not None and any(row.cells)
             continue
         scale = scales.of(item.judgement.metric)
         codes = [] if row is None else [each for each in label_codes(labels, row, scale) if each >= 0]
@@ -177,6 +179,8 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
     if not groups:
         raise RunError(f"{labels.path}: no labelled item of {run.path} has a judge's score to calibrate")
     notes = [f"Labels: {labels.path.name}, by {', '.join(labels.annotators)}; several labels of an item are averaged."]
+    missing = ((group, count) for group, count in unscored.items() if count)
+    notes += [f"{group}: labelled items without a judge's score, left out: {count:,}." for group, count in missing]
     if (earlier := matched.earlier()).count:
         notes.append(earlier_note(earlier))
     return _Calibrated(reported.label, groups, {group: scales.of(group.metric) for group in groups}, notes)

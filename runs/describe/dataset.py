@@ -11,7 +11,15 @@ from typing import Any
 
 from dialoom.graphs import DialogueFault, Line
 from dialoom.graphs.outcome import USER, episode_id
-from dialoom.graphs.transcript_rows import CONTENTS, CONVERSATIONS, SPEAKERS, raw_rows, role_named, round_lines
+from dialoom.graphs.transcript_rows import (
+    CONTENTS,
+    CONVERSATIONS,
+    SPEAKERS,
+    message_text,
+    raw_rows,
+    role_named,
+    round_lines,
+)
 from dialoom.inputs import DataError, check_regular
 from dialoom.roles import ModelBinding
 from dialoom.runs.reading.scenarios import selected
@@ -184,7 +192,7 @@ def _conversation_lines(value: Any, speaker: str) -> list[Line]:
             found += round_lines(each)
         elif isinstance(each, dict):
             role = next((str(each[key]) for key in SPEAKERS if each.get(key)), speaker)
-            words = next((each[key] for key in CONTENTS if isinstance(each.get(key), str)), "")
+            words = next((text for key in CONTENTS if (text := message_text(each.get(key))) is not None), "")
             if role or words:
                 found.append(Line(role=role_named(role), content=words))
     return found

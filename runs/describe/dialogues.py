@@ -24,6 +24,7 @@ from dialoom.graphs.tables.table import EMPTY, Cell
 from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.export.shortcuts import PairSample, shortcut_table
 from dialoom.text import counted as amount
+from dialoom.text import word_count
 
 from .dataset import COMPARED_TEXTS, Dataset, DescribedDialogue
 from .lexical import NEAR, SHINGLE, Duplicates, SimilarTexts, TextIndex
@@ -71,7 +72,7 @@ class DialogueCount:
             self.openings[" ".join(dialogue.opening.split())] += 1
         sizes = Counter({"lines": len(dialogue.lines)})
         for line in dialogue.lines:
-            sizes[f"words of the {line.role}"] += len(line.content.split())
+            sizes[f"words of the {line.role}"] += word_count(line.content)
             self.lines.setdefault(line.role, DrawnTexts(MOST_LINES)).add(line.content)
             self.languages[language_of(line.content) or "unknown"] += 1
             for datum in find(line.content):
@@ -143,7 +144,10 @@ def _sizes(counted: DialogueCount) -> Table:
         cuts = quantiles(values, n=20, method="inclusive") if len(values) > 1 else values * 19
         mean = sum(values) / len(values)
         table.rows.append([what, len(values), mean, float(cuts[0]), float(cuts[9]), float(cuts[18])])
-    table.notes.append("Words are separated by white space. A role's figures cover the dialogues in which it speaks.")
+    table.notes.append(
+        "Words are separated by white space, and characters of Chinese and Japanese count as words. A role's figures "
+        "cover the dialogues in which it speaks."
+    )
     return table
 
 

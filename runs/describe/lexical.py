@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from dialoom.graphs import Table
 from dialoom.personas import EmbedderError, local_embedder
 from dialoom.personas.similarity import Vector, VectorIndex
 from dialoom.runs.errors import RunError
+from dialoom.text import TOKEN
 
 from .dataset import COMPARED_TEXTS, Dataset
 
@@ -26,7 +26,6 @@ SHINGLE = 4
 """Number of words in a shingle."""
 
 _PERMUTATIONS = 128
-_TOKEN = re.compile(r"[^\W_]+")
 _SHOWN = 5
 
 
@@ -93,7 +92,7 @@ class TextIndex:
             The text's digest and its MinHash, which is `None` if the text is empty or an exact copy.
         """
         found.texts += 1
-        words: list[str] = _TOKEN.findall(text.casefold())
+        words: list[str] = TOKEN.findall(text.casefold())
         digest = hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
         if not words:
             return digest, None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialoom.graphs import Chart, Estimate, Series, Table
-from dialoom.graphs.gate.talk import language_of, spelt, words_of
+from dialoom.graphs.gate.talk import language_of, spelt, units_of, words_of
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.tables.statistics import FEWEST, percentiles
 from dialoom.graphs.traits import disclosed, pushed_back, share, words_per_line
@@ -46,9 +46,10 @@ _DISTANCE = (
     "real ones would be about that far away."
 )
 _MEASURED = (
-    "All measures are of the user's lines in each dialogue. Different words: in windows of "
-    f"{_WINDOW} words; shorter dialogues have no value. Disclosed in the opening: the share of the user's distinct "
-    "content words that occur in the first line. Push-back: lines that object to what the assistant has said. "
+    "All measures are of the user's lines in each dialogue. Characters of Chinese and Japanese count as words. "
+    f"Different words: in windows of {_WINDOW} words; shorter dialogues have no value. Disclosed in the opening: the "
+    "share of the user's distinct content words that occur in the first line. Push-back: lines that object to what the "
+    "assistant has said. "
     "Politeness, typing errors and push-back are found by English phrases, and these measures are left out for sets "
     "whose lines are mostly in another language."
 )
@@ -68,7 +69,7 @@ class _Measure:
 
 
 def _different_words(lines: Sequence[str]) -> float | None:
-    words = [word for line in lines for word in words_of(line)]
+    words = [word for line in lines for word in units_of(line)]
     windows = [words[at : at + _WINDOW] for at in range(0, len(words) - _WINDOW + 1, _WINDOW)]
     return sum(len(set(window)) for window in windows) / (_WINDOW * len(windows)) if windows else None
 
@@ -142,7 +143,9 @@ def _measured(dataset: Dataset) -> NDArray[np.float64]:
         languages[language_of("\n".join(lines)) in ("en", None)] += 1
         rows.append([math.nan if (value := each.of(lines)) is None else value for each in MEASURES.values()])
     if len(rows) < 2:
-        raise RunError(f"like: {dataset.name} has fewer than two dialogues with lines of a user", setting="like")
+        roles = dict.fromkeys(line.role for each in dataset.dialogues() for line in each.lines)
+        problem = f"{dataset.name} has fewer than two dialogues with lines of a user; its roles are"
+        raise RunError(f"like: {problem} {', '.join(roles) or 'none'}", setting="like")
     found = np.array(rows)
     if languages[0] > languages[1]:
         found[:, [place for place, each in enumerate(MEASURES.values()) if each.is_english]] = np.nan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from dialoom.graphs.tables.diversity import SAMPLE_WORDS, SAMPLES, published, va
 from dialoom.graphs.tables.table import Cell
 from dialoom.personas import PersonaLensRelease
 from dialoom.personas.release import MOST_TEXTS, Census
+from dialoom.text import TOKEN
 
 
 def describe_release(folder: Path) -> list[Table]:
@@ -91,9 +91,6 @@ def _texts(census: Census) -> Table:
     return table
 
 
-_WORD = re.compile(r"[^\W_]+")
-
-
 @dataclass(slots=True)
 class Surfacing:
     """Statistics of the preferences that come up in dialogues.
@@ -112,7 +109,7 @@ class Surfacing:
         """Count a dialogue. A turn is a line of the opening role with all lines until that role's next line."""
         # The values of each preference as normalized text; a value of more than six words is omitted.
         split = {
-            name: [_WORD.findall(part.casefold()) for part in text.split(";")] for name, text in preferences.items()
+            name: [TOKEN.findall(part.casefold()) for part in text.split(";")] for name, text in preferences.items()
         }
         known = {name: [" ".join(each) for each in parts if 0 < len(each) <= 6] for name, parts in split.items()}
         open_ = {name: values for name, values in known.items() if values}
@@ -120,7 +117,7 @@ class Surfacing:
         turn, opener = 0, lines[0].role if lines else ""
         for line in lines:
             turn += line.role == opener
-            words = f" {' '.join(_WORD.findall(line.content.casefold()))} "
+            words = f" {' '.join(TOKEN.findall(line.content.casefold()))} "
             for name in [name for name, values in open_.items() if any(f" {value} " in words for value in values)]:
                 self.first.setdefault(line.role, Counter())[turn] += 1
                 del open_[name]

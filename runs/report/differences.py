@@ -22,6 +22,7 @@ from dialoom.graphs.tables.statistics import (
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store.references import canonical
+from dialoom.text import word_count
 
 from .reported import ReportedRun, different_users_warning, user_differences, with_different_users
 
@@ -294,4 +295,4 @@ def _words(outcome: Outcome, judgement: Judgement) -> Iterator[float]:
         ends = turn_ends(outcome.messages, judgement.target)[judgement.turn - 1 : judgement.turn]
         lines = [outcome.messages[end - 1].content for end in ends]
     if lines:
-        yield math.fsum(len(line.split()) for line in lines)
+        yield math.fsum(map(word_count, lines))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Table, Tally, WithFacets, WithJudging, intervals
 from dialoom.graphs.outcome import by_subject
-from dialoom.graphs.tables.statistics import FEWEST, share_of
+from dialoom.graphs.tables.statistics import FEWEST
 from dialoom.graphs.tables.table import Cell
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import Where
@@ -20,8 +20,7 @@ NEEDED = "Alpha and kappa are computed by libraries that are not installed here:
 _ALPHA = (
     "alpha: Krippendorff's alpha over items with a score in at least two sets, with squared distances between scores; "
     "1 is full agreement, 0 is chance agreement. A dash: undefined, for example because all scores are equal. Verdicts "
-    f"count as 1 and 0. In brackets: 95 % intervals, bootstrapped over the judged items as if "
-    f"these were independent (none for fewer than {FEWEST})."
+    f"count as 1 and 0. Alpha's interval is bootstrapped over people or other units (none for fewer than {FEWEST})."
 )
 
 
@@ -38,29 +37,34 @@ def judges_tables(run: RunFile, where: str | None) -> list[Table]:
             own.rows += [[group[0].name, len(group), what, *row] for what, row in _rows(run, group, where)]
     for table in (between, own):
         table.facets = {"metric": None, "judgements": None}
-        table.notes += [_ALPHA, *([] if _has_libraries() else [NEEDED])]
+        table.notes += [_ALPHA, intervals(WithFacets.of(run.recipe).units), *([] if _has_libraries() else [NEEDED])]
     return [table for table in (between, own) if table.rows]
 
 
 def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list[tuple[str, list[Cell]]]:
     """Return a row for each subject of judgement, with the number of items and the agreement of the given sets."""
     found: dict[str, list[list[float]]] = defaultdict(list)
+    units: dict[str, list[Hashable]] = defaultdict(list)
+    equal: dict[str, Tally] = defaultdict(Tally)
+    person = WithFacets.of(run.recipe).unit_facet
     checked = WithJudging.of(run.recipe).check_metrics
     for episodes in _judged_by_all(run, sets, where):
         judged = (pair for episode in episodes for pair in by_subject(episode.outcome.judgements).items())
         scored = (pair for pair in judged if pair[1].score is not None and pair[1].metric not in checked)
         for judgements in grouped(scored).values():
             if len(judgements) > 1:
-                found[subject_of(judgements[0])].append([float(each.score or 0) for each in judgements])
+                what, scores = subject_of(judgements[0]), [float(each.score or 0) for each in judgements]
+                found[what].append(scores)
+                units[what].append(episodes[0].cluster(person))
+                equal[what].add(len({*scores}) == 1, units[what][-1], episodes[0].repeated)
     rows: list[tuple[str, list[Cell]]] = []
     for what, things in found.items():
         alpha = None
         if _has_libraries():
             from . import rater_agreement  # deferred: imports numpy, and most reports have a single judge
 
-            alpha = rater_agreement.alpha(things)
-        all_equal = share_of(sum(len({*scores}) == 1 for scores in things), len(things))
-        rows.append((what, [len(things), alpha, all_equal]))
+            alpha = rater_agreement.alpha(things, units[what])
+        rows.append((what, [len(things), alpha, equal[what].estimate()]))
     return rows
 
 

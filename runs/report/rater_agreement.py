@@ -8,8 +8,8 @@ import, so they are imported on first use.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from statistics import NormalDist
@@ -165,37 +165,43 @@ def _bootstrap(statistic: Callable[[Codes], float | None], n: int) -> Kappa:
     return Interval.between(value, float(low), float(high), n, RESAMPLES - len(values))
 
 
-def alpha(things: Sequence[Sequence[float]]) -> Estimate | None:
+def alpha(things: Sequence[Sequence[float]], units: Sequence[Hashable] = ()) -> Estimate | None:
     """Return Krippendorff's alpha (1980) with the interval metric, by NLTK; `None` where it is undefined.
 
-    Its interval is the percentile bootstrap's: items are resampled with all of their scores, and resamples whose alpha
-    is undefined are left out. There is none for fewer than 5 items. The generator's seed is fixed.
+    Its interval is the percentile bootstrap's: units are resampled with all scores of their items, and resamples whose
+    alpha is undefined are left out. There is none for fewer than 5 units. The generator's seed is fixed.
 
     Args:
         things: The scores of each item, by at least two judges.
+        units: The unit of each item, such as its person; by default each item is a unit.
     """
+    units = units or range(len(things))
     if len({score for scores in things for score in scores}) < 2:
         return None
     metrics = require_statistics("nltk.metrics")
     labels = [(judge, thing, score) for thing, scores in enumerate(things) for judge, score in enumerate(scores)]
     found = float(metrics.agreement.AnnotationTask(labels, metrics.interval_distance).alpha())
-    if len(things) < FEWEST:
+    if len({*units}) < FEWEST:
         return Estimate(len(things), found, None, None)
-    return Estimate(len(things), found, *percentiles(_resampled(things)))
+    return Estimate(len(things), found, *percentiles(_resampled(things, units)))
 
 
-def _resampled(things: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+def _resampled(things: Sequence[Sequence[float]], units: Sequence[Hashable]) -> NDArray[np.float64]:
     """Return alpha for each resample: 1 minus the ratio of distances within items to distances between all scores.
 
-    An item's contribution depends on the number of its scores, their sum and the sum of their squares.
+    A unit's contribution is the sum over its items of their number of scores, the scores, their squares, and the
+    squared distances of all ordered pairs, divided by the number of scores less 1.
     """
-    sorts = Counter((len(each), math.fsum(each), math.fsum(score**2 for score in each)) for each in things)
-    sizes, sums, squares = (np.array(values, dtype=float) for values in zip(*sorts, strict=True))
-    within = 2 * (sizes * squares - sums**2) / (sizes - 1)  # the squared distances of all ordered pairs
-    shares = np.array([*sorts.values()]) / len(things)
-    drawn = np.random.default_rng(0).multinomial(len(things), shares, size=RESAMPLES)
-    n, total, of_squares = drawn @ sizes, drawn @ sums, drawn @ squares
-    observed, expected = drawn @ within / n, 2 * (n * of_squares - total**2) / (n * (n - 1))
+    by_unit: dict[Hashable, list[float]] = defaultdict(lambda: [0.0] * 4)
+    for unit, scores in zip(units, things, strict=True):
+        size, total, square = len(scores), math.fsum(scores), math.fsum(score**2 for score in scores)
+        parts = (size, total, square, 2 * (size * square - total**2) / (size - 1))
+        by_unit[unit] = [one + other for one, other in zip(by_unit[unit], parts, strict=True)]
+    sorts = Counter(map(tuple, by_unit.values()))
+    shares = np.array([*sorts.values()]) / len(by_unit)
+    drawn = np.random.default_rng(0).multinomial(len(by_unit), shares, size=RESAMPLES)
+    n, total, of_squares, within = (drawn @ np.array([*sorts])).T
+    observed, expected = within / n, 2 * (n * of_squares - total**2) / (n * (n - 1))
     defined = expected > 0
     found: NDArray[np.float64] = 1 - observed[defined] / expected[defined]
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import Judgement, Line, Outcome, WithLabels
+from dialoom.graphs import Judgement, Line, Outcome, WithJudging, WithLabels
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.trust import player_references
@@ -301,6 +302,13 @@ class Stepper(StepperView):
         except Exception as error:  # any error of the recipe's code
             why = first_problem(error)[1] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
             raise SteppingError(f"{path} cannot be {short_text(value)}: {why}") from error
+        scales = WithJudging.of(context.recipe).scales
+        for each in after.judgements:
+            low, high = scales.get(each.metric, (-math.inf, math.inf))
+            if each not in before.judgements and each.score is not None and not low <= each.score <= high:
+                raise SteppingError(
+                    f"{path} cannot be {short_text(value)}: {each.metric} is scored from {low} to {high}"
+                )
 
         def judged_lines(outcome: Outcome, judgement: Judgement) -> list[Line] | None:
             with suppress(Exception):  # of the recipe's code, e.g. while what was judged is not yet in the outcome
@@ -313,6 +321,8 @@ class Stepper(StepperView):
                 f"{path} cannot be set after it was judged ({', '.join(dict.fromkeys(stale))}); go back to a step "
                 "before the judges, and set it there"
             )
+        if before.messages and not after.messages:
+            raise SteppingError(f"{path} cannot be {short_text(value)}: no message would be left to continue from")
 
     async def _request_of(self, who: str) -> NextRequest:
         requests = await self.next_requests()

@@ -179,6 +179,12 @@ def test_episodes_frame_has_a_row_per_finished_scenario(run: dialoom.Run) -> Non
     assert "coherence.assistant" not in frame.columns, "an unparsed score is not a number"
 
 
+@pytest.mark.parametrize("kind", ["episodes", "lines", "judgements", "calls"])
+def test_frame_without_rows_has_the_columns_of_all_rows(run: dialoom.Run, kind: Any) -> None:
+    empty = run.frame(kind, where="ended_by == 'nothing'")
+    assert not len(empty) and list(empty.columns) == list(run.frame(kind).columns)
+
+
 def test_lines_frame_has_a_row_per_line(run: dialoom.Run) -> None:
     frame = run.frame("lines")
     assert list(frame.columns) == [*IDENTITY, "line", "role", "content"]

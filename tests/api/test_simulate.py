@@ -61,6 +61,18 @@ def test_intervals_are_over_people_although_a_column_is_named_person(tmp_path: P
     assert (score.n, score.low) == (12, None), "two people are too few for an interval"
 
 
+def test_columns_named_like_a_trial_or_a_user_model_are_kept_beside_these(tmp_path: Path) -> None:
+    people = [{"name": "Ada", "trial": "phase 2", "user_model": "walker", "trial_of": "drug"}]
+    run = simulated(tmp_path, people=people, tasks=[{"goal": "call", "trial": "x"}], trials=2)
+    frame = run.frame()
+    assert (
+        list(frame["trial"]) == [1, 2] and "user_model" not in frame and frame["id"].nunique() == 1
+    )
+    kept = {"person_trial": "phase 2", "person_user_model": "walker", "person_trial_of": "drug", "task_trial": "x"}
+    assert all(set(frame[name]) == {value} for name, value in kept.items())
+    assert "user-models" not in [table.name for table in run.report().tables]
+
+
 def test_low_scores_of_a_check_can_be_good(tmp_path: Path) -> None:
     rude = dialoom.Check("rude", lambda _: False, lower_is_better=True)
     row: Any = simulated(tmp_path, checks=[rude], judges=[], trials=2).report()["pass"].rows[0]

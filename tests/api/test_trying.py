@@ -174,10 +174,29 @@ def test_wrong_trial_gives_one_message(given: tuple[str, ...], message: str, dia
         ({}, "no row has a label"),
         ({"label:anna": {"polished": "yes"}}, "resolved"),
         ({"label:anna": {"resolved": 7}}, "anna"),
+        ({"label: ": {"resolved": "yes"}}, "no annotator's name"),
     ],
 )
-def test_wrong_labels_give_one_message(labels: dict[str, Any], message: str, folder: Path) -> None:
+def test_wrong_labels_give_one_message_before_the_first_call(
+    labels: dict[str, Any], message: str, folder: Path
+) -> None:
+    async def judge(messages: list[Any]) -> str:
+        raise AssertionError(f"called before the labels were checked: {messages}")
+
     row = {name: value for name, value in _rows()[0].items() if name != "label:anna"} | labels
     (folder / "one.jsonl").write_text(json.dumps(row))
     with pytest.raises(DataError, match=message):
-        dialoom.try_judge(folder / "one.jsonl", "offline/placeholder", judges=folder / "judges.toml")
+        dialoom.try_judge(folder / "one.jsonl", judge, judges=folder / "judges.toml")
+
+
+def test_rows_of_one_conversation_are_merged_unless_their_labels_differ(folder: Path) -> None:
+    """Each annotator may have written a file of their own, and the files were joined."""
+    both = folder / "both.jsonl"
+    rows = [*_rows(), *_rows("Label: ben")]
+    both.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    trial = dialoom.try_judge(both, "offline/placeholder", judges=folder / "judges.toml")
+    assert [row[2] for row in trial.tables[1].rows] == [10, 10, 10, 10]
+    rows[10]["label:anna"] = {"resolved": "yes"}
+    both.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(DataError, match=r"both\.jsonl:11: label:anna: 'yes' for 'resolved', but line 1 has 'no'"):
+        dialoom.try_judge(both, "offline/placeholder", judges=folder / "judges.toml")

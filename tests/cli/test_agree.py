@@ -267,6 +267,8 @@ def test_same_labels_are_compared_with_another_judgement_set(dialoom: Command, r
     assert natural["cohen"]["annotator_1"]["n"] == natural["average"]["n"] == 0
     assert natural["fleiss"]["kappa"] == pytest.approx(1.0), "the annotators agree regardless of the judge"
     assert "no score, left out of its rows: 8" in dialoom("agree", run, "--labels", "f.csv", "--judging", "shy").stdout
+    calibrated = dialoom("report", run, "--calibrated", "--labels", "f.csv", "--judging", "shy").stdout
+    assert "naturalness (assistant): labelled items without a judge's score, left out: 8." in calibrated
     assert "no judgements named 'coy'" in dialoom("agree", run, "--labels", "f.csv", "--judging", "coy", code=2).stderr
 
 

@@ -431,6 +431,17 @@ def test_alpha_interval_is_that_of_resampled_items() -> None:
     assert (cut := alpha(things[:4])) is not None and cut.low is None
 
 
+def test_alpha_of_people_with_the_same_scores_in_all_scenarios_has_the_interval_of_people() -> None:
+    """Repeated scenarios of a person say nothing new, so that they must not narrow the interval."""
+    things = [[2.0, 2.0], [1.0, 1.0], [3.0, 4.0], [4.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
+    once, repeated, apart = alpha(things), alpha(things * 20, [*range(6)] * 20), alpha(things * 20)
+    assert once and repeated and apart and once.low is not None and once.high is not None and apart.low is not None
+    assert repeated.n == 120
+    assert (repeated.low, repeated.high) == pytest.approx((once.low, once.high), abs=0.2)
+    assert repeated.low < apart.low - 0.5
+    assert (few := alpha(things * 20, [*range(4)] * 30)) is not None and few.low is None
+
+
 def test_rank_correlation_by_hand() -> None:
     """The ranks are 1, 2.5, 2.5, 4 and 1, 3, 2, 4; an interval needs ten pairs, and constant values have no tau."""
     found = rank_correlation([(1, 10), (2, 30), (2, 20), (3, 40)])

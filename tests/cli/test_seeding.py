@@ -185,6 +185,14 @@ def test_evidence_that_the_user_did_not_write_is_unparsed(
         dialoom("run", "shop/study.toml", "-o", "shop.db")  # users without a description have conversations, too
 
 
+def test_a_quote_of_chinese_need_not_begin_at_a_punctuation_mark(dialoom: Command, folder: Path) -> None:
+    (folder / "talks.jsonl").write_text(talk("我想退货，谢谢。", "好的。"))
+    (folder / "players.py").write_text(ANALYST.replace("I am a nurse", "想退"))
+    dialoom(*NEW, "--model", "python:players:invents", code=None)
+    (episode,) = api.open_run(folder / "shop.run.db").episodes()
+    assert episode.outcome.details["person"][0]["result"] == "inferred"
+
+
 def test_no_study_is_made_from_unreadable_replies(dialoom: Command, folder: Path) -> None:
     (folder / "players.py").write_text(ANALYST)
     done = dialoom(*NEW, "--model", "python:players:babbles", code=1)

@@ -11,11 +11,12 @@ import pytest
 import dialoom as api
 from tests.conftest import Command
 
+ADA = "length = '12', patience = 3, corrections = 0"
 STUDY = """
 name = "shop"
 [people]
 rows = [
-    {{ name = "Ada", length = "12", patience = 3, corrections = 0{more} }},
+    {{ name = "Ada", {more} }},
     {{ name = "Cy", length = 9 }}, {{ name = "Di", length = 8 }}, {{ name = "Ed", length = 7 }},
     {{ name = "Bo", length = 1.0, patience = "", directness = 40.0 }},
 ]
@@ -44,7 +45,7 @@ def talks(folder: Path) -> None:
             file.write(json.dumps({"messages": messages}) + "\n")
 
 
-def study(folder: Path, traits: str, more: str = "") -> None:
+def study(folder: Path, traits: str, more: str = ADA) -> None:
     """Write a study of five people and two tasks."""
     (folder / "shop.toml").write_text(STUDY.format(traits=traits, more=more))
 
@@ -101,17 +102,31 @@ def test_columns_of_people_are_traits(dialoom: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("traits", "more", "message"),
     [
-        ("columns", ", directness = 'high'", "traits of Ada: 'directness' must be a number, got 'high'"),
-        ("none.jsonl", "", "none.jsonl: there is no such file; give one, or uncooperative or mistaken"),
-        ("empty.jsonl", "", "empty.jsonl: contains no line of the role 'user'"),
-        ("broken.jsonl", "", "broken.jsonl:2: there is no conversation"),
+        ("columns", "directness = 'high'", "traits of Ada: 'directness' must be a number from 0 to 100, got 'high'"),
+        ("columns", "corrections = 120", "traits of Ada: 'corrections' must be a number from 0 to 100, got 120"),
+        ("columns", "length = 'nan'", "traits of Ada: 'length' must be a number of at least 0, got 'nan'"),
+        ("none.jsonl", ADA, "none.jsonl: there is no such file; give one, or uncooperative or mistaken"),
+        ("empty.jsonl", ADA, "empty.jsonl: contains no line of the role 'user'; its roles are none"),
+        ("agents.jsonl", ADA, "agents.jsonl: contains no line of the role 'user'; its roles are customer, agent"),
+        ("broken.jsonl", ADA, "broken.jsonl:2: there is no conversation"),
     ],
 )
 def test_wrong_traits_are_reported(dialoom: Command, tmp_path: Path, traits: str, more: str, message: str) -> None:
     (tmp_path / "empty.jsonl").write_text("")
+    lines = [{"role": role, "content": "Hello."} for role in ("customer", "agent")]
+    (tmp_path / "agents.jsonl").write_text(json.dumps({"messages": lines}))
     (tmp_path / "broken.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}]}\n{"a": 1}\n')
     study(tmp_path, traits, more)
     assert message in dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
+
+
+def test_words_of_languages_without_spaces_are_characters(dialoom: Command, tmp_path: Path) -> None:
+    lines = [{"role": "user", "content": text} for text in ("我想退货。可以吗？", "不对，我要退货！")]
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"messages": lines}, ensure_ascii=False) + "\n")
+    study(tmp_path, "talks.jsonl")
+    assert "drawn from 1 conversation\n" in dialoom("run", "shop.toml", "-o", "s.db").stdout
+    (found,) = {(each["trait_length"], each["trait_directness"]) for each in facets(tmp_path / "s.db")}
+    assert found == ("6.5", "57.1")  # seven and six characters; 我想, 想退, 退货, 以吗 of these and 不对, 我要, 要退
 
 
 def test_people_without_the_columns_are_refused(dialoom: Command, tmp_path: Path) -> None:

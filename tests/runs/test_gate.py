@@ -186,6 +186,8 @@ def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Pat
 def test_reviewers_verdicts_are_a_separate_judgement_set(dialoom: Command, tmp_path: Path) -> None:
     run = played(tmp_path, Players("65-74"))
     output = dialoom("review", run.path).stdout
+    for option in (["--name", "x"], ["--retry-failed"]):
+        assert f"{option[0]} needs --model reviewer=MODEL" in dialoom("review", run.path, *option, code=2).stderr
     assert output.startswith(f"{run.path}: 4 faults in 2 of 2 dialogues")
 
     async def reviewer(messages: Messages) -> str:

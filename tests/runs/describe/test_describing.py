@@ -57,6 +57,15 @@ def test_planted_copy_and_leak_are_found(tmp_path: Path) -> None:
     assert rows["first lines", "itself"] == [3, 1, 0], "equal except for punctuation"
 
 
+def test_characters_of_chinese_count_as_words(tmp_path: Path) -> None:
+    opening = "你好，我想退掉上周买的水壶，它漏水，而且颜色也不对，请问可以退款吗？"
+    rows = [[{"role": "user", "content": text}] for text in (opening, f"{opening}谢谢", "明天去上海的火车几点出发？")]
+    found = dialoom.describe(written(tmp_path / "chinese.jsonl", *rows))
+    assert found["sizes"].rows[1][:3] == ["words of the user", 3, 24]
+    assert found["lexical"].rows[0][3] == 72
+    assert found["duplicates"].rows[0][4] == 1, "nearly the same"
+
+
 def test_copies_among_trials_are_named_with_the_trial(tmp_path: Path) -> None:
     rows = [{"id": "kettle", "trial": trial, "messages": TALK} for trial in (1, 2)]
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -205,6 +214,7 @@ def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
             "chosen": [{"role": "assistant", "content": "Now it is."}],
         },
         {"prompt": "Why so?", "completion": "It rained."},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "Is it?"}]}]},
         {
             "conversations": [
                 {"user": "Hello.", "assistant": {"preferred": "Hi!", "rejected": ["Good day.", "Yes?"]}, "chosen": said}
@@ -214,7 +224,7 @@ def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     sizes = {row[0]: row[1:3] for row in dialoom.describe(path)["sizes"].rows}
-    assert sizes == {"lines": [4, 2.5], "words of the user": [4, 2.25], "words of the assistant": [4, 2.5]}
+    assert sizes == {"lines": [5, 2.2], "words of the user": [5, 2.2], "words of the assistant": [4, 2.5]}
 
 
 def test_conversation_begins_with_the_users_line(tmp_path: Path) -> None:

@@ -103,6 +103,13 @@ def test_other_languages_and_small_files_have_no_invented_figures(tmp_path: Path
     )
     found = rows_of(german, german)
     assert found["politeness, % of turns"] == [None, None, None, None]
+    chinese = written(
+        tmp_path / "chinese.jsonl", lambda draw: draw.choice(["我想退货，可以吗？", "不对，我要退款。"]), 1
+    )
+    hindi = written(tmp_path / "hindi.jsonl", lambda draw: "नमस्ते, मैं केतली " + "लौटाना " * draw.randint(1, 2), 1)
+    assert rows_of(chinese, chinese)["words per turn"][0] == pytest.approx(6.5, abs=0.2)
+    assert rows_of(chinese, chinese)["questions, % of turns"][0] == pytest.approx(50, abs=5)
+    assert rows_of(hindi, hindi)["words per turn"][0] == pytest.approx(4.5, abs=0.2)
     few = rows_of(written(tmp_path / "few.jsonl", plain, 1, 3), written(tmp_path / "other.jsonl", plain, 2, 3))
     assert few["words per turn"][2].low is None
 
@@ -118,4 +125,4 @@ def test_likeness_on_the_command_line(dialoom: Command, tmp_path: Path) -> None:
     silent = tmp_path / "silent.jsonl"
     silent.write_text(json.dumps({"messages": [{"role": "assistant", "content": "Is anybody there?"}]}) + "\n")
     output = dialoom("describe", "r.db", "--like", str(silent), code=2).stderr
-    assert "--like: silent.jsonl has fewer than two dialogues with lines of a user" in output
+    assert "--like: silent.jsonl has fewer than two dialogues with lines of a user; its roles are assistant" in output

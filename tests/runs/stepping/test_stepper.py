@@ -125,6 +125,7 @@ def test_edit_repeats_only_calls_that_depend_on_it(made_once: MadeOnce) -> None:
     [
         ("messages[0].content", "Other words.", r"cannot be set after it was judged \(task_completion, "),
         ("messages", [], "cannot be set after it was judged"),
+        ("judgements[0].score", 77, r"judgements\[0\].score cannot be 77: \w+ is scored from 1 to 5"),
         ("judgements[0].status", "good", r'judgements\[0\].status cannot be "good": Input should be '),
     ],
 )
@@ -136,6 +137,16 @@ def test_edit_that_judgements_do_not_allow_is_refused(made_once: MadeOnce, path:
         await stepper.here()
 
     stepping(dialogue(made_once), edit)
+
+
+def test_last_message_cannot_be_removed(made_once: MadeOnce) -> None:
+    async def empty(stepper: Stepper) -> None:
+        await stepper.goto(2)
+        with pytest.raises(SteppingError, match=r"messages cannot be \[\]: no message would be left to continue from"):
+            await stepper.edit("messages", [])
+        assert [each.name for each in stepper.branches()] == ["main"]
+
+    stepping(dialogue(made_once), empty)
 
 
 def test_edit_in_the_middle_replays_unchanged_requests(made_once: MadeOnce) -> None:
