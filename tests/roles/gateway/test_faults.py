@@ -327,6 +327,30 @@ async def test_model_with_a_price_is_priced_each_time(priced: list[str]) -> None
     assert len(priced) == 3
 
 
+@pytest.mark.parametrize(
+    ("model", "named", "cost"),
+    [
+        ("openai/gpt-4o-mini", "gpt-4o", 0.00021),
+        ("openai/gpt-4o-mini", "gpt-4o-mini-2024-07-18", 0.00021),
+        ("openai/gpt-4o", "gpt-4o-2024-05-13", 0.0065),  # an edition with a price of its own
+        ("openai/local", "gpt-4o", None),
+    ],
+)
+async def test_price_is_that_of_the_configured_model(model: str, named: str, cost: float | None) -> None:
+    status, body = ended("heron", "stop", USAGE)
+    with serving(lambda _body, _number: (status, {**body, "model": named})) as server:
+        reply = await LiteLLMBackend().complete(request(server.url, model), "")
+    assert reply.cost == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(("thought", "is_known"), [(0, True), (100, True), (101, False), (-1, False)])
+async def test_cost_of_inconsistent_reasoning_tokens_is_unknown(thought: int, is_known: bool) -> None:
+    usage = {**USAGE, "completion_tokens_details": {"reasoning_tokens": thought}}
+    with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
+        reply = await LiteLLMBackend().complete(request(server.url), "")
+    assert reply.cost == (pytest.approx(0.00021) if is_known else None)
+
+
 async def test_price_registered_later_counts_in_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
     litellm, model = load_litellm(), "openai/priced-between-runs"
     monkeypatch.setattr(litellm, "model_cost", dict(litellm.model_cost))
