@@ -136,20 +136,24 @@ def other_model(named: object, *names: str) -> str | None:
 def salvaged(answer: str | None, model: str) -> Completion | None:
     """Return the reply in an answer that LiteLLM cannot parse, such as one with text in its usage figures.
 
-    The reply has been paid for, so it is used, with unknown token counts. Return `None` if the answer has no reply.
+    The reply has been paid for, so it is used, with its token counts if they are plausible. Return `None` if the answer
+    has no reply.
 
     Args:
         answer: The answer's body, if an answer arrived.
         model: The model that answered.
     """
     try:
-        choice = json.loads(answer or "")["choices"][0]
+        parsed = json.loads(answer or "")
+        choice = parsed["choices"][0]
         message = choice["message"]
         content, reasoning, refusal = (message.get(key) for key in ("content", "reasoning_content", "refusal"))
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
     said = (_text(each) for each in (content, reasoning, refusal, choice.get("finish_reason")))
-    return _completion(message, model, *said)
+    usage = parsed.get("usage")
+    read, written = (part_of(usage, f"{kind}_tokens") or None for kind in ("prompt", "completion"))
+    return replace(_completion(message, model, *said), input_tokens=read, output_tokens=written)
 
 
 def _completion(

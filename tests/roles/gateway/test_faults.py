@@ -343,6 +343,19 @@ async def test_price_is_that_of_the_configured_model(model: str, named: str, cos
     assert reply.cost == pytest.approx(cost)
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [(USAGE, (1000, 100)), ({**USAGE, "prompt_tokens": "many"}, (None, 100)), ([USAGE], (None, None))],
+)
+async def test_tokens_of_a_reply_in_another_form_are_counted(usage: Any, tokens: tuple[int | None, int | None]) -> None:
+    """LiteLLM reads neither a reply in parts nor usage figures in words."""
+    answer = ended("heron", "stop", usage)
+    answer[1]["choices"][0]["message"]["content"] = [{"type": "text", "text": "heron"}]
+    with serving(lambda _body, _number: answer) as server:
+        reply = await LiteLLMBackend().complete(request(server.url), "")
+    assert (reply.text, reply.input_tokens, reply.output_tokens) == ("heron", *tokens)
+
+
 @pytest.mark.parametrize(("thought", "is_known"), [(0, True), (100, True), (101, False), (-1, False)])
 async def test_cost_of_inconsistent_reasoning_tokens_is_unknown(thought: int, is_known: bool) -> None:
     usage = {**USAGE, "completion_tokens_details": {"reasoning_tokens": thought}}
