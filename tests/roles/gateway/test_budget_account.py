@@ -66,6 +66,17 @@ def test_tenths_of_a_dollar_add_up() -> None:
         account.reserve(Spend(1, 0, 0.1))
 
 
+async def test_refused_claim_refuses_every_later_one() -> None:
+    """Otherwise a small call could continue a run that is being stopped."""
+    account = Account(Budget(max_tokens=100))
+    with pytest.raises(BudgetError) as first:
+        await account.claim(Spend(1, 101))
+    with pytest.raises(BudgetError) as later:
+        account.reserve(Spend(1, 1))
+    assert str(later.value) == str(first.value)
+    assert later.value.setting == first.value.setting == "max_tokens"
+
+
 def test_failed_call_returns_its_reservation() -> None:
     account = Account(Budget(max_calls=1))
     account.reserve(Spend(1))

@@ -87,6 +87,7 @@ async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str
         (error(404, "The model `x` does not exist", "model_not_found"), "given for the role judge (PROVIDER"),
         (error(422, "unprocessable"), "unprocessable"),
         (too_long(), "give the role judge a model with a longer context"),
+        (error(413, "Request Entity Too Large"), "give the role judge a model with a longer context"),
         (error(402, "pay first"), "no credit left"),
         (error(429, "You exceeded your current quota.", "insufficient_quota"), "no credit left"),
         (ended("", "content_filter"), "content filter"),
