@@ -90,6 +90,7 @@ async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str
         (error(413, "Request Entity Too Large"), "give the role judge a model with a longer context"),
         (error(402, "pay first"), "no credit left"),
         (error(429, "You exceeded your current quota.", "insufficient_quota"), "no credit left"),
+        (error(400, "Your credit balance is too low to access the Anthropic API."), "no credit left"),
         (ended("", "content_filter"), "content filter"),
         (ended(None, "content_filter"), "content filter"),
     ],
