@@ -421,6 +421,8 @@ class Gateway:
         """Return the calls, tokens and cost of a reply, with estimates in place of figures that were not reported."""
         expected = self._expected(request)
         tokens, cost = tokens_spent(completion), completion.cost
+        if cost is None and tokens is not None and self._settings.budget.is_bounded:
+            cost = self._settings.stated_prices.expected(request.model, tokens)
         return Spend(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
 
     def _limit(self, request: Request) -> AdaptiveLimit:

@@ -108,6 +108,17 @@ async def test_billed_reply_that_was_removed_is_taken_from_the_budget() -> None:
             await gateway.complete(request(server.url), make_place(2))
 
 
+@pytest.mark.usefixtures("keyed")
+async def test_reply_of_unknown_cost_is_taken_from_the_budget_by_its_tokens() -> None:
+    status, body = completion("heron", prompt_tokens=100_000)
+    body["usage"]["prompt_tokens_details"] = {"cached_tokens": 100_001}
+    with serving(lambda _body, _number: (status, body)) as server:
+        gateway = Gateway(MemoryLedger(), GatewaySettings(budget=Budget(max_cost=0.01)))
+        assert (await gateway.complete(request(server.url), make_place(1))).cost is None
+        with pytest.raises(BudgetError, match=r"max_cost 0\.01 is used up: 0\.06 spent"):
+            await gateway.complete(request(server.url), make_place(step=2))
+
+
 def test_spending_before_a_resume_counts() -> None:
     account = Account(Budget(max_tokens=1_234_567), spent=Spend(10, 1_234_000, 0.0))
     with pytest.raises(BudgetError, match=r"max_tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
