@@ -54,7 +54,12 @@ def test_no_reservation_exceeds_a_limit(budget: Budget, steps: list[tuple[bool, 
             expected = in_flight.pop()
             account.settle(expected, expected)
     assert account.reserved.calls == len(in_flight)
+    assert account.reserved.tokens == sum(each.tokens for each in in_flight)
     assert account.reserved.cost == pytest.approx(sum(each.cost for each in in_flight))
+
+
+def test_free_call_fits_into_a_budget_of_nothing() -> None:
+    Account(Budget(max_cost=0)).reserve(Spend(1, 100, 0.0))
 
 
 def test_tenths_of_a_dollar_add_up() -> None:
