@@ -103,6 +103,11 @@ class Exchange:
                 f"{_shown(here)} redirects to another server, {_shown(there)}, and nothing was sent there: if the "
                 "model is served there, give that address (api_base)"
             )
+        if request.method == "POST" and response.status_code in (301, 302, 303):
+            return (
+                f"{_shown(here)} redirects to {_shown(there)} with status {response.status_code}, which would send the "
+                "request without its body: give the address that needs no redirect (api_base)"
+            )
         self._redirects += 1
         if self._redirects > MOST_REDIRECTS:
             return f"{_shown(here)} redirects too often, the last time to {_shown(there)}: check the address (api_base)"

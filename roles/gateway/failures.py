@@ -26,7 +26,7 @@ from .secrets import redacted
 
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|context (?:window|length|size)"
-    r"|(?:prompt|input|request) is too (?:long|large)|input token count",
+    r"|(?:prompt|input|request) is too (?:long|large)|input token count|input length should be",
     re.IGNORECASE,
 )
 _CERTAIN = re.compile(
@@ -161,7 +161,9 @@ _OVERLOAD = frozenset({429, 503, 529})
 _LONGEST = 600
 _TRACE = "Traceback (most recent call last)"
 _POLICY = re.compile(
-    r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
+    r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system"
+    r"|data_inspection_failed",
+    re.IGNORECASE,
 )
 # The SDKs raise this before anything is sent; LiteLLM reports it as status 500.
 _NO_KEY = re.compile(r"missing credentials|api_key client option must be set|missing .{0,40}api key", re.IGNORECASE)

@@ -87,6 +87,7 @@ async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str
         (error(404, "The model `x` does not exist", "model_not_found"), "given for the role judge (PROVIDER"),
         (error(422, "unprocessable"), "unprocessable"),
         (too_long(), "give the role judge a model with a longer context"),
+        (error(400, "Range of input length should be [1, 30720]"), "give the role judge a model with a longer context"),
         (error(413, "Request Entity Too Large"), "give the role judge a model with a longer context"),
         (error(402, "pay first"), "no credit left"),
         (error(429, "You exceeded your current quota.", "insufficient_quota"), "no credit left"),
@@ -106,8 +107,15 @@ async def test_permanent_fault_fails_at_once_with_advice(fault: Answer, advice: 
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_policy_refusal_is_named(model: str) -> None:
-    refusal = error(400, "Your request was rejected as a result of our safety system", "content_policy_violation")
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("Your request was rejected as a result of our safety system", "content_policy_violation"),
+        ("Output data may contain inappropriate content.", "data_inspection_failed"),
+    ],
+)
+async def test_policy_refusal_is_named(model: str, message: str, code: str) -> None:
+    refusal = error(400, message, code)
     with serving(lambda _body, _number: refusal) as server:
         with pytest.raises(PermanentProviderError, match="policy rejects the request"):
             await ask(request(server.url, model))
