@@ -290,7 +290,9 @@ class EmbeddingBackend:
             TransientProviderError: For a rate limit, overload, time-out, or lost connection.
             PermanentProviderError: For any other rejection by the provider, or a response without embeddings.
         """
-        from dialoom.personas.similarity import packed  # imported here, as few runs use embeddings
+        from dialoom.personas.similarity import packed, unit  # imported here, as few runs use embeddings
+
+        from .model_facts import Prices  # imported here, as it imports this module
 
         texts = [message["content"] for message in request.messages]
         exchange = Exchange()
@@ -303,26 +305,39 @@ class EmbeddingBackend:
                     api_base=request.api_base,
                     timeout=request.timeout or TIMEOUT,
                     drop_params=True,
-                    max_retries=0,
+                    max_retries=_Nought(),
                     num_retries=0,
                 )
         except Exception as error:
             exchange.ensure_accepted(self.model)
             raise classified(error, self.model, request, exchange.answer) from None
         try:
-            vectors = [packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
+            vectors = {each["index"]: each["embedding"] for each in response.data}
+            sizes = {unit(vector).size for vector in vectors.values()}
         except (TypeError, KeyError, ValueError) as error:
             raise PermanentProviderError(f"{self.model}: the response contains no embeddings ({error})") from error
-        if len(vectors) != len(texts):
+        if len(vectors) != len(texts) or len(sizes) > 1:
             raise PermanentProviderError(
-                f"{self.model}: {len(vectors)} embeddings were returned for {len(texts)} texts"
+                f"{self.model}: {len(vectors)} embeddings of {len(sizes)} sizes were returned for {len(texts)} texts"
             )
+        read = getattr(getattr(response, "usage", None), "prompt_tokens", None) or None  # 0 if it is missing
+        cost = (response._hidden_params or {}).get("response_cost") if read else None
+        if cost:  # by the model that the reply names
+            price = Prices().price(self.model)
+            cost = None if price is None else price.of(read, 0)
         return Completion(
-            text=json.dumps({"vectors": vectors}),
-            input_tokens=getattr(getattr(response, "usage", None), "prompt_tokens", None),
+            text=json.dumps({"vectors": [packed(vectors[index]) for index in sorted(vectors)]}),
+            input_tokens=read,
             output_tokens=0,
-            cost=(response._hidden_params or {}).get("response_cost"),
+            cost=cost,
         )
+
+
+class _Nought(int):
+    """No retries: LiteLLM's code for embeddings replaces a plain 0 by 2."""
+
+    def __bool__(self) -> bool:
+        return True
 
 
 def name_session(options: dict[str, Any], session: Session, form: SessionForm) -> None:

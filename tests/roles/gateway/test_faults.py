@@ -7,6 +7,7 @@ import importlib
 import shutil
 import ssl
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -384,6 +385,60 @@ async def test_price_registered_later_counts_in_the_next_run(monkeypatch: pytest
         after = (await LiteLLMBackend().complete(request(server.url, model), "")).cost
     assert after is not None
     assert after > 0
+
+
+def embedded(*vectors: Any, tokens: int | None = 10, indices: Sequence[int] = (0, 1)) -> Answer:
+    """Return an answer with embeddings."""
+    data = [{"object": "embedding", "index": at, "embedding": each} for at, each in zip(indices, vectors, strict=False)]
+    usage = {} if tokens is None else {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
+    return 200, {"object": "list", "model": "text-embedding-3-small", "data": data, **usage}
+
+
+EMBEDDED = "embed:openai/text-embedding-3-small"
+VECTORS = ([0.5, 0.5], [1.0, 0.0])
+
+
+@pytest.mark.parametrize("fault", [busy(), error(500, "trouble"), broken_off(), Response(*embedded(*VECTORS), cut=0)])
+async def test_attempt_at_embeddings_is_one_request(fault: Answer | Response) -> None:
+    ledger = MemoryLedger()
+    with serving(lambda _body, number: fault if number < 3 else embedded(*VECTORS)) as server:
+        reply = await ask(request(server.url, EMBEDDED), ledger)
+        assert len(server.requests) == 3
+    assert ledger.records[0].attempts == 3
+    assert (reply.input_tokens, reply.output_tokens, reply.cost) == (10, 0, pytest.approx(2e-7))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        embedded([0.5, 0.5], [1.0]),
+        embedded([0.5, 0.5], None),
+        embedded([0.5, 0.5], [0.0, 0.0]),
+        embedded([0.5, 0.5], ["a", "b"]),
+        embedded([0.5, 0.5], []),
+        embedded([0.5, 0.5]),
+        embedded(*VECTORS, indices=(0, 0)),
+        embedded(*VECTORS, [1.0, 1.0], indices=(0, 1, 2)),
+    ],
+)
+async def test_unusable_embeddings_are_not_recorded_as_a_reply(answer: Answer) -> None:
+    """Otherwise a retry would use them again."""
+    ledger = MemoryLedger()
+    with serving(lambda _body, _number: answer) as server, pytest.raises(PermanentProviderError, match="embeddings"):
+        await ask(request(server.url, EMBEDDED), ledger)
+    assert ledger.records[0].completion is None
+
+
+async def test_embeddings_without_usage_have_unknown_tokens_and_cost() -> None:
+    with serving(lambda _body, _number: embedded(*VECTORS, tokens=None)) as server:
+        reply = await ask(request(server.url, EMBEDDED))
+    assert (reply.input_tokens, reply.cost) == (None, None)
+
+
+async def test_price_of_embeddings_is_that_of_the_configured_model() -> None:
+    with serving(lambda _body, _number: embedded(*VECTORS)) as server:
+        reply = await ask(request(server.url, "embed:openai/local"))
+    assert (reply.input_tokens, reply.cost) == (10, None)
 
 
 DIALOGUE: tuple[ChatMessage, ...] = (
