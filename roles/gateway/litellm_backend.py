@@ -305,7 +305,7 @@ class EmbeddingBackend:
                     api_base=request.api_base,
                     timeout=request.timeout or TIMEOUT,
                     drop_params=True,
-                    max_retries=_Nought(),
+                    max_retries=0,
                     num_retries=0,
                 )
         except Exception as error:
@@ -331,13 +331,6 @@ class EmbeddingBackend:
             output_tokens=0,
             cost=cost,
         )
-
-
-class _Nought(int):
-    """No retries: LiteLLM's code for embeddings replaces a plain 0 by 2."""
-
-    def __bool__(self) -> bool:
-        return True
 
 
 def name_session(options: dict[str, Any], session: Session, form: SessionForm) -> None:
