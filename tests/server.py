@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import email.utils
 import json
+import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +35,7 @@ class Response:
         delay: Seconds before anything is sent; it ends early when the server closes.
         cut: The number of bytes of the body that are sent before the connection is closed; `None` for all.
         is_endless: Whether the body is sent again and again until the client leaves or the server closes.
+        is_reset: Whether the connection is reset instead.
     """
 
     status: int = 200
@@ -42,6 +45,7 @@ class Response:
     delay: float = 0.0
     cut: int | None = None
     is_endless: bool = False
+    is_reset: bool = False
 
 
 @dataclass
@@ -181,6 +185,11 @@ def serving(
         def _send(self, answer: Response) -> None:
             if answer.delay:
                 state.closing.wait(answer.delay)
+            if answer.is_reset:
+                self.close_connection = True
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                os.close(self.connection.detach())
+                return
             data = json.dumps(answer.body).encode() if answer.raw is None else answer.raw
             self.send_response(answer.status)
             for name, value in {"Content-Type": "application/json", **answer.headers}.items():

@@ -264,6 +264,10 @@ class Attempt:
     retry_after: float | None = None
 
 
+FIGURES = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost")
+"""The attributes of a completion that hold its tokens and cost."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A model's reply. Its texts are valid Unicode, and implausible figures are replaced by `None`.
@@ -307,7 +311,7 @@ class Completion:
             object.__setattr__(self, "tool_calls", tuple(well_formed_value(list(self.tool_calls))))
             object.__setattr__(self, "outputs", tuple(map(well_formed, self.outputs)))
             object.__setattr__(self, "carried", well_formed_value(self.carried))
-        for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
+        for name in FIGURES[:-1]:
             if not is_count(getattr(self, name)):
                 object.__setattr__(self, name, None)
         cost: Any = self.cost
@@ -327,6 +331,13 @@ class Completion:
             for number, call in enumerate(self.tool_calls)
         )
         return replace(self, tool_calls=calls)
+
+    def plus(self, billed: Completion | None) -> Completion:
+        """Return the completion with the tokens and cost of unusable replies added; an unknown figure stays unknown."""
+        if billed is None:
+            return self
+        pairs = {name: (getattr(self, name), getattr(billed, name)) for name in FIGURES}
+        return replace(self, **{name: None if None in pair else sum(pair) for name, pair in pairs.items()})
 
     @property
     def broken_off(self) -> str | None:
@@ -353,6 +364,7 @@ class CallRecord:
         attempts: Number of attempts.
         latency: Seconds, including pauses between attempts.
         changes: The same as in `Completion`, for a call that has no completion.
+        billed: The tokens and cost of a call that has no completion, as far as the provider reported them.
     """
 
     completion: Completion | None
@@ -360,6 +372,7 @@ class CallRecord:
     attempts: int
     latency: float
     changes: str | None = None
+    billed: Completion | None = None
 
 
 class Caller(Protocol):

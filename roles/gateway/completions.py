@@ -11,10 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from dialoom.prompts import FunctionCall
-from dialoom.roles.errors import PermanentProviderError, PolicyError, TransientProviderError
+from dialoom.roles.errors import PermanentProviderError, PolicyError, ProviderError, TransientProviderError
 
 from .calls import Completion, is_count
 from .families import own_name
+from .secrets import redacted
 from .wire import carried_of, part_of, read_calls
 
 _TAG = "(?:think|thinking|thought|reasoning)"
@@ -67,13 +68,11 @@ def completion_of(response: Any, model: str, served: str, cost: Any) -> Completi
         PolicyError: If the provider's content filter has removed the whole reply.
         PermanentProviderError: If the reply is too long.
     """
-    if not response.choices:
-        raise TransientProviderError(f"{model}: the response contains no choices")
-    choice = response.choices[0]
-    message = choice.message
-    details = getattr(message, "provider_specific_fields", None) or {}
-    reasoning = getattr(message, "reasoning_content", None)
-    completion = _completion(message, model, message.content, reasoning, details.get("refusal"), choice.finish_reason)
+    failure: ProviderError | None = None
+    try:
+        completion = _read_choice(response, model)
+    except ProviderError as error:
+        completion, failure = Completion(""), error
     # LiteLLM's 0 for missing figures counts as unknown.
     usage = getattr(response, "usage", None)
     read, written = _count(usage, "prompt_tokens") or None, _count(usage, "completion_tokens")
@@ -83,24 +82,46 @@ def completion_of(response: Any, model: str, served: str, cost: Any) -> Completi
     possible = (in_prompt, getattr(usage, "cache_read_input_tokens", None))  # LiteLLM uses either field
     cached = next((value for value in possible if isinstance(value, int)), None)
     is_consistent = cached is None or 0 <= cached <= (read or 0)
+    thought = getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", None)
     is_priced = (
-        isinstance(cost, int | float) and cost >= 0 and read is not None and written is not None and is_consistent
+        isinstance(cost, int | float)
+        and cost >= 0
+        and read is not None
+        and written is not None
+        and is_consistent
+        and (not isinstance(thought, int) or 0 <= thought <= written)
     )
-    return replace(
+    completion = replace(
         completion,
         input_tokens=read,
         output_tokens=written,
         cached_tokens=cached if is_consistent else None,
-        reasoning_tokens=_count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"),
+        reasoning_tokens=thought,
         cost=float(cost) if is_priced else None,
-        changes=_other_model(getattr(response, "model", None), model, served),
+        changes=other_model(getattr(response, "model", None), model, served),
     )
+    if failure is None:
+        return completion
+    if read is not None and written is not None:
+        failure.billed = completion
+    raise failure
+
+
+def _read_choice(response: Any, model: str) -> Completion:
+    """Return the first choice of a response, without its usage."""
+    if not response.choices:
+        raise TransientProviderError(f"{model}: the response contains no choices")
+    choice = response.choices[0]
+    message = choice.message
+    details = getattr(message, "provider_specific_fields", None) or {}
+    reasoning = getattr(message, "reasoning_content", None)
+    return _completion(message, model, message.content, reasoning, details.get("refusal"), choice.finish_reason)
 
 
 _EDITION = re.compile(r"(?:[-:](?:latest|free|\d{3,8}|\d{4}-\d\d-\d\d))+$")
 
 
-def _other_model(named: object, *names: str) -> str | None:
+def other_model(named: object, *names: str) -> str | None:
     """Return a text with the model that a reply names; `None` for the requested one, or a dated edition of it."""
     if not isinstance(named, str) or not named.strip():
         return None
@@ -109,26 +130,30 @@ def _other_model(named: object, *names: str) -> str | None:
         newest = name.removesuffix(":free").removesuffix(":latest").removesuffix("-latest")
         if replied in (name, _EDITION.sub("", name)) or newest == _EDITION.sub("", replied):
             return None
-    return f"replies name another model, {named!r:.80}".replace(";", ",")
+    return f"replies name another model, {redacted(named)!r:.80}".replace(";", ",")
 
 
 def salvaged(answer: str | None, model: str) -> Completion | None:
     """Return the reply in an answer that LiteLLM cannot parse, such as one with text in its usage figures.
 
-    The reply has been paid for, so it is used, with unknown token counts. Return `None` if the answer has no reply.
+    The reply has been paid for, so it is used, with its token counts if they are plausible. Return `None` if the answer
+    has no reply.
 
     Args:
         answer: The answer's body, if an answer arrived.
         model: The model that answered.
     """
     try:
-        choice = json.loads(answer or "")["choices"][0]
+        parsed = json.loads(answer or "")
+        choice = parsed["choices"][0]
         message = choice["message"]
         content, reasoning, refusal = (message.get(key) for key in ("content", "reasoning_content", "refusal"))
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
     said = (_text(each) for each in (content, reasoning, refusal, choice.get("finish_reason")))
-    return _completion(message, model, *said)
+    usage = parsed.get("usage")
+    read, written = (part_of(usage, f"{kind}_tokens") or None for kind in ("prompt", "completion"))
+    return replace(_completion(message, model, *said), input_tokens=read, output_tokens=written)
 
 
 def _completion(

@@ -39,6 +39,7 @@ class Exchange:
         compare: Called once with the body of the request; it returns a reason not to send it, or `None`.
         body: The body of the response as far as it has arrived.
         is_whole: Whether the body has arrived completely.
+        failure: The error because of which no response, or only a part of it, arrived.
     """
 
     most: int = field(default_factory=lambda: MOST_BYTES)
@@ -48,6 +49,7 @@ class Exchange:
     _status: int | None = None
     body: bytearray = field(default_factory=bytearray)
     is_whole: bool = False
+    failure: Exception | None = None
 
     @property
     def answer(self) -> str | None:
@@ -66,14 +68,22 @@ class Exchange:
 
     async def perform(self, send: _Send, transport: Any, request: httpx.Request) -> httpx.Response:
         """Send a request and check the headers of the response. The body is checked while it is read."""
-        if self.refused is not None:  # an SDK retries on its own
+        # LiteLLM sends a request again after a reset connection, and OpenAI's client, for embeddings, after any error.
+        if self.refused is not None:
             raise self.refuse(self.refused)
+        if self.failure is not None:
+            raise self.failure
         if self.compare is not None and (body := _object(request)) is not None:
             refused, self.compare = self.compare(body), None
             if refused is not None:
                 raise self.refuse(refused)
         request.headers["accept-encoding"] = "identity"
-        response = await send(transport, request)
+        try:
+            response = await send(transport, request)
+        except Exception as error:
+            self.failure = error
+            raise
+        response.headers["x-should-retry"] = "false"  # to OpenAI's client
         self._status, self.body, self.is_whole = response.status_code, bytearray(), False
         if (refused := self._refusal(request, response)) is not None:
             await response.aclose()
@@ -102,6 +112,11 @@ class Exchange:
             return (
                 f"{_shown(here)} redirects to another server, {_shown(there)}, and nothing was sent there: if the "
                 "model is served there, give that address (api_base)"
+            )
+        if request.method == "POST" and response.status_code in (301, 302, 303):
+            return (
+                f"{_shown(here)} redirects to {_shown(there)} with status {response.status_code}, which would send the "
+                "request without its body: give the address that needs no redirect (api_base)"
             )
         self._redirects += 1
         if self._redirects > MOST_REDIRECTS:
@@ -139,6 +154,9 @@ class _Checked(httpx.AsyncByteStream):
                 exchange.body += chunk
                 yield chunk
             exchange.is_whole = True
+        except Exception as error:
+            exchange.failure = error
+            raise
         finally:
             await self.aclose()
 

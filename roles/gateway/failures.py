@@ -26,7 +26,7 @@ from .secrets import redacted
 
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|context (?:window|length|size)"
-    r"|(?:prompt|input|request) is too (?:long|large)|input token count",
+    r"|(?:prompt|input|request) is too (?:long|large)|input token count|input length should be",
     re.IGNORECASE,
 )
 _CERTAIN = re.compile(
@@ -161,10 +161,13 @@ _OVERLOAD = frozenset({429, 503, 529})
 _LONGEST = 600
 _TRACE = "Traceback (most recent call last)"
 _POLICY = re.compile(
-    r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
+    r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system"
+    r"|data_inspection_failed",
+    re.IGNORECASE,
 )
 # The SDKs raise this before anything is sent; LiteLLM reports it as status 500.
 _NO_KEY = re.compile(r"missing credentials|api_key client option must be set|missing .{0,40}api key", re.IGNORECASE)
+_NO_CREDIT = re.compile(r"insufficient_quota|credit balance", re.IGNORECASE)  # OpenAI with 429, Anthropic with 400
 # LiteLLM's proxy reports an unknown key and an unknown model with status 400; without a database, it accepts only its
 # master key.
 _UNKNOWN_KEY = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
@@ -198,7 +201,7 @@ def classified(
             return TransientProviderError(message)
     if _NO_KEY.search(error_text):
         return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
-    if status == 402 or (status == 429 and "insufficient_quota" in text):
+    if status == 402 or (status in (400, 429) and _NO_CREDIT.search(text)):
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
     too_long_text = _TOO_LONG if status in (400, 422) else _CERTAIN
     if name == "ContextWindowExceededError" or status == 413 or too_long_text.search(text):

@@ -247,7 +247,9 @@ class Gateway:
         if isinstance(outcome, Completion):
             await self._ledger.record(id_, CallRecord(outcome, None, attempts, latency))
             return outcome
-        await self._ledger.record(id_, CallRecord(None, str(outcome), attempts, latency, outcome.changes))
+        await self._ledger.record(
+            id_, CallRecord(None, str(outcome), attempts, latency, outcome.changes, outcome.billed)
+        )
         raise outcome
 
     async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
@@ -324,6 +326,10 @@ class Gateway:
         taken = Spend()
         try:
             completion, taken = await self._call(backend, request, place, key)
+        except ProviderError as error:
+            if error.billed is not None:
+                taken = replace(self._taken(error.billed, request), calls=0)
+            raise
         finally:
             self._in_flight.pop(key, None)
             self._account.settle(expected, taken)
@@ -371,8 +377,11 @@ class Gateway:
             raise
         assert isinstance(begun, int)
         latency = time.monotonic() - started
+        prices = self._settings.stated_prices
         if isinstance(outcome, Completion):
-            outcome = self._settings.stated_prices.applied(outcome, request.model).with_ids(key)
+            outcome = prices.applied(outcome.plus(attempts.billed), request.model).with_ids(key)
+        elif outcome.billed is not None:
+            outcome.billed = prices.applied(outcome.billed, request.model)
         try:
             completion = await self._recorded(begun, outcome, attempts.made, latency)
         finally:
@@ -412,6 +421,8 @@ class Gateway:
         """Return the calls, tokens and cost of a reply, with estimates in place of figures that were not reported."""
         expected = self._expected(request)
         tokens, cost = tokens_spent(completion), completion.cost
+        if cost is None and tokens is not None and self._settings.budget.is_bounded:
+            cost = self._settings.stated_prices.expected(request.model, tokens)
         return Spend(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
 
     def _limit(self, request: Request) -> AdaptiveLimit:

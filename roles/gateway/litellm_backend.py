@@ -28,7 +28,7 @@ from dialoom.settings import SessionForm
 
 from .cache import marked, wants_markers
 from .calls import Completion, Request
-from .completions import completion_of, salvaged
+from .completions import completion_of, other_model, salvaged
 from .exchange import Exchange, exchanging
 from .failures import classified, status_of
 from .families import EFFORT, SEED, Changes, family_of
@@ -192,9 +192,10 @@ class LiteLLMBackend:
         except Exception as error:
             litellm.exception_type(model, error, provider, options)  # raises LiteLLM's public exception for the error
             raise
-        return completion_of(response, model, options["model"], self._cost(litellm, log, response, model))
+        served: str = options["model"]
+        return completion_of(response, model, served, self._cost(litellm, log, response, model, served))
 
-    def _cost(self, litellm: ModuleType, log: Any, response: Any, model: str) -> float | None:
+    def _cost(self, litellm: ModuleType, log: Any, response: Any, model: str, served: str) -> float | None:
         """Return a call's cost by LiteLLM's price table; `None` if it is unknown.
 
         A missing price is looked up once per model, because each lookup takes a quarter of a call's processing time.
@@ -202,9 +203,13 @@ class LiteLLMBackend:
         models = (model, getattr(response, "model", None))  # LiteLLM uses the price of either name
         if models in self._unpriced:
             return self._unpriced[models]
+        if other_model(models[1], model, served) is not None:
+            response, priced = response.model_copy(update={"model": model}), [model]
+        else:
+            priced = [each for each in models if each]
         cost: float | None = log.response_cost_calculator(result=response, litellm_model_name=model)
         is_unknown = is_guessed(litellm, model)
-        if not cost and (is_unknown or not any(_has_price(litellm, each) for each in models if each)):
+        if not cost and (is_unknown or not any(_has_price(litellm, each) for each in priced)):
             cost = self._unpriced[models] = None if is_unknown else cost
         return cost
 
@@ -285,7 +290,9 @@ class EmbeddingBackend:
             TransientProviderError: For a rate limit, overload, time-out, or lost connection.
             PermanentProviderError: For any other rejection by the provider, or a response without embeddings.
         """
-        from dialoom.personas.similarity import packed  # imported here, as few runs use embeddings
+        from dialoom.personas.similarity import packed, unit  # imported here, as few runs use embeddings
+
+        from .model_facts import Prices  # imported here, as it imports this module
 
         texts = [message["content"] for message in request.messages]
         exchange = Exchange()
@@ -305,18 +312,24 @@ class EmbeddingBackend:
             exchange.ensure_accepted(self.model)
             raise classified(error, self.model, request, exchange.answer) from None
         try:
-            vectors = [packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
+            vectors = {each["index"]: each["embedding"] for each in response.data}
+            sizes = {unit(vector).size for vector in vectors.values()}
         except (TypeError, KeyError, ValueError) as error:
             raise PermanentProviderError(f"{self.model}: the response contains no embeddings ({error})") from error
-        if len(vectors) != len(texts):
+        if len(vectors) != len(texts) or len(sizes) > 1:
             raise PermanentProviderError(
-                f"{self.model}: {len(vectors)} embeddings were returned for {len(texts)} texts"
+                f"{self.model}: {len(vectors)} embeddings of {len(sizes)} sizes were returned for {len(texts)} texts"
             )
+        read = getattr(getattr(response, "usage", None), "prompt_tokens", None) or None  # 0 if it is missing
+        cost = (response._hidden_params or {}).get("response_cost") if read else None
+        if cost:  # by the model that the reply names
+            price = Prices().price(self.model)
+            cost = None if price is None else price.of(read, 0)
         return Completion(
-            text=json.dumps({"vectors": vectors}),
-            input_tokens=getattr(getattr(response, "usage", None), "prompt_tokens", None),
+            text=json.dumps({"vectors": [packed(vectors[index]) for index in sorted(vectors)]}),
+            input_tokens=read,
             output_tokens=0,
-            cost=(response._hidden_params or {}).get("response_cost"),
+            cost=cost,
         )
 
 

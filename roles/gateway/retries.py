@@ -53,6 +53,7 @@ class Attempts(Retrying):
     Attributes:
         made: Number of attempts, including those that do not count.
         last_error: The error of the last failed attempt.
+        billed: The tokens and cost of all unusable replies; `None` for none.
     """
 
     def __init__(self, limit: AdaptiveLimit, availability: Availability, longest_wait: float, pauses: Pauses) -> None:
@@ -77,6 +78,7 @@ class Attempts(Retrying):
         self._counted = 0
         self.made = 0
         self.last_error: ProviderError | None = None
+        self.billed: Completion | None = None
 
     def __aiter__(self) -> Self:
         self.begin()
@@ -113,6 +115,9 @@ class Attempts(Retrying):
             completion = await send
         except ProviderError as error:
             self.last_error = error
+            if error.billed is not None:
+                self.billed = error.billed.plus(self.billed)
+            error.billed = self.billed
             if error.is_overload:
                 self._limit.overloaded(turn.slot, error.retry_after)
             message = error.raw if isinstance(error, UnansweredError) else str(error)

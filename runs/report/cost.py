@@ -96,8 +96,8 @@ def _notes(rows: list[sqlite3.Row], failed: int) -> list[str]:
         (lost, f"Calls without an answer: {lost:,}. They are in progress, or were lost and may have been billed."),
         (
             failed,
-            f"Failed attempts at calls: {failed:,}. Their tokens and costs are unknown and not included; providers may "
-            "bill some, such as those that timed out or whose reply was filtered.",
+            f"Failed attempts at calls: {failed:,}. Their tokens and costs are included if the provider reported them, "
+            "as for a reply that its content filter removed; it may bill others, such as those that timed out.",
         ),
         (SAID in models, f"{SAID!r} are replies that a person wrote in the step debugger in place of the model."),
         (
@@ -115,12 +115,12 @@ SELECT role, model, judging,
     count(reply) + count(error) AS calls,
     sum(replays) AS replays,
     count(*) FILTER (WHERE reply IS NOT NULL AND attempts = 0 AND model <> :said) AS shared,
-    iif(count(reply) = count(input_tokens), coalesce(sum(input_tokens), 0), NULL) AS input,
+    iif(count(coalesce(reply, input_tokens)) = count(input_tokens), coalesce(sum(input_tokens), 0), NULL) AS input,
     sum(cached_tokens) FILTER (WHERE attempts > 0) AS read,
     coalesce(sum(input_tokens) FILTER (WHERE attempts > 0 AND cached_tokens IS NOT NULL), 0) AS readable,
-    iif(count(reply) = count(output_tokens), coalesce(sum(output_tokens), 0), NULL) AS output,
+    iif(count(coalesce(reply, input_tokens)) = count(output_tokens), coalesce(sum(output_tokens), 0), NULL) AS output,
     sum(reasoning_tokens) FILTER (WHERE attempts > 0) AS reasoning,
-    iif(count(reply) = count(cost), total(cost), NULL) AS cost,
+    iif(count(coalesce(reply, input_tokens)) = count(cost), total(cost), NULL) AS cost,
     total(cost) AS known_cost,
     count(*) - count(reply) - count(error) AS unanswered
 FROM calls GROUP BY judging, role, model ORDER BY judging IS NOT NULL, judging, min(id)"""

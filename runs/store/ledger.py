@@ -15,7 +15,7 @@ from dialoom.prompts import ChatMessage, ToolDefinition
 from dialoom.prompts.messages import beyond_words
 from dialoom.roles import ASKS, CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
-from dialoom.roles.gateway.calls import PlayerState
+from dialoom.roles.gateway.calls import FIGURES, PlayerState
 from dialoom.roles.gateway.completions import kept_text, read_reply
 
 from .passages import TOOLS, Passages, StoredMessage, beyond_words_of, read_messages, reading
@@ -231,12 +231,9 @@ class SQLiteLedger:
                 "reasoning": completion.reasoning and self._texts.id_of(connection, completion.reasoning),
                 "changes": completion.changes and self._texts.id_of(connection, completion.changes),
                 "finish_reason": completion.finish_reason,
-                "input_tokens": completion.input_tokens,
-                "output_tokens": completion.output_tokens,
-                "cached_tokens": completion.cached_tokens,
-                "reasoning_tokens": completion.reasoning_tokens,
-                "cost": completion.cost,
             }
+        if (counted := completion or record.billed) is not None:
+            row |= {name: getattr(counted, name) for name in FIGURES}
         columns = ", ".join(f"{name} = ?" for name in row)
         connection.execute(f"UPDATE kept_calls SET {columns} WHERE id = ?", (*row.values(), id_))
         if completion is not None and (state := completion.state) is not None:

@@ -155,9 +155,10 @@ _FAULTS = (
     f"WHERE each.value ->> 'kind' <> '{BY_JUDGES}')"
 )
 _OF_CALLS = "(SELECT {figure} FROM calls WHERE calls.scenario = position AND judging IS NULL AND branch IS NULL)"
-_COST = "iif(count(reply) = count(cost), total(cost), NULL)"
+_PAID = "count(coalesce(reply, input_tokens))"
+_COST = f"iif({_PAID} = count(cost), total(cost), NULL)"
 _TOKENS = (
-    "iif(count(reply) = count(input_tokens) AND count(reply) = count(output_tokens), "
+    f"iif({_PAID} = count(input_tokens) AND {_PAID} = count(output_tokens), "
     "CAST(total(input_tokens) + total(output_tokens) AS INTEGER), NULL)"
 )
 

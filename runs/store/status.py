@@ -241,14 +241,15 @@ def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, 
     return usage
 
 
-# A sum is unknown if the value of any reply is unknown; calls without a reply count as 0.
+# A sum is unknown if the value of any reply is unknown; calls without a reply count as 0, unless the provider has
+# reported tokens.
 _QUERY = """
 SELECT {group}, json_group_array(DISTINCT model),
     count(reply) + count(error), count(error), count(*) - count(reply) - count(error), sum(replays),
-    iif(count(reply) = count(input_tokens), CAST(total(input_tokens) AS INTEGER), NULL),
-    iif(count(reply) = count(output_tokens), CAST(total(output_tokens) AS INTEGER), NULL),
+    iif(count(coalesce(reply, input_tokens)) = count(input_tokens), CAST(total(input_tokens) AS INTEGER), NULL),
+    iif(count(coalesce(reply, input_tokens)) = count(output_tokens), CAST(total(output_tokens) AS INTEGER), NULL),
     CAST(total(cached_tokens) AS INTEGER),
-    iif(count(reply) = count(cost), total(cost), NULL),
+    iif(count(coalesce(reply, input_tokens)) = count(cost), total(cost), NULL),
     count(*) FILTER (WHERE finish_reason = 'length'), count(*) FILTER (WHERE finish_reason = 'refusal'),
     count(*) FILTER (WHERE finish_reason = 'content_filter'),
     count(*) FILTER (WHERE reply = {nothing} AND reasoning IS NULL),
@@ -275,11 +276,11 @@ SELECT model, count(*), count(*) FILTER (WHERE
 FROM attempts JOIN calls ON calls.id = attempts.call GROUP BY model ORDER BY model"""
 
 
-# Neither calls that ended in an error nor cache hits, which have no attempts, cost anything.
-_TOOK = "error IS NULL AND (reply IS NULL OR coalesce(attempts, 1) > 0)"
+# Neither calls that ended in an error, without tokens, nor cache hits, which have no attempts, cost anything.
+_TOOK = "(error IS NULL OR input_tokens IS NOT NULL) AND (reply IS NULL OR coalesce(attempts, 1) > 0)"
 
 _TAKEN = f"""
-SELECT model, count(*), total(cost), CAST(total(input_tokens + output_tokens) AS INTEGER),
+SELECT model, count(*) - count(error), total(cost), CAST(total(input_tokens + output_tokens) AS INTEGER),
     CAST(total(input_tokens) FILTER (WHERE known AND cost IS NULL) AS INTEGER),
     CAST(total(output_tokens) FILTER (WHERE known AND cost IS NULL) AS INTEGER),
     CAST(total(cached_tokens) FILTER (WHERE known AND cost IS NULL) AS INTEGER)

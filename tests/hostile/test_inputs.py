@@ -10,7 +10,7 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -326,6 +326,21 @@ def test_log_of_an_earlier_file_is_not_copied_into_a_new_run(tmp_path: Path) -> 
     assert "remove it" in str(caught.value)
     log.unlink()
     assert play(tmp_path, people=1, assistant=saying("New.")).status().done == 1
+
+
+def test_attempt_that_cannot_be_recorded_stops_the_run(tmp_path: Path) -> None:
+    """The failure of its scenario could be stored, but every other scenario would fail in the same way."""
+    asked: list[int] = []
+
+    async def assistant(_messages: list[dict[str, str]]) -> str:
+        asked.append(1)
+        with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+            connection.execute("DROP TABLE IF EXISTS attempts")
+        raise ValueError("no reply")
+
+    with pytest.raises(DialoomError, match=r"run\.db: no such table: \S*attempts"):
+        play(tmp_path, people=20, assistant=assistant)
+    assert len(asked) < 10
 
 
 @pytest.mark.parametrize("is_replaced", [False, True], ids=["moved", "replaced"])

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
+from dialoom import open_run
 from dialoom.runs.gateway_setup import RunLimits
 from dialoom.runs.report.cost import cost_table
 from dialoom.settings import Budget, LimitSettings, Price, checked, model_of
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 from tests.processes import PATIENCE, Started
-from tests.server import Answer, ChatServer, completion, serving
+from tests.server import Answer, ChatServer, completion, ended, serving
 
 KEY = {"OPENAI_API_KEY": "sk-test"}
 """The environment variables of runs that use the server."""
@@ -288,8 +289,30 @@ def test_replays_and_unanswered_calls_are_reported(dialoom: Command, tmp_path: P
     assert "Calls without an answer: 1." in " ".join(cost_table(tmp_path / "r.db").notes)
 
 
+def test_replies_that_a_filter_removed_count_as_billed(dialoom: Command, tmp_path: Path) -> None:
+    """Each takes 10 + 5 tokens, like the other replies, also if the call has another attempt."""
+    empty = (200, {**completion("")[1], "choices": []})
+
+    def answer(_body: dict[str, Any], number: int) -> Answer:
+        usage = completion("")[1]["usage"]
+        return {1: empty, 2: ended("", "content_filter", usage), 3: empty}.get(number, completion("Hm."))
+
+    with serving(answer) as server:
+        cast = ["--model", "user=openai/user", "--api-base", f"user={server.url}", "--price", "openai/user=1000,2000"]
+        plan = ["run", "personalens", "--limit", 3, "--concurrency", 1, "--no-judge", *cast]
+        dialoom(*plan, "-o", "run.db", "--max-cost", 99, code=1, variables=KEY)
+        sent = len(server.requests)
+    user = status_of(dialoom, "run.db")["roles"]["user"]
+    assert user["tokens"] == {"input": 10 * sent, "output": 5 * sent}
+    assert user["cost"] == pytest.approx(0.02 * sent)
+    assert user["failed_calls"] == 1
+    assert status_of(dialoom, "run.db")["counted"]["cost"] == pytest.approx(0.02 * sent)
+    assert rows_of(tmp_path / "run.db")["user"]["US dollars"] == pytest.approx(0.02 * sent)
+    assert sum(row.cost or 0 for row in open_run(tmp_path / "run.db").scenarios().rows) == pytest.approx(0.02 * sent)
+
+
 def test_usage_of_failed_attempts_is_not_claimed(dialoom: Command, tmp_path: Path) -> None:
-    """Some are billed, such as replies that the provider's filter has removed, so the sums may be too low."""
+    """Some are billed without being reported, so the sums may be too low."""
     (tmp_path / "broken.py").write_text("async def reply(messages):\n    raise ValueError('no')\n")
     dialoom("run", "aloe-eval", "--limit", 1, "--model", "assistant=python:broken:reply", "-o", "r.db", code=1)
     assert "Failed attempts at calls: 1. " in " ".join(cost_table(tmp_path / "r.db").notes)

@@ -24,7 +24,7 @@ from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, GatewaySettings
 from dialoom.roles.gateway.model_facts import Prices
 from tests.ledgers import MemoryLedger, make_place
 from tests.roles.gateway.asking import KEY, request
-from tests.server import Answer, Response, broken_off, busy, completion, error, serving
+from tests.server import Answer, Response, broken_off, busy, completion, ended, error, serving
 
 spends = st.builds(Spend, st.just(1), st.integers(0, 500), st.integers(0, 500).map(lambda cents: cents / 100))
 budgets = st.builds(
@@ -54,7 +54,12 @@ def test_no_reservation_exceeds_a_limit(budget: Budget, steps: list[tuple[bool, 
             expected = in_flight.pop()
             account.settle(expected, expected)
     assert account.reserved.calls == len(in_flight)
+    assert account.reserved.tokens == sum(each.tokens for each in in_flight)
     assert account.reserved.cost == pytest.approx(sum(each.cost for each in in_flight))
+
+
+def test_free_call_fits_into_a_budget_of_nothing() -> None:
+    Account(Budget(max_cost=0)).reserve(Spend(1, 100, 0.0))
 
 
 def test_tenths_of_a_dollar_add_up() -> None:
@@ -64,6 +69,17 @@ def test_tenths_of_a_dollar_add_up() -> None:
         account.reserve(Spend(1, 0, 0.1))
     with pytest.raises(BudgetError, match=r"max_cost 0\.3"):
         account.reserve(Spend(1, 0, 0.1))
+
+
+async def test_refused_claim_refuses_every_later_one() -> None:
+    """Otherwise a small call could continue a run that is being stopped."""
+    account = Account(Budget(max_tokens=100))
+    with pytest.raises(BudgetError) as first:
+        await account.claim(Spend(1, 101))
+    with pytest.raises(BudgetError) as later:
+        account.reserve(Spend(1, 1))
+    assert str(later.value) == str(first.value)
+    assert later.value.setting == first.value.setting == "max_tokens"
 
 
 def test_failed_call_returns_its_reservation() -> None:
@@ -85,6 +101,27 @@ async def test_budget_of_a_failed_call_is_free_for_the_next_one(refusal: Answer 
             assert (await gateway.complete(request(server.url), make_place(2))).text == "heron"
         with pytest.raises(BudgetError, match="max_calls 1 is used up: 1 spent, 0 reserved for calls in flight"):
             await gateway.complete(request(server.url, content="Say otter."), make_place(3))
+
+
+@pytest.mark.usefixtures("keyed")
+async def test_billed_reply_that_was_removed_is_taken_from_the_budget() -> None:
+    with serving(lambda _body, _number: FAULTS["removed"]) as server:
+        gateway = Gateway(MemoryLedger(), GatewaySettings(budget=Budget(max_calls=1, max_tokens=300)))
+        with pytest.raises(PermanentProviderError, match="content filter"):
+            await gateway.complete(request(server.url), make_place(1))
+        with pytest.raises(BudgetError, match="max_tokens 300 is used up: 42 spent, 0 reserved"):
+            await gateway.complete(request(server.url), make_place(2))
+
+
+@pytest.mark.usefixtures("keyed")
+async def test_reply_of_unknown_cost_is_taken_from_the_budget_by_its_tokens() -> None:
+    status, body = completion("heron", prompt_tokens=100_000)
+    body["usage"]["prompt_tokens_details"] = {"cached_tokens": 100_001}
+    with serving(lambda _body, _number: (status, body)) as server:
+        gateway = Gateway(MemoryLedger(), GatewaySettings(budget=Budget(max_cost=0.01)))
+        assert (await gateway.complete(request(server.url), make_place(1))).cost is None
+        with pytest.raises(BudgetError, match=r"max_cost 0\.01 is used up: 0\.06 spent"):
+            await gateway.complete(request(server.url), make_place(step=2))
 
 
 def test_spending_before_a_resume_counts() -> None:
@@ -141,7 +178,11 @@ FAULTS: dict[str, Answer | Response] = {
     "cut": broken_off(),
     "no JSON": Response(raw=b"<html>welcome</html>", headers={"Content-Type": "text/html"}),
     "refused": error(400, "no such thing"),
+    "removed": ended("", "content_filter", {"prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42}),
+    "no choice": (200, {**completion("", 50, 3)[1], "choices": []}),
 }
+FINAL = {"refused", "removed"}
+BILLED = {"removed": 42, "no choice": 53}
 
 
 @settings(max_examples=15)
@@ -155,7 +196,9 @@ def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
         call = int(str(body["messages"][-1]["content"]))  # type: ignore[index]
         attempts[call] += 1
         if attempts[call] <= len(faults[call]):
-            return FAULTS[faults[call][attempts[call] - 1]]
+            fault = faults[call][attempts[call] - 1]
+            billed += BILLED.get(fault, 0)
+            return FAULTS[fault]
         billed += 10 + call + 5
         return completion("heron", prompt_tokens=10 + call)
 
@@ -171,7 +214,7 @@ def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
         ends = asyncio.run(play(server.url))
     for call, (end, sequence) in enumerate(zip(ends, faults, strict=True)):
         seen = sequence[:MAX_ATTEMPTS]
-        refused = seen.index("refused") + 1 if "refused" in seen else None
+        refused = next((number for number, fault in enumerate(seen, start=1) if fault in FINAL), None)
         if refused is not None:
             assert isinstance(end, PermanentProviderError)
         elif len(seen) == MAX_ATTEMPTS:
@@ -182,8 +225,8 @@ def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
     records = [ledger.records[number] for number in range(len(ledger.begun))]
     assert len(records) == len(faults), "each call is begun and ended once"
     assert all((record.completion is None) != (record.error is None) for record in records)
-    replies = [record.completion for record in records if record.completion is not None]
-    assert sum((reply.input_tokens or 0) + (reply.output_tokens or 0) for reply in replies) == billed
-    assert len(ledger.attempts) == sum(attempts) - len(replies)
+    figures = [figures for record in records if (figures := record.completion or record.billed) is not None]
+    assert sum((each.input_tokens or 0) + (each.output_tokens or 0) for each in figures) == billed
+    assert len(ledger.attempts) == sum(attempts) - sum(record.completion is not None for record in records)
     assert sum(record.attempts for record in records) == len(server.requests) == sum(attempts)
     assert not any(isinstance(end, BaseException) and not isinstance(end, ProviderError) for end in ends)

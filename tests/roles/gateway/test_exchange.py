@@ -124,6 +124,15 @@ async def test_redirect_within_the_server_is_followed(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("status", [301, 302, 303])
+async def test_redirect_that_drops_the_request_is_refused(model: str, status: int) -> None:
+    with serving(lambda _body, _number: Response(status, headers={"Location": "/v2/chat"})) as server:
+        with pytest.raises(PermanentProviderError, match=rf"/v2/chat with status {status}, .* without its body"):
+            await ask(request(server.url, model))
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("location", ["/v1/chat/completions", "/{}", "http://x:y/"])
 async def test_invalid_or_endless_redirect_costs_one_attempt(model: str, location: str) -> None:
     ledger = MemoryLedger()

@@ -7,6 +7,7 @@ import importlib
 import shutil
 import ssl
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ TRANSIENT: dict[str, Answer | Response] = {
     "529": error(529, "overloaded"),
     "cut within the body": broken_off(),
     "cut before the body": Response(*completion("x"), cut=0),
+    "reset": Response(is_reset=True),
     "no JSON": Response(raw=b"<html>welcome</html>", headers={"Content-Type": "text/html"}),
     "half of a JSON": Response(raw=b'{"id": "x", "choices": [{"in'),
     "nothing": Response(raw=b""),
@@ -87,8 +89,11 @@ async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str
         (error(404, "The model `x` does not exist", "model_not_found"), "given for the role judge (PROVIDER"),
         (error(422, "unprocessable"), "unprocessable"),
         (too_long(), "give the role judge a model with a longer context"),
+        (error(400, "Range of input length should be [1, 30720]"), "give the role judge a model with a longer context"),
+        (error(413, "Request Entity Too Large"), "give the role judge a model with a longer context"),
         (error(402, "pay first"), "no credit left"),
         (error(429, "You exceeded your current quota.", "insufficient_quota"), "no credit left"),
+        (error(400, "Your credit balance is too low to access the Anthropic API."), "no credit left"),
         (ended("", "content_filter"), "content filter"),
         (ended(None, "content_filter"), "content filter"),
     ],
@@ -104,8 +109,15 @@ async def test_permanent_fault_fails_at_once_with_advice(fault: Answer, advice: 
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_policy_refusal_is_named(model: str) -> None:
-    refusal = error(400, "Your request was rejected as a result of our safety system", "content_policy_violation")
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("Your request was rejected as a result of our safety system", "content_policy_violation"),
+        ("Output data may contain inappropriate content.", "data_inspection_failed"),
+    ],
+)
+async def test_policy_refusal_is_named(model: str, message: str, code: str) -> None:
+    refusal = error(400, message, code)
     with serving(lambda _body, _number: refusal) as server:
         with pytest.raises(PermanentProviderError, match="policy rejects the request"):
             await ask(request(server.url, model))
@@ -327,6 +339,43 @@ async def test_model_with_a_price_is_priced_each_time(priced: list[str]) -> None
     assert len(priced) == 3
 
 
+@pytest.mark.parametrize(
+    ("model", "named", "cost"),
+    [
+        ("openai/gpt-4o-mini", "gpt-4o", 0.00021),
+        ("openai/gpt-4o-mini", "gpt-4o-mini-2024-07-18", 0.00021),
+        ("openai/gpt-4o", "gpt-4o-2024-05-13", 0.0065),  # an edition with a price of its own
+        ("openai/local", "gpt-4o", None),
+    ],
+)
+async def test_price_is_that_of_the_configured_model(model: str, named: str, cost: float | None) -> None:
+    status, body = ended("heron", "stop", USAGE)
+    with serving(lambda _body, _number: (status, {**body, "model": named})) as server:
+        reply = await LiteLLMBackend().complete(request(server.url, model), "")
+    assert reply.cost == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [(USAGE, (1000, 100)), ({**USAGE, "prompt_tokens": "many"}, (None, 100)), ([USAGE], (None, None))],
+)
+async def test_tokens_of_a_reply_in_another_form_are_counted(usage: Any, tokens: tuple[int | None, int | None]) -> None:
+    """LiteLLM reads neither a reply in parts nor usage figures in words."""
+    answer = ended("heron", "stop", usage)
+    answer[1]["choices"][0]["message"]["content"] = [{"type": "text", "text": "heron"}]
+    with serving(lambda _body, _number: answer) as server:
+        reply = await LiteLLMBackend().complete(request(server.url), "")
+    assert (reply.text, reply.input_tokens, reply.output_tokens) == ("heron", *tokens)
+
+
+@pytest.mark.parametrize(("thought", "is_known"), [(0, True), (100, True), (101, False), (-1, False)])
+async def test_cost_of_inconsistent_reasoning_tokens_is_unknown(thought: int, is_known: bool) -> None:
+    usage = {**USAGE, "completion_tokens_details": {"reasoning_tokens": thought}}
+    with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
+        reply = await LiteLLMBackend().complete(request(server.url), "")
+    assert reply.cost == (pytest.approx(0.00021) if is_known else None)
+
+
 async def test_price_registered_later_counts_in_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
     litellm, model = load_litellm(), "openai/priced-between-runs"
     monkeypatch.setattr(litellm, "model_cost", dict(litellm.model_cost))
@@ -337,6 +386,65 @@ async def test_price_registered_later_counts_in_the_next_run(monkeypatch: pytest
         after = (await LiteLLMBackend().complete(request(server.url, model), "")).cost
     assert after is not None
     assert after > 0
+
+
+def embedded(*vectors: Any, tokens: int | None = 10, indices: Sequence[int] = (0, 1)) -> Answer:
+    """Return an answer with embeddings."""
+    data = [{"object": "embedding", "index": at, "embedding": each} for at, each in zip(indices, vectors, strict=False)]
+    usage = {} if tokens is None else {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
+    return 200, {"object": "list", "model": "text-embedding-3-small", "data": data, **usage}
+
+
+EMBEDDED = "embed:openai/text-embedding-3-small"
+VECTORS = ([0.5, 0.5], [1.0, 0.0])
+
+
+@pytest.mark.parametrize("model", [EMBEDDED, "embed:mistral/mistral-embed"])
+@pytest.mark.parametrize("fault", [busy(), error(500, "trouble"), broken_off(), Response(is_reset=True)])
+async def test_attempt_at_embeddings_is_one_request(
+    fault: Answer | Response, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MISTRAL_API_KEY", KEY)
+    ledger = MemoryLedger()
+    with serving(lambda _body, number: fault if number < 3 else embedded(*VECTORS)) as server:
+        reply = await ask(request(server.url, model), ledger)
+        assert len(server.requests) == 3
+    assert ledger.records[0].attempts == 3
+    assert (reply.input_tokens, reply.output_tokens) == (10, 0)
+    assert reply.cost == pytest.approx(2e-7 if model == EMBEDDED else 1e-6)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        embedded([0.5, 0.5], [1.0]),
+        embedded([0.5, 0.5], None),
+        embedded([0.5, 0.5], [0.0, 0.0]),
+        embedded([0.5, 0.5], ["a", "b"]),
+        embedded([0.5, 0.5], []),
+        embedded([0.5, 0.5]),
+        embedded(*VECTORS, indices=(0, 0)),
+        embedded(*VECTORS, [1.0, 1.0], indices=(0, 1, 2)),
+    ],
+)
+async def test_unusable_embeddings_are_not_recorded_as_a_reply(answer: Answer) -> None:
+    """Otherwise a retry would use them again."""
+    ledger = MemoryLedger()
+    with serving(lambda _body, _number: answer) as server, pytest.raises(PermanentProviderError, match="embeddings"):
+        await ask(request(server.url, EMBEDDED), ledger)
+    assert ledger.records[0].completion is None
+
+
+async def test_embeddings_without_usage_have_unknown_tokens_and_cost() -> None:
+    with serving(lambda _body, _number: embedded(*VECTORS, tokens=None)) as server:
+        reply = await ask(request(server.url, EMBEDDED))
+    assert (reply.input_tokens, reply.cost) == (None, None)
+
+
+async def test_price_of_embeddings_is_that_of_the_configured_model() -> None:
+    with serving(lambda _body, _number: embedded(*VECTORS)) as server:
+        reply = await ask(request(server.url, "embed:openai/local"))
+    assert (reply.input_tokens, reply.cost) == (10, None)
 
 
 DIALOGUE: tuple[ChatMessage, ...] = (

@@ -132,7 +132,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def leaking_provider(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
-    """Return a provider that quotes the key in each of its errors: first a transient one, then a permanent one.
+    """Return a provider that quotes the key as its model's name, and in a transient and a permanent error.
 
     Before the last error it records the run's files, including the write-ahead log.
     """
@@ -141,7 +141,7 @@ def leaking_provider(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any
         if number == 3:
             meanwhile.update(contents(folder))
         if number == 1:
-            return completion("Well.")
+            return 200, {**completion("Well.")[1], "model": key}
         return error(503 if number == 2 else 400, f"no good: {key} and {json.dumps(key)}; {'x' * 570} {key}")
 
     return answer
