@@ -310,6 +310,7 @@ class ScenarioContext:
         return PromotedBranch(
             name=branch.name,
             models={role: ", ".join(models) for role, models in others.items()},
+            replaced={role: own[role] for role in others},
             edits=sum(point.source == "update" for point in line),
             said=sum(call.model == SAID for call in calls),
             prompts=sum(call.is_edited for call in calls),

@@ -285,7 +285,10 @@ class Stepper(StepperView):
         """
         stop = await self.here()
         if not stop.is_end:
-            raise SteppingError(f"{self.branch} is not at its end, so it has no outcome yet; play it to its end first")
+            end = self.context.points()[self._end()]
+            is_played = not await self.context.nodes_after(end)
+            way = f"but at {stop.number}; go to {end.number} or" if is_played else "so it has no outcome yet;"
+            raise SteppingError(f"{self.branch} is not at its end, {way} play it to its end first")
         self.context.ensure_unchanged()
         if self.branch == self.outcome_branch == MAIN and not self.context.is_pending:
             return await self.outcome()  # `main` is already the outcome, and later judgements refer to it

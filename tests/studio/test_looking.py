@@ -14,7 +14,6 @@ import pytest
 import dialoom
 from dialoom.graphs import Estimate
 from dialoom.runs.store import ScenarioQuery
-
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue
 
