@@ -295,7 +295,7 @@ class Stepper(StepperView):
         await index_main(self.context)
         line = self.context.line(self._head)
         calls = [call.id for call in await self.context.calls_on(line)]
-        outcome = self.context.outcome(stop.state, is_end=True)
+        outcome = self.context.outcome_at(stop.checkpoint, stop.state, is_end=True)
         taken = await self.context.promoted_branch(self._branch, line)
         await self.context.store.results.promote(self.context.work, taken, outcome, calls)
         return outcome

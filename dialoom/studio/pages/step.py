@@ -98,7 +98,7 @@ class StepPage:
         return self.view.path(PATH, {**list_parameters(self.view), **stands})
 
     async def act(self, make: Callable[[], Action], place: Spot | None = None) -> None:
-        """Carry out an action, and show the position afterwards; a second click while it is carried out has no effect."""
+        """Carry out an action, and show the position afterwards; further clicks in the meantime have no effect."""
         if self._is_acting:
             return
         self._is_acting = True

@@ -211,7 +211,9 @@ def test_unfinished_branch_is_not_promoted(dialoom: Command, made_once: MadeOnce
         with pytest.raises(DialoomError, match=there):
             await stepper.promote()
         branch = await stepper.fork("mine")
-        with pytest.raises(DialoomError, match=r"mine is not at its end, so it has no outcome yet; play it to its end first"):
+        with pytest.raises(
+            DialoomError, match=r"mine is not at its end, so it has no outcome yet; play it to its end first"
+        ):
             await branch.promote()
 
     stepping(path, promote)
