@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import dialoom
 from dialoom import open_run
 from dialoom.runs.stepping import read_case
 from dialoom.runs.store.connections import WriteLock
-from tests.conftest import Command, MadeOnce, command_in
+from tests.conftest import ROOT, Command, MadeOnce, command_in
 from tests.runs.stepping.played import dialogue, play
 
 from .conftest import Open, Serve, playwright
@@ -296,3 +297,17 @@ def test_clicks_count_in_their_order(made_once: MadeOnce, serve: Serve, browse: 
         }"""
     )
     page.wait_for_selector("h1:text('main 3')")  # the step after that position
+
+
+def test_keys_in_errors_of_a_recipe_are_not_shown(tmp_path: Path, serve: Serve, browse: Open) -> None:
+    shutil.copytree(ROOT / "docs/examples/larder", tmp_path / "game")
+    recipe = tmp_path / "game" / "larder.py"
+    command_in(tmp_path)("run", "game/larder.py:RECIPE", "--larders", 1, "-o", "run.db")
+    changed = recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["sk-0123456789abcdef"])')
+    recipe.write_text(changed)
+    page = browse(serve(tmp_path / "run.db"), f"{STEP}?at=2")
+    page.get_by_role("button", name="Regenerate from here").click()
+    page.wait_for_selector("h1:text('b1 2')")
+    page.get_by_role("button", name="Play to the end").click()
+    page.get_by_text("unexpected KeyError: '[key]'").wait_for()
+    assert "0123456789" not in page.content()

@@ -171,9 +171,9 @@ class ReadingSaver(BaseCheckpointSaver[int]):
             else:
                 found[channel,] = self._reference(part, lists)
         values: dict[str, Any] = dict.fromkeys(stored)
-        for (channel, *field), value in self._resolved(found, decoded).items():
-            if field:
-                values[channel] = {**(values[channel] or {}), field[0]: value}
+        for (channel, *name), value in self._resolved(found, decoded).items():
+            if name:
+                values[channel] = {**(values[channel] or {}), name[0]: value}
             else:
                 values[channel] = value
         return values
