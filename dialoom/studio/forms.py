@@ -189,9 +189,14 @@ class Field:
 
 def entered(field: Field, act: Any) -> None:
     """Call a function when the enter key is pressed in a field."""
+
+    def pressed(event: Any) -> Any:
+        field.take(event)
+        return act()
+
     field.input.on(
         "keydown",
-        lambda event: field.take(event) or act(),
+        pressed,
         js_handler=f"(event) => {{ if (event.key === 'Enter' && !event.isComposing) ({field.tell})(event) }}",
     )
 

@@ -23,9 +23,9 @@ from dialoom.cli.setting_flags import CallCommand, RunCommand
 from dialoom.cli.terminal import say, say_json
 from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
+from dialoom.roles.gateway.secrets import redacted
 from dialoom.runs.configuration.recipes import is_file_spec, is_study
 from dialoom.runs.control import Event, NodeMessage, Notice, Planned
-from dialoom.roles.gateway.secrets import redacted
 from dialoom.runs.errors import FATAL, Fault, RunError, fault_of
 from dialoom.runs.stepping import ConditionError, PathError, Stepper
 from dialoom.settings import part
