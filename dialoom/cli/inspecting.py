@@ -349,7 +349,7 @@ def _print_episode(
         mark = failing[what].marks if (what := subject_of(judgement)) in failing else ""
         score = judgement.status if judgement.score is None else f"{judgement.score}{mark}"
         of = f" ({judgement.target}{turn}): "
-        parts = ((judgement.metric, "bold"), of, (score, "bold"), " ", (judgement.explanation, "dim"))
+        parts = ((judgement.metric, "bold"), of, (score, "bold"), " ", (_indented(judgement.explanation), "dim"))
         console.print(Text.assemble("  ", *parts))
     judged = [subject_of(judgement) for judgement in episode.outcome.judgements]
     for what, each in failing.items():
@@ -368,8 +368,12 @@ def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
 
 
 def _print_named(console: HarmlessConsole, name: str, text: str) -> None:
-    """Print a name and a text in one line."""
-    console.print(Text.assemble("  ", (f"{name}:", "dim"), " ", text))
+    """Print a name and a text; further lines of the text are indented."""
+    console.print(Text.assemble("  ", (f"{name}:", "dim"), " ", _indented(text)))
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n    ")
 
 
 def _tree(outline: Outline, parent: Tree | None = None) -> Tree:

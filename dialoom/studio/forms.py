@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +16,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import NextRequest
 from dialoom.runs.stepping.values import value_at
 from dialoom.studio import acting
-from dialoom.text import counted
+from dialoom.text import counted, harmless
 
 from .calls import message_blocks
 from .looking import Looked, as_json, state_at
@@ -143,7 +144,7 @@ class Field:
         self._label, self._value, self._most = label, value, most
         self._is_too_long = False
         Field._number += 1
-        name = f"field-{Field._number}"
+        self._id = name = f"field-{Field._number}"
         with element("div", classes):
             text("label", label, for_=name)
             if options is not None:
@@ -153,12 +154,13 @@ class Field:
                         if each == value:
                             option.props["selected"] = True
             elif lines > 1:
-                self.input = element("textarea", "input", id=name, rows=str(lines), placeholder=hint, value=value)
+                self.input = text("textarea", value, "input", id=name, rows=str(lines), placeholder=hint)
             else:
-                self.input = element("input", "input", id=name, placeholder=hint, value=value, autocomplete="off")
+                self.input = element("input", "input", id=name, placeholder=hint, autocomplete="off")
+                begun_with(self.input, value)
         self.tell = _sending_script(most)
-        self.input.on("input", self._on_input, js_handler=self.tell, throttle=0.1)
-        self.input.on("change", self._on_input, js_handler=self.tell)
+        self.input.on("input", self.take, js_handler=self.tell, throttle=0.1)
+        self.input.on("change", self.take, js_handler=self.tell)
 
     @property
     def value(self) -> str:
@@ -174,22 +176,28 @@ class Field:
     def set(self, value: str) -> None:
         """Set the value."""
         self._value, self._is_too_long = value, False
-        self.input.props["value"] = value
-        self.input.update()
+        if not self.input.is_deleted:
+            field = f"document.getElementById({json.dumps(self._id)})"
+            self.input.client.run_javascript(f"{field}.value = {json.dumps(harmless(value))}")
 
-    def _on_input(self, event: Any) -> None:
+    def take(self, event: Any) -> None:
+        """Take the value that the browser sent."""
         self._is_too_long = event.args is None
         if event.args is not None:
             self._value = str(event.args)
-            self.input.props["value"] = self._value  # without an update to the browser, which already has the value
 
 
 def entered(field: Field, act: Any) -> None:
     """Call a function when the enter key is pressed in a field."""
+
+    def pressed(event: Any) -> Any:
+        field.take(event)
+        return act()
+
     field.input.on(
         "keydown",
-        lambda _event: act(),
-        js_handler="(event) => { if (event.key === 'Enter' && !event.isComposing) emit() }",
+        pressed,
+        js_handler=f"(event) => {{ if (event.key === 'Enter' && !event.isComposing) ({field.tell})(event) }}",
     )
 
 
@@ -286,17 +294,20 @@ class Forms:
         with card("Edit the state", "stack"):
             path = Field("Place", hint="messages[-1].content")
             value = Field("Value", lines=3, hint="the current value appears here; JSON or plain text")
+            filled = ""
 
             async def read() -> None:
-                before, found, why = value.value, "", ""
+                nonlocal filled
+                found, why = "", ""
                 try:
                     state = await state_at(self._page.run, self._page.view.scenario, self._page.place)
                     found = as_json(value_at(state, path.value.strip()))
                 except (DialoomError, ValueError) as error:
                     why = str(error)
                 problem.set_text(why)
-                if value.value == before:  # the user has not typed in the meantime
+                if value.value == filled:  # what the user has typed is kept
                     value.set(found)
+                    filled = found
 
             self._button("Set", lambda: acting.edit(path.value, value.value))
             problem = text("div", "", "small bad-text said")

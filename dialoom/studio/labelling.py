@@ -291,16 +291,18 @@ class JudgementBox:
         scale = self._scales.of(item.judgement.metric)
         made: dict[str, ui.element] = {}
         given = _as_written(scale, given)
+        turn = asyncio.Lock()  # clicks count in their order, however long each takes to store
 
         async def put(label: str) -> None:
             nonlocal given
-            new_label = "" if label == given else label
-            try:
-                await asyncio.to_thread(self._put, item, new_label)
-            except DialoomError as error:
-                ui.notify(str(error), type="negative", multi_line=True)
-                return
-            given = new_label
+            async with turn:
+                new_label = "" if label == given else label
+                try:
+                    await asyncio.to_thread(self._put, item, new_label)
+                except DialoomError as error:
+                    ui.notify(str(error), type="negative", multi_line=True)
+                    return
+                given = new_label
             for name, each in made.items():
                 each.props["aria-pressed"] = str(name == given).lower()
                 each.update()
@@ -319,12 +321,7 @@ def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement s
     """Add the agreement of labels and judge, computed on demand."""
 
     async def fill() -> None:
-        try:
-            found = await asyncio.to_thread(run.agreement, judging=judging)
-        except DialoomError as error:
-            problem(error)
-            return
-        table = table_of(found)
+        table = table_of(await asyncio.to_thread(run.agreement, judging=judging))
         with element("div", "scroll"), element("table", "data"):
             for number, row in enumerate([table.columns, *texts_of(table)]):
                 with element("tr"):

@@ -12,7 +12,10 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
+from dialoom.errors import DialoomError
 from dialoom.text import counted, harmless
+
+from .shell import problem
 
 _LATE = "late-"
 _numbers = count(1)
@@ -94,9 +97,7 @@ def written(tag: str = "div", classes: str = "") -> Iterator[None]:
         fill = sheet.late.pop(str(event.args), None)
         if fill is not None:
             with beside, ui.teleport(f"#{event.args}"):
-                made = fill()
-                if made is not None:
-                    await made
+                await _filled(fill)
 
     shown.on("toggle.capture", opened, js_handler=_OPENED)
 
@@ -260,11 +261,18 @@ def late(summary: str, fill: Callable[[], Any], classes: str = "") -> None:
         if not is_filled:
             is_filled = True
             with part:
-                made = fill()
-                if made is not None:
-                    await made
+                await _filled(fill)
 
     part.on("toggle", opened, js_handler="(event) => { if (event.target.open) emit() }")
+
+
+async def _filled(fill: Callable[[], Any]) -> None:
+    try:
+        made = fill()
+        if made is not None:
+            await made
+    except DialoomError as error:  # such as a file that has been moved since the page was built
+        problem(error)
 
 
 def definitions(values: Mapping[str, Any], classes: str = "facts") -> None:

@@ -68,8 +68,9 @@ class Watch:
                 now >= self._due and (self._progress.is_played or signature(self.run.path) != self._seen)
             ):
                 is_first = self._progress is None
-                self._seen = signature(self.run.path)
+                seen = signature(self.run.path)
                 self._progress = await asyncio.to_thread(self.run.progress)
+                self._seen = seen
                 self._keep(self._progress, now)
                 took = 0.0 if is_first else time.monotonic() - now  # the first report imports the libraries it needs
                 self._due = time.monotonic() + min(max(_LEAST, _SHARE * took), _MOST)

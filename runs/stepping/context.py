@@ -38,6 +38,7 @@ from dialoom.runs.engine import session_of
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
 from dialoom.runs.store import MAIN, SAID, Branch, PlayWork, Point, PromotedBranch, RunFile, RunStore, StepCall
+from dialoom.runs.store.checkpoints.reading import DECODED, Decoded
 from dialoom.runs.store.corruption import reading
 from dialoom.settings import OwnPlayer
 
@@ -46,6 +47,8 @@ from .gateway import ScratchSaver, SteppingError
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 START = "__start__"
 
+_OUTCOMES = 16
+"""The maximum number of cached outcomes; those of a long conversation are large."""
 _READING = 10.0
 """The seconds within which a player's own database must answer."""
 
@@ -78,6 +81,8 @@ class ScenarioContext:
     _replacing: dict[tuple[str, str], ModelBinding] = field(default_factory=dict)
     _shown: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     _snapshots: dict[str, StateSnapshot] = field(default_factory=dict)
+    _decoded: Decoded = field(default_factory=Decoded)
+    _outcomes: dict[tuple[str, bool], Outcome] = field(default_factory=dict)
 
     @property
     def has_stateful_players(self) -> bool:
@@ -197,7 +202,7 @@ class ScenarioContext:
         A checkpoint's snapshot changes only if an interrupted step has stored writes.
         """
         if point.id not in self._snapshots:
-            place = {"thread_id": min(point.threads), "checkpoint_id": point.id}
+            place = {"thread_id": min(point.threads), "checkpoint_id": point.id, DECODED: self._decoded}
             with reading(self.store.path):
                 self._snapshots[point.id] = await self.graph.aget_state({"configurable": place})
             self.states[point.id] = self._snapshots[point.id].values
@@ -271,6 +276,14 @@ class ScenarioContext:
         outcome = completed(self.recipe, self.work.scenario, bare, is_checked=is_end and self.problem is None)
         return self.gate.passed(self.work.scenario, outcome)
 
+    def outcome_at(self, checkpoint: str, state: Mapping[str, Any], is_end: bool) -> Outcome:
+        """Return the outcome of a checkpoint's state; the last ones are kept, because finding faults takes time."""
+        if (checkpoint, is_end) not in self._outcomes:
+            if len(self._outcomes) >= _OUTCOMES:
+                self._outcomes.clear()
+            self._outcomes[checkpoint, is_end] = self.outcome(state, is_end)
+        return self._outcomes[checkpoint, is_end]
+
     def ensure_unchanged(self) -> None:
         """Check that the functions of the run's study can be called.
 
@@ -305,6 +318,7 @@ class ScenarioContext:
         return PromotedBranch(
             name=branch.name,
             models={role: ", ".join(models) for role, models in others.items()},
+            replaced={role: own[role] for role in others},
             edits=sum(point.source == "update" for point in line),
             said=sum(call.model == SAID for call in calls),
             prompts=sum(call.is_edited for call in calls),

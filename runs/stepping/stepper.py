@@ -281,14 +281,17 @@ class Stepper(StepperView):
         """
         stop = await self.here()
         if not stop.is_end:
-            raise SteppingError(f"{self.branch} is not at its end, so it has no outcome yet; play it to its end first")
+            end = self.context.points()[self._end()]
+            is_played = not await self.context.nodes_after(end)
+            way = f"but at {stop.number}; go to {end.number} or" if is_played else "so it has no outcome yet;"
+            raise SteppingError(f"{self.branch} is not at its end, {way} play it to its end first")
         self.context.ensure_unchanged()
         if self.branch == self.outcome_branch == MAIN and not self.context.is_pending:
             return await self.outcome()  # `main` is already the outcome, and later judgements refer to it
         await index_main(self.context)
         line = self.context.line(self._head)
         calls = [call.id for call in await self.context.calls_on(line)]
-        outcome = self.context.outcome(stop.state, is_end=True)
+        outcome = self.context.outcome_at(stop.checkpoint, stop.state, is_end=True)
         taken = await self.context.promoted_branch(self._branch, line)
         await self.context.store.results.promote(self.context.work, taken, outcome, calls)
         return outcome

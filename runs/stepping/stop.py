@@ -116,7 +116,8 @@ def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator
 
 def _shared(one: Sequence[Any], other: Sequence[Any], most: int) -> int:
     """Return the length of the common prefix of two sequences, up to a maximum."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one[:most], other[:most], strict=True)))
+    pairs = zip(one[:most], other[:most], strict=True)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs))
 
 
 def _text(value: Any) -> str:

@@ -190,7 +190,7 @@ class StepperView:
     async def outcome(self) -> Outcome:
         """Return the outcome of the conversation so far, as it would be exported."""
         stop = await self.here()
-        return self.context.outcome(stop.state, stop.is_end)
+        return self.context.outcome_at(stop.checkpoint, stop.state, stop.is_end)
 
     async def stops(self) -> list[Stop]:
         """Return every stop from the beginning of this branch to here."""
@@ -296,7 +296,7 @@ class StepperView:
             found = [*reached.changes, *changes({PLAYERS: before}, {PLAYERS: after})]
             reached = replace(reached, state=state, changes=found)
         with reading(context.store.path, context.recipe.name):
-            outcome = context.outcome(reached.state, reached.is_end)
+            outcome = context.outcome_at(reached.checkpoint, reached.state, reached.is_end)
             return replace(
                 reached,
                 why=context.why(await context.nodes_before(line), reached.next),

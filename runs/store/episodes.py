@@ -84,6 +84,7 @@ class PromotedBranch(Frozen):
     Attributes:
         name: The branch's name.
         models: The models that replaced those of the run, by role; several are joined by commas, in order of use.
+        replaced: The models that they replaced, by role.
         edits: The number of edits of the state on the branch.
         said: The number of replies written by a person.
         prompts: The number of requests written by a person.
@@ -91,13 +92,14 @@ class PromotedBranch(Frozen):
 
     name: str
     models: Mapping[str, str] = {}
+    replaced: Mapping[str, str] = {}
     edits: int = 0
     said: int = 0
     prompts: int = 0
 
     def done(self) -> str:
         """Return a short summary of a person's changes; empty if there are none."""
-        done = [f"{role} played by {model}" for role, model in self.models.items()]
+        done = [f"{role} played by {model} instead of {self.replaced[role]}" for role, model in self.models.items()]
         counted = ((self.edits, "edited"), (self.said, "said by a person"), (self.prompts, "asked by a person"))
         return ", ".join([*done, *(f"{count} {what}" for count, what in counted if count)])
 

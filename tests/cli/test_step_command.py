@@ -317,6 +317,10 @@ def test_bug_in_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
     with Started(tmp_path, *step, "-o", "two.db", "--json") as process:
         (result,) = answers(process.communicate("next\n")[0])
     assert (result["ok"], result["error"]) == (False, "unexpected KeyError: 'nothing'")
+    recipe.write_text(recipe.read_text().replace("nothing", "sk-0123456789abcdef"))
+    with Started(tmp_path, *step, "-o", "three.db") as process:
+        _, shown = process.communicate("next\n")
+    assert shown.endswith("unexpected KeyError: '[key]'\n") and "0123456789" not in shown
 
 
 def test_script_that_uses_up_the_budget_exits_with_three(stepped: Stepped, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_finished_dialogue_is_rewound_changed_compared_and_promoted(
     assert "branch: b1, made in the step debugger (1 said by a person)" in shown
     run("export", "run.db", "-o", "run.jsonl")
     (dialogue,) = lines_of(tmp_path / "run.jsonl")
-    assert dialogue["branch"] == {"name": "b1", "models": {}, "edits": 0, "said": 1, "prompts": 0}
+    assert dialogue["branch"] == {"name": "b1", "models": {}, "replaced": {}, "edits": 0, "said": 1, "prompts": 0}
 
 
 def test_failed_dialogue_is_finished_by_another_model(dialoom: Command, terminal: Open, tmp_path: Path) -> None:

@@ -875,6 +875,14 @@ def test_non_numeric_text_is_reported_and_sorting_is_numeric(dialoom: Command, m
     assert re.findall("Ada|Bo|Cy|Di", listed) == ["Ada", "Bo", "Cy", "Di"]
 
 
+def test_further_lines_of_a_value_are_indented(dialoom: Command, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        '[people]\nrows = [{ name = "Ann", note = "one\\nassistant\\nthree" }]\n[tasks]\nrows = [{ goal = "a lamp" }]\n'
+    )
+    dialoom("run", "s.toml", "-o", "s.db")
+    assert "one\n    assistant\n    three\n" in dialoom("show", "s.db", 1).stdout
+
+
 def ages(dialoom: Command, folder: Path) -> None:
     """Make a run of people whose ages are texts, one of them empty."""
     (folder / "people.csv").write_text(

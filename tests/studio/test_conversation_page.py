@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import dialoom
 from dialoom import open_run
 from dialoom.runs.agreement import labels_beside
-from tests.conftest import Command, MadeOnce
+from tests.conftest import Command, MadeOnce, command_in
 from tests.runs.stepping.played import dialogue, play
 
 from .conftest import Open, Serve, playwright
@@ -160,3 +161,20 @@ def test_other_systems_are_shown_as_their_recipes_define(made_once: MadeOnce, se
     page = browse(studio, "/runs/calls/scenarios/1", width=390)
     expect(page.locator(".message.tool").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_text_from_right_to_left_is_shown_in_its_direction(tmp_path: Path, serve: Serve, browse: Open) -> None:
+    messages = [{"role": "user", "content": "מה שלומך 👩‍👩‍👧?"}, {"role": "assistant", "content": "Fine, and you?"}]
+    (tmp_path / "talk.jsonl").write_text(json.dumps({"messages": messages}))
+    command_in(tmp_path)("import", "talk.jsonl", "-o", "run.db")
+    page = browse(serve(tmp_path / "run.db"), SCENARIO)
+    said = page.locator(".bubble .said")
+    expect(said.first).to_have_text(messages[0]["content"])
+    places = """(each) => [0, each.textContent.length - 1].map((at) => {
+        const range = document.createRange();
+        range.setStart(each.firstChild, at);
+        range.setEnd(each.firstChild, at + 1);
+        return range.getBoundingClientRect().left;
+    })"""
+    (first, last), (first_too, last_too) = said.nth(0).evaluate(places), said.nth(1).evaluate(places)
+    assert last < first and first_too < last_too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 from urllib.request import HTTPCookieProcessor, build_opener
@@ -13,6 +14,7 @@ from dialoom import open_run
 from dialoom.runs.agreement import labels_beside
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
+from tests.programs import PATIENCE
 
 from .conftest import Open, Serve, Served, playwright
 
@@ -35,6 +37,18 @@ def _three_dialogues(dialoom: Command, folder: Path) -> None:
         "-o",
         "run.db",
     )
+
+
+def test_second_click_takes_a_label_back_however_fast(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    path = made_once(_three_dialogues) / "run.db"
+    page = browse(serve(path), f"{LIST}/1?as=anna")
+    yes = page.locator(".judgement").first.get_by_role("button", name="yes", exact=True)
+    yes.evaluate("(button) => { button.click(); button.click(); }")
+    deadline = time.monotonic() + PATIENCE
+    while not labels_beside(path).exists() or open_run(path).given_labels("anna", 1):
+        assert time.monotonic() < deadline, "the second click has set the label again"
+        time.sleep(0.05)
+    expect(yes).to_have_attribute("aria-pressed", "false")
 
 
 @pytest.mark.parametrize(

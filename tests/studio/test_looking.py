@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,8 +14,10 @@ import pytest
 import dialoom
 from dialoom.graphs import Estimate
 from dialoom.runs.store import ScenarioQuery
+from tests.conftest import MadeOnce
+from tests.runs.stepping.played import dialogue
 
-from .conftest import Open, Served, playwright
+from .conftest import Open, Serve, Served, playwright
 
 expect = playwright.expect
 
@@ -273,6 +276,27 @@ _PLACE = f"""(element, place) => {{
 }}"""
 _DRAWN = f"""([element, words]) => {_CHART}(element).getZr().storage.getDisplayList(true).some(
     (each) => String(each.style?.text ?? "").includes(words))"""
+
+
+def test_figures_of_a_moved_file_are_marked(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    path = dialogue(made_once)
+    other = shutil.copy(path, path.with_name("other.db"))
+    studio = serve(path, other)
+    pages = [browse(studio, "/"), browse(studio, "/runs/run")]
+    conversation = browse(studio, "/runs/run/scenarios/1")
+    moved = path.rename(path.with_name("moved.db"))
+    expect(browse(studio, "/").get_by_role("alert")).to_contain_text(["there is no run file", ""])
+    for page in pages:
+        expect(page.get_by_role("alert").first).to_contain_text(
+            "The figures of run are not updated: there is no run file"
+        )
+    expect(pages[0].get_by_text("are not updated")).to_have_count(1)  # and not for the other run
+    conversation.get_by_text("View call").first.click()
+    expect(conversation.locator("details.call[open]").first).to_contain_text("there is no run file")
+    moved.rename(path)
+    for page in pages:
+        expect(page.get_by_text("are not updated")).to_have_count(0)
+        expect(page.get_by_text("1 of 1 scenarios done").first).to_be_visible()
 
 
 def _ids(page: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import dialoom
 from dialoom import open_run
 from dialoom.runs.stepping import read_case
 from dialoom.runs.store.connections import WriteLock
-from tests.conftest import Command, MadeOnce, command_in
+from tests.conftest import ROOT, Command, MadeOnce, command_in
 from tests.runs.stepping.played import dialogue, play
 
 from .conftest import Open, Serve, playwright
@@ -249,3 +250,64 @@ def test_clicks_on_buttons_that_have_just_appeared_are_not_lost(
         }"""
     )
     page.get_by_text("The end: no further steps").wait_for()
+
+
+def test_typed_text_is_used_as_it_is_and_never_overwritten(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    studio = serve(dialogue(made_once))
+    page = browse(studio, f"{STEP}?at=2")
+    page.get_by_label("Where", exact=True).click()
+    page.keyboard.type("turn 2")  # faster than the studio answers
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".head >> text=turn 2")
+    page.get_by_label("Value").fill("typed first")
+    page.get_by_label("Place", exact=True).fill("messages[0].nothing")
+    page.keyboard.press("Tab")
+    page.get_by_text("has no 'nothing'").wait_for()
+    playwright.expect(page.get_by_label("Value")).to_have_value("typed first")
+
+    other = browse(studio, f"{STEP}?at=3")
+    other.get_by_label("A new branch from here").fill("mine")
+    other.get_by_role("button", name="Fork").click()
+    page.get_by_text("Another process has changed this conversation.").wait_for()
+    playwright.expect(page.get_by_label("Value")).to_have_value("typed first")
+    page.get_by_role("button", name="Show the change").click()
+    page.wait_for_selector(".branches li:has-text('mine')")
+
+
+def test_steps_are_played_with_the_keyboard(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    page = browse(serve(dialogue(made_once)), f"{STEP}?at=1")
+    next_step = page.get_by_role("button", name="Next step")
+    next_step.focus()
+    for number in (2, 3, 4):
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f"h1:text('main {number}')")
+        playwright.expect(next_step).to_be_focused()  # although the button is a new one
+    page.get_by_role("button", name="Play to the end").press("Enter")
+    page.get_by_text("The end: no further steps").wait_for()
+    playwright.expect(page.get_by_role("link", name="← Back")).to_be_focused()
+
+
+def test_clicks_count_in_their_order(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    page = browse(serve(dialogue(made_once)), f"{STEP}?at=5")
+    page.get_by_label("Where", exact=True).fill("turn 1")
+    page.evaluate(
+        """() => {
+            for (const name of ["Go there", "Next step"])
+                [...document.querySelectorAll("button")].find(each => each.innerText === name).click();
+        }"""
+    )
+    page.wait_for_selector("h1:text('main 3')")  # the step after that position
+
+
+def test_keys_in_errors_of_a_recipe_are_not_shown(tmp_path: Path, serve: Serve, browse: Open) -> None:
+    shutil.copytree(ROOT / "docs/examples/larder", tmp_path / "game")
+    recipe = tmp_path / "game" / "larder.py"
+    command_in(tmp_path)("run", "game/larder.py:RECIPE", "--larders", 1, "-o", "run.db")
+    changed = recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["sk-0123456789abcdef"])')
+    recipe.write_text(changed)
+    page = browse(serve(tmp_path / "run.db"), f"{STEP}?at=2")
+    page.get_by_role("button", name="Regenerate from here").click()
+    page.wait_for_selector("h1:text('b1 2')")
+    page.get_by_role("button", name="Play to the end").click()
+    page.get_by_text("unexpected KeyError: '[key]'").wait_for()
+    assert "0123456789" not in page.content()

@@ -46,6 +46,7 @@ async def build(view: View) -> None:
         _to_label(view),
     )
     health = {} if shown.judging is None else await view.run.judge_health(shown.judging)
+    text("h1", f"Conversation {shown.scenario.id}", "hidden-label")
     _head(view, shown, beside or Neighbours(*_in_the_plan(shown)), beside is not None)
     with element("div", "talk"):
         with element("section", "lines", aria_label="Messages"):

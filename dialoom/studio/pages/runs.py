@@ -8,12 +8,14 @@ from typing import Any
 
 from nicegui import ui
 
+from dialoom.errors import DialoomError
 from dialoom.runs.control import RunProgress
 from dialoom.runs.store import Status, Usage
 from dialoom.settings import Budget
 from dialoom.studio import wording
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import badge, card, cells, element, figure, link, table, text
+from dialoom.studio.shell import problem
 from dialoom.studio.studio import StudioRun
 from dialoom.studio.watching import Watch
 from dialoom.text import counted
@@ -28,21 +30,28 @@ Refresh = Callable[[RunProgress], None]
 async def build(view: View) -> None:
     """Build the page of all runs."""
     runs = [*view.studio.runs.values()]
-    await asyncio.gather(*(run.watch.look() for run in runs))
+    await asyncio.gather(*(run.watch.look() for run in runs), return_exceptions=True)  # each card shows its own error
     text("h1", counted(len(runs), "runs"), "hidden-label")
     with element("div", "cards"):
         for run in runs:
             with card():
-                config = run.run.config
-                with element("div", "section-head"):
-                    with element("h2"):
-                        link(run.name, view.path(RUN_PAGE.path, run=run.name))
-                    text("span", f"{config.recipe} · seed {config.seed}", "quiet small")
-                refreshes = [_add_progress(config.units), _figures(run.watch)]
-                with element("div", "row-of small"):
-                    link("Scenarios", view.path("/runs/{run}/scenarios", run=run.name))
-                    link("Report", view.path("/runs/{run}/report", run=run.name))
-            await _watch(run, refreshes)
+                try:
+                    await _add_run(view, run)
+                except DialoomError as error:
+                    problem(error)
+
+
+async def _add_run(view: View, run: StudioRun) -> None:
+    config = run.run.config
+    with element("div", "section-head"):
+        with element("h2"):
+            link(run.name, view.path(RUN_PAGE.path, run=run.name))
+        text("span", f"{config.recipe} · seed {config.seed}", "quiet small")
+    refreshes = [_add_progress(config.units), _figures(run.watch)]
+    with element("div", "row-of small"):
+        link("Scenarios", view.path("/runs/{run}/scenarios", run=run.name))
+        link("Report", view.path("/runs/{run}/report", run=run.name))
+    await _watch(run, refreshes)
 
 
 async def build_one(view: View) -> None:
@@ -64,15 +73,26 @@ async def build_one(view: View) -> None:
 
 
 async def _watch(run: StudioRun, refreshes: Sequence[Refresh]) -> None:
-    """Fill the parts of the page now, and update them while it is open."""
+    """Fill the parts of the page now, and update them while it is open; below them, show why this has failed."""
 
     async def look() -> None:
         progress = await run.watch.look()
         for refresh in refreshes:
             refresh(progress)
 
-    await look()
-    ui.timer(_EVERY, look)
+    async def update() -> None:
+        words = ""
+        try:
+            await look()
+        except DialoomError as error:
+            words = f"The figures of {run.name} are not updated: {error}"
+        if stopped.text != words:
+            stopped.set_text(words)
+            stopped.classes(replace="problem" if words else "")
+
+    stopped = text("div", "", "", role="alert")
+    await update()
+    ui.timer(_EVERY, update)
 
 
 def _add_progress(units: str) -> Refresh:

@@ -10,6 +10,7 @@ from typing import Any
 from nicegui import ui
 
 from dialoom.errors import DialoomError
+from dialoom.roles.gateway.secrets import redacted
 from dialoom.runs.errors import Fault, fault_of
 from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference
@@ -34,6 +35,20 @@ _CONDITION = 2_000
 """Maximum length of a condition in characters, because the address contains it."""
 _POLL = 2.0
 """Seconds between checks whether another process has continued the conversation."""
+_REFOCUS = """
+(() => {
+  const nameOf = (each) => each.labels?.[0]?.textContent ?? each.ariaLabel ?? each.textContent;
+  let last = null, name = "";
+  document.addEventListener("focusin", ({target}) => { last = target; name = nameOf(target); });
+  window.dialoomRefocus = () => {
+    if (!last || last.isConnected) return;
+    const all = [...document.querySelectorAll(".stepping :is(a[href], button, input, select, textarea, summary)")];
+    const same = all.find((each) => each.localName === last.localName && nameOf(each) === name);
+    for (const each of [all.find((each) => each.closest(".moves")), same]) each?.focus({preventScroll: true});
+  };
+})();
+"""
+"""A script that focuses the button or field with the name of the one that an update has replaced, or the first move."""
 
 
 class StepPage:
@@ -46,6 +61,8 @@ class StepPage:
         self.compare = view.one("with")
         self.breaks = tuple(dict.fromkeys(each for each in view.query.get("break", ()) if each.strip()))
         self._work: Work | None = None
+        self._turn = asyncio.Lock()
+        self._is_acting = self._is_typed_in = False
         self._seen: Any = None
         self._stamp: Any = signature(self.run.path)
         self._is_closed = False
@@ -56,10 +73,15 @@ class StepPage:
             number = await number_before(self.run, self.view.scenario, self.place.branch, self.view.number("before", 0))
             self.place = Spot(self.place.branch, number)
         seen = await looked(self.run, self.view.scenario, self.place)
+        ui.add_head_html(f"<script>{_REFOCUS}</script>")
         self._content = element("div", "stepping")
+        self._content.on("input", self._typed, js_handler="() => emit()", throttle=0.1)
         self._status = element("div", "stack status", aria_live="polite")
-        await self._show(seen)
+        self._show(seen, *await self._beside(seen))
         ui.timer(_POLL, self._poll)
+
+    def _typed(self, _event: Any) -> None:
+        self._is_typed_in = True
 
     async def go(self, place: Spot, compare: str | None = None) -> None:
         """Go to another position."""
@@ -77,9 +99,17 @@ class StepPage:
         return self.view.path(PATH, {**list_parameters(self.view), **stands})
 
     async def act(self, make: Callable[[], Action], place: Spot | None = None) -> None:
-        """Carry out an action, and show the position afterwards."""
-        if self._work is not None:
+        """Carry out an action, and show the position afterwards; further clicks in the meantime have no effect."""
+        if self._is_acting:
             return
+        self._is_acting = True
+        try:
+            async with self._turn:
+                await self._act(make, place)
+        finally:
+            self._is_acting = False
+
+    async def _act(self, make: Callable[[], Action], place: Spot | None) -> None:
         self._status.clear()
         try:
             self._work = Work(self.run, self.view.scenario, place or self.place, make())
@@ -91,7 +121,7 @@ class StepPage:
             self._show_error(error)
         except Exception as error:  # a node of an unfinished recipe may raise any error
             unexpected = f"unexpected {type(error).__name__}: " if fault_of(error) is Fault.BUG else ""
-            self._show_error(DialoomError(f"{unexpected}{error}"))
+            self._show_error(DialoomError(redacted(f"{unexpected}{error}")))
         else:
             await self.go(target)
         finally:
@@ -122,36 +152,52 @@ class StepPage:
         self._status.clear()
         try:
             seen = await looked(self.run, self.view.scenario, self.place)
+            beside = await self._beside(seen)
         except DialoomError as error:
             self._show_error(error)
             return
         if note:
             with self._status:
                 text("div", note, "card quiet")
-        await self._show(seen)
+        self._show(seen, *beside)
 
     async def _poll(self) -> None:
-        """Update the tree and the branches if another process has changed the conversation."""
-        stamp = signature(self.run.path)
-        if self._work is not None or (stamp == self._stamp and not self._is_closed):
+        """Update the page if another process has changed the conversation, unless the person has typed something."""
+        stamp, place = signature(self.run.path), self.place
+        if self._turn.locked() or (stamp == self._stamp and not self._is_closed):
             return
-        self._stamp = stamp
         try:
-            seen = await looked(self.run, self.view.scenario, self.place)
+            seen = await looked(self.run, self.view.scenario, place)
+            is_new = _signature(seen) != self._seen
+            beside = await self._beside(seen) if is_new else None
         except DialoomError:
             return
-        if self._work is None and _signature(seen) != self._seen:
-            await self._show(seen)
+        if self._turn.locked() or place != self.place:
+            return
+        self._stamp = stamp
+        if beside is None:
+            return
+        if not self._is_typed_in:
+            self._show(seen, *beside)
+            return
+        self._seen = _signature(seen)
+        self._status.clear()
+        with self._status, element("div", "row-of card"):
+            change = seen.closed or "Another process has changed this conversation."
+            text("span", f"{change} The fields keep what you have typed.")
+            button("Show the change", self._again)
 
-    async def _show(self, seen: Looked) -> None:
-        """Build the content anew.
+    async def _again(self) -> None:
+        async with self._turn:
+            await self._look()
 
-        Everything is read first, and nothing is awaited after that: a browser must not get the new buttons while `act`
-        still ignores clicks.
-        """
-        health = await self._judge_health() if seen.stop else {}
-        comparison = await self._comparison() if seen.stop else None
-        self._seen, self._is_closed = _signature(seen), bool(seen.closed)
+    async def _beside(self, seen: Looked) -> tuple[Mapping[str, Health], Difference | DialoomError | None]:
+        """Return what is shown beside a position: the health of the judge, and the comparison with another branch."""
+        return ({}, None) if seen.stop is None else (await self._judge_health(), await self._comparison())
+
+    def _show(self, seen: Looked, health: Mapping[str, Health], comparison: Difference | DialoomError | None) -> None:
+        """Build the content anew, without awaiting: a browser must not get buttons while their clicks are ignored."""
+        self._seen, self._is_closed, self._is_typed_in = _signature(seen), bool(seen.closed), False
         self._content.clear()
         with self._content:
             if seen.closed:
@@ -172,6 +218,7 @@ class StepPage:
                     self._stop_card(seen, health)
                     if not seen.closed:
                         Forms(self, seen).build()
+            ui.run_javascript("dialoomRefocus()")
 
     async def _judge_health(self) -> Mapping[str, Health]:
         """Return the health of the run's own judge, whose scores the branches have."""
@@ -239,27 +286,30 @@ class StepPage:
                     button("×", partial(self._clear, each), "bare", aria_label=f"Clear breakpoint {number}")
 
     async def _go_where(self, place: Field) -> None:
-        try:
-            number = await number_where(self.run, self.view.scenario, self.place.branch, place.value)
-        except DialoomError as error:
-            self._show_error(error)
-        else:
-            await self.go(Spot(self.place.branch, number))
+        async with self._turn:
+            try:
+                number = await number_where(self.run, self.view.scenario, self.place.branch, place.value)
+            except DialoomError as error:
+                self._show_error(error)
+            else:
+                await self.go(Spot(self.place.branch, number))
 
     async def _break(self, place: Field) -> None:
         """Set a breakpoint, which is stored in the address and applies to all further steps."""
-        try:
-            where = place.value
-            await checked(self.run, self.view.scenario, where)
-        except DialoomError as error:
-            self._show_error(error)
-        else:
-            self.breaks = tuple(dict.fromkeys((*self.breaks, where.strip())))
-            await self.go(self.place)
+        async with self._turn:
+            try:
+                where = place.value
+                await checked(self.run, self.view.scenario, where)
+            except DialoomError as error:
+                self._show_error(error)
+            else:
+                self.breaks = tuple(dict.fromkeys((*self.breaks, where.strip())))
+                await self.go(self.place)
 
     async def _clear(self, each: str) -> None:
-        self.breaks = tuple(one for one in self.breaks if one != each)
-        await self.go(self.place)
+        async with self._turn:
+            self.breaks = tuple(one for one in self.breaks if one != each)
+            await self.go(self.place)
 
     def _stop_card(self, seen: Looked, health: Mapping[str, Health]) -> None:
         assert seen.stop is not None
@@ -288,9 +338,7 @@ class StepPage:
         except DialoomError as error:
             return error
 
-    def _compared(
-        self, seen: Looked, found: Difference | DialoomError | None, health: Mapping[str, Health]
-    ) -> None:
+    def _compared(self, seen: Looked, found: Difference | DialoomError | None, health: Mapping[str, Health]) -> None:
         if isinstance(found, DialoomError):
             problem(found)
         elif found is not None:

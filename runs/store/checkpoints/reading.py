@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -35,16 +36,16 @@ _LONGEST = 100_000
 In a crafted file, lists may be circular.
 """
 
-_LIST = f"""
-WITH RECURSIVE chain (prefix, elements, depth) AS (
-    SELECT prefix, elements, 0 FROM checkpoint_lists WHERE id = ?
-    UNION ALL
-    SELECT shorter.prefix, shorter.elements, depth + 1
-    FROM chain JOIN checkpoint_lists AS shorter ON shorter.id = chain.prefix
-    LIMIT {_LONGEST}
-)
-SELECT elements FROM chain ORDER BY depth DESC
-"""
+DECODED = "decoded"
+"""The key of a configuration with a `Decoded`, for a caller who reads many checkpoints and changes no value of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Values that checkpoints have in common, each decoded once: stored values and elements of lists, by their ids."""
+
+    values: dict[int, Any] = field(default_factory=dict)
+    lists: dict[int, Sequence[int | Sequence[Any]]] = field(default_factory=dict)
 
 
 class ReadingSaver(BaseCheckpointSaver[int]):
@@ -79,7 +80,7 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         where.setdefault("threads.namespace = ?", "")
         with self._transaction():
             row = self._connection.execute(f"{_ROW} {_clauses(where)} LIMIT 1", (*where.values(),)).fetchone()
-            return None if row is None else self._tuple(row)
+            return None if row is None else self._tuple(row, config["configurable"].get(DECODED))
 
     async def alist(
         self,
@@ -136,7 +137,7 @@ class ReadingSaver(BaseCheckpointSaver[int]):
             finally:
                 self._connection.execute("ROLLBACK")
 
-    def _tuple(self, row: tuple[Any, ...]) -> CheckpointTuple:
+    def _tuple(self, row: tuple[Any, ...], decoded: Decoded | None = None) -> CheckpointTuple:
         thread, name, namespace, id_, parent, time, format_, channels, values, seen, updated, metadata = row
         versions: dict[str, Any] = json.loads(channels)
         versions_seen: dict[str, dict[str, Any]] = json.loads(seen)
@@ -147,7 +148,7 @@ class ReadingSaver(BaseCheckpointSaver[int]):
             v=format_,
             ts=time_text(time),
             id=id_text(id_),
-            channel_values=self._channel_values(dict(zip(versions, json.loads(values), strict=False))),
+            channel_values=self._channel_values(dict(zip(versions, json.loads(values), strict=False)), decoded),
             channel_versions={channel: version for channel, version in versions.items() if version is not None},
             versions_seen=versions_seen,
             updated_channels=None if updated is None else json.loads(updated),
@@ -160,33 +161,45 @@ class ReadingSaver(BaseCheckpointSaver[int]):
             [*self._writes(thread, id_)],
         )
 
-    def _channel_values(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+    def _channel_values(self, stored: Mapping[str, Any], decoded: Decoded | None) -> dict[str, Any]:
         """Return channels' values from their stored forms: an id, a value in brackets, a list, or an input's fields."""
         found: dict[tuple[str, ...], tuple[str, Any]] = {}
+        lists = {} if decoded is None else decoded.lists
         for channel, part in stored.items():
             if isinstance(part, dict) and "fields" in part:
-                found |= {(channel, name): self._reference(each) for name, each in part["fields"].items()}
+                found |= {(channel, name): self._reference(each, lists) for name, each in part["fields"].items()}
             else:
-                found[channel,] = self._reference(part)
+                found[channel,] = self._reference(part, lists)
         values: dict[str, Any] = dict.fromkeys(stored)
-        for (channel, *field), value in self._resolved(found).items():
-            if field:
-                values[channel] = {**(values[channel] or {}), field[0]: value}
+        for (channel, *name), value in self._resolved(found, decoded).items():
+            if name:
+                values[channel] = {**(values[channel] or {}), name[0]: value}
             else:
                 values[channel] = value
         return values
 
-    def _reference(self, part: int | Sequence[Any] | dict[str, int]) -> tuple[str, Any]:
+    def _reference(
+        self, part: int | Sequence[Any] | dict[str, int], lists: dict[int, Sequence[int | Sequence[Any]]]
+    ) -> tuple[str, Any]:
         if isinstance(part, dict):
-            return "items", self._elements(part["list"])
+            return "items", self._elements(part["list"], lists)
         return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
 
-    def _elements(self, list_: int) -> Sequence[int | Sequence[Any]]:
+    def _elements(self, list_: int, lists: dict[int, Sequence[int | Sequence[Any]]]) -> Sequence[int | Sequence[Any]]:
         """Return all elements of a list, beginning with the first: ids of values, or values in brackets."""
-        rows = self._connection.execute(_LIST, (list_,)).fetchall()
-        if len(rows) == _LONGEST:
-            raise ValueError(f"the list {list_} contains itself")
-        return [element for (elements,) in rows for element in value_of(elements, self._text)]
+        added: list[str] = []
+        at: int | None = list_
+        while at is not None and at not in lists:
+            if len(added) == _LONGEST:
+                raise ValueError(f"the list {list_} contains itself")
+            row = self._connection.execute(
+                "SELECT prefix, elements FROM checkpoint_lists WHERE id = ?", (at,)
+            ).fetchone()
+            at, elements = row
+            added.append(elements)
+        first = () if at is None else lists[at]
+        lists[list_] = [*first, *(each for elements in reversed(added) for each in value_of(elements, self._text))]
+        return lists[list_]
 
     def _writes(self, thread: int, checkpoint: Id) -> Sequence[PendingWrite]:
         rows = self._connection.execute(
@@ -197,23 +210,28 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         values = self._resolved({number: value_of(value, self._text) for number, (_, _, value) in enumerate(rows)})
         return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
 
-    def _resolved(self, stored: Mapping[K, Sequence[Any]]) -> dict[K, Any]:
+    def _resolved(self, stored: Mapping[K, Sequence[Any]], decoded: Decoded | None = None) -> dict[K, Any]:
         """Return the values of stored forms, each a pair `(kind, reference)`."""
         ids = {reference for kind, reference in stored.values() if kind == "value"}
         for kind, reference in stored.values():
             if kind == "items":
                 ids.update(element for element in reference if isinstance(element, int))
+        if decoded is not None:
+            ids -= decoded.values.keys()
         query = "SELECT id, content FROM checkpoint_values WHERE id IN (SELECT value FROM json_each(?))"
         texts = dict(self._connection.execute(query, (json.dumps(list(ids)),)).fetchall()) if ids else {}
-        return {key: self._value(kind, reference, texts) for key, (kind, reference) in stored.items()}
+        if decoded is not None:
+            decoded.values.update({id_: value_of(text, self._text) for id_, text in texts.items()})
 
-    def _value(self, kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
-        """Return a value, decoded anew each time because callers may change it."""
-        if kind == "value":
-            return value_of(texts[reference], self._text)
-        if kind == "items":
-            return [self._value("value", part, texts) if isinstance(part, int) else part[0] for part in reference]
-        return reference
+        def value(kind: str, reference: Any) -> Any:
+            """Return a value; unless they are shared, values are decoded anew because callers may change them."""
+            if kind == "value":
+                return value_of(texts[reference], self._text) if decoded is None else decoded.values[reference]
+            if kind == "items":
+                return [value("value", part) if isinstance(part, int) else part[0] for part in reference]
+            return reference
+
+        return {key: value(kind, reference) for key, (kind, reference) in stored.items()}
 
 
 def _where(config: RunnableConfig | None, before: RunnableConfig | None) -> dict[str, object]:

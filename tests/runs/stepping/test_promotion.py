@@ -67,10 +67,13 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
     assert line["branch"] == {
         "name": "b1",
         "models": {"assistant": "python:others:brief"},
+        "replaced": {"assistant": "python:players:assistant"},
         "edits": 1,
         "said": 1,
         "prompts": 0,
     }
+    changed = "assistant played by python:others:brief instead of python:players:assistant, 1 edited"
+    assert changed in dialoom("show", "run.db", 1).stdout
     assert [each["content"] for each in line["messages"]] == [each.content for each in outcome.messages]
     assert line["messages"][0]["content"] == "Good morning."
     assert [each["score"] for each in line["judgements"]] == [each.score for each in outcome.judgements]
@@ -202,11 +205,15 @@ def test_unfinished_branch_is_not_promoted(dialoom: Command, made_once: MadeOnce
     before = exported(dialoom, path)
 
     async def promote(stepper: Stepper) -> None:
+        end = (await stepper.here()).number
+        there = f"main is not at its end, but at {end - 1}; go to {end} or play it to its end first"
         await stepper.rewind(1)
-        with pytest.raises(DialoomError, match=r"main is not at its end.*play it to its end first"):
+        with pytest.raises(DialoomError, match=there):
             await stepper.promote()
         branch = await stepper.fork("mine")
-        with pytest.raises(DialoomError, match="mine is not at its end"):
+        with pytest.raises(
+            DialoomError, match=r"mine is not at its end, so it has no outcome yet; play it to its end first"
+        ):
             await branch.promote()
 
     stepping(path, promote)

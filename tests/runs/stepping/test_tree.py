@@ -246,3 +246,11 @@ def test_error_of_the_caller_is_not_reported_as_corruption(made_once: MadeOnce) 
         asyncio.run(act(dialogue(made_once), "messages"))
     with pytest.raises(dialoom.DialoomError, match="the state has no 'nowhere'"):
         asyncio.run(act(dialogue(made_once), "nowhere"))
+
+
+async def test_each_message_is_decoded_once_for_the_whole_history(made_once: MadeOnce) -> None:
+    async with dialoom.open_run(dialogue(made_once)).look(1) as looking:
+        states = [each.stop.state.get("messages", []) for each in await looking.history()]
+        assert len({id(messages[0]) for messages in states if messages}) == 1
+        assert len({id(messages) for messages in states}) == len(states), "the lists are not shared"
+        assert await looking.outcome() is await looking.outcome()
