@@ -1,14 +1,9 @@
 """Errors of the calls that roles make to their models, by cause."""
 
-from __future__ import annotations
-
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dialoom.errors import DialoomError
-
-if TYPE_CHECKING:
-    from .gateway.calls import Completion
 
 
 class RoleError(DialoomError):
@@ -27,11 +22,11 @@ class ProviderError(RoleError):
         is_overload: Whether the provider is overloaded or its rate limit is exceeded, so that the request rate should
             fall.
         retry_after: Seconds that the provider asks to wait; `None` if it does not specify a time.
-        billed: The tokens and cost of unusable replies, as far as the provider reported them; `None` for none.
+        billed: A `Completion` with the tokens and cost of unusable replies, if the provider reported them.
     """
 
     changes: str | None = None
-    billed: Completion | None = None
+    billed: Any = None
     is_overload: bool = False
     retry_after: float | None = None
 

@@ -337,7 +337,8 @@ class Completion:
         if billed is None:
             return self
         pairs = {name: (getattr(self, name), getattr(billed, name)) for name in FIGURES}
-        return replace(self, **{name: None if None in pair else sum(pair) for name, pair in pairs.items()})
+        sums: dict[str, Any] = {name: None if None in pair else sum(pair) for name, pair in pairs.items()}
+        return replace(self, **sums)
 
     @property
     def broken_off(self) -> str | None:

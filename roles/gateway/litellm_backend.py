@@ -292,8 +292,6 @@ class EmbeddingBackend:
         """
         from dialoom.personas.similarity import packed, unit  # imported here, as few runs use embeddings
 
-        from .model_facts import Prices  # imported here, as it imports this module
-
         texts = [message["content"] for message in request.messages]
         exchange = Exchange()
         try:
@@ -322,9 +320,8 @@ class EmbeddingBackend:
             )
         read = getattr(getattr(response, "usage", None), "prompt_tokens", None) or None  # 0 if it is missing
         cost = (response._hidden_params or {}).get("response_cost") if read else None
-        if cost:  # by the model that the reply names
-            price = Prices().price(self.model)
-            cost = None if price is None else price.of(read, 0)
+        if cost and other_model(getattr(response, "model", None), self.model) is not None:
+            cost = None  # it is the price of the other model
         return Completion(
             text=json.dumps({"vectors": [packed(vectors[index]) for index in sorted(vectors)]}),
             input_tokens=read,
