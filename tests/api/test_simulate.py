@@ -65,9 +65,7 @@ def test_columns_named_like_a_trial_or_a_user_model_are_kept_beside_these(tmp_pa
     people = [{"name": "Ada", "trial": "phase 2", "user_model": "walker", "trial_of": "drug"}]
     run = simulated(tmp_path, people=people, tasks=[{"goal": "call", "trial": "x"}], trials=2)
     frame = run.frame()
-    assert (
-        list(frame["trial"]) == [1, 2] and "user_model" not in frame and frame["id"].nunique() == 1
-    )
+    assert list(frame["trial"]) == [1, 2] and "user_model" not in frame and frame["id"].nunique() == 1
     kept = {"person_trial": "phase 2", "person_user_model": "walker", "person_trial_of": "drug", "task_trial": "x"}
     assert all(set(frame[name]) == {value} for name, value in kept.items())
     assert "user-models" not in [table.name for table in run.report().tables]

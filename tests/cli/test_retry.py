@@ -435,7 +435,7 @@ def test_alpha_of_people_with_the_same_scores_in_all_scenarios_has_the_interval_
     """Repeated scenarios of a person say nothing new, so that they must not narrow the interval."""
     things = [[2.0, 2.0], [1.0, 1.0], [3.0, 4.0], [4.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
     once, repeated, apart = alpha(things), alpha(things * 20, [*range(6)] * 20), alpha(things * 20)
-    assert once and repeated and apart and once.low is not None and once.high is not None and apart.low is not None
+    assert once and repeated and apart and repeated.low is not None and apart.low is not None
     assert repeated.n == 120
     assert (repeated.low, repeated.high) == pytest.approx((once.low, once.high), abs=0.2)
     assert repeated.low < apart.low - 0.5
