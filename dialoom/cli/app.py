@@ -105,6 +105,7 @@ def main() -> None:
 
 
 def _exit_with(error: Exception) -> None:
+    from dialoom.errors import DialoomError
     from dialoom.runs.errors import Fault, fault_of
 
     from .errors import worded
@@ -112,7 +113,7 @@ def _exit_with(error: Exception) -> None:
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         say(f"dialoom: {error.filename}: {error.strerror}", err=True)  # for example, a name that is too long
         sys.exit(EXIT_USAGE)
-    if fault_of(error) is Fault.BUG and not isinstance(error, MemoryError):
+    if fault_of(error) is Fault.BUG and not isinstance(error, DialoomError | MemoryError):
         say("".join(traceback.format_exception(error)), err=True, nl=False)  # the message may quote a reply
         sys.exit(1)
     say(f"dialoom: {worded(error)}", err=True)
