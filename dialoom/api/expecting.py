@@ -281,7 +281,7 @@ def expect(
     Example:
         >>> expected = dialoom.expect(dialoom.open_run("run.db"), allow=["offline"])
         >>> _ = expected.metric("task_completion").at_least(0.5)
-        >>> expected.metric("personalization").at_least(5)
+        >>> expected.metric("personalization").at_least(4)
         Traceback (most recent call last):
             ...
         AssertionError: ...

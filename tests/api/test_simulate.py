@@ -66,6 +66,7 @@ def test_columns_named_like_a_trial_or_a_user_model_are_kept_beside_these(tmp_pa
     run = simulated(tmp_path, people=people, tasks=[{"goal": "call", "trial": "x"}], trials=2)
     frame = run.frame()
     assert list(frame["trial"]) == [1, 2] and "user_model" not in frame and frame["id"].nunique() == 1
+    assert set(run.frame("judgements")["trial"]) == {1, 2}
     kept = {"person_trial": "phase 2", "person_user_model": "walker", "person_trial_of": "drug", "task_trial": "x"}
     assert all(set(frame[name]) == {value} for name, value in kept.items())
     assert "user-models" not in [table.name for table in run.report().tables]
@@ -383,13 +384,11 @@ def test_the_scale_of_a_check_goes_from_low_to_high() -> None:
 
 def test_columns_named_like_columns_of_a_frame_are_kept(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
-    taken = ("trial", "environment", "resolved.assistant", "state")
+    taken = ("environment", "resolved.assistant", "state")
     run = simulated(tmp_path, people=[{"name": "Ada", **{name: f"own {name}" for name in taken}}], trials=2)
     row = run.frame().iloc[1]
     assert [row[f"facet.{name}"] for name in taken] == [f"own {name}" for name in taken]
     assert (row["resolved.assistant"], row["state"]) == (1.0, "done")
-    assert set(run.frame()["trial"]) == {1, 2}
-    assert set(run.frame("judgements")["trial"]) == {1, 2}
 
 
 def test_scores_of_a_run_in_which_everything_failed_say_so(tmp_path: Path) -> None:

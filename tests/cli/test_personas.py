@@ -114,7 +114,7 @@ def writer_answer(body: dict[str, Any], _number: int) -> Answer:
         vectors = [[byte - 128 for byte in hashlib.sha256(text.encode()).digest()] for text in body["input"]]
         data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(vectors)]
         usage = {"prompt_tokens": 7, "total_tokens": 7}
-        return 200, {"object": "list", "data": data[::-1], "model": "m", "usage": usage}
+        return 200, {"object": "list", "data": data[::-1], "model": "text-embedding-3-small", "usage": usage}
     hash_ = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
     return completion(json.dumps({"items": [f"This person has the number {hash_[place:][:8]}." for place in range(5)]}))
 
