@@ -69,6 +69,9 @@ _HOOKS = (
 _NO_HOOKS = ["cache"]
 """The hooks that LiteLLM's code for Gemini sets when it is imported. Without `litellm.cache` they do nothing."""
 
+_CUT_OFF = '"model_context_window_exceeded"'
+"""Claude's reason for a reply that is cut off at the end of its context window. LiteLLM reports it as complete."""
+
 
 class LiteLLMBackend:
     """A backend that sends one HTTP request per attempt: the gateway retries, and LiteLLM and the SDKs do not.
@@ -141,7 +144,9 @@ class LiteLLMBackend:
         try:
             async with asyncio.timeout(request.timeout or self._timeout):
                 with exchanging(exchange):
-                    return await self._answered(litellm, options, key)
+                    completion = await self._answered(litellm, options, key)
+            is_cut = completion.finish_reason == "stop" and _CUT_OFF in (exchange.answer or "")
+            return replace(completion, finish_reason="length") if is_cut else completion
         except Exception as error:
             exchange.ensure_accepted(request.model)
             if isinstance(error, ProviderError):

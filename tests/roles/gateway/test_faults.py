@@ -160,6 +160,17 @@ async def test_requested_wait_is_read_from_the_answer(
         assert caught.value.retry_after is not None and least <= caught.value.retry_after <= most
 
 
+@pytest.mark.parametrize(("reason", "expected"), [("model_context_window_exceeded", "length"), ("end_turn", "stop")])
+async def test_reply_cut_off_at_the_context_window_of_claude_is_incomplete(reason: str, expected: str) -> None:
+    text = 'The log says "model_context_window_exceeded"'
+    usage = {"input_tokens": 7, "output_tokens": 3}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "usage": usage}
+    body = {**message, "content": [{"type": "text", "text": text}], "stop_reason": reason}
+    with serving(lambda _body, _number: (200, body)) as server:
+        found = await ask(request(server.url + "/messages", "anthropic/claude-sonnet-4-5"))
+    assert (found.text, found.finish_reason) == (text, expected)
+
+
 async def test_fault_that_is_no_overload_is_not_reported_as_one() -> None:
     with (
         serving(lambda _body, _number: error(500, "trouble")) as server,
