@@ -144,9 +144,9 @@ class LiteLLMBackend:
         try:
             async with asyncio.timeout(request.timeout or self._timeout):
                 with exchanging(exchange):
-                    completion = await self._answered(litellm, options, key)
-            is_cut = completion.finish_reason == "stop" and _CUT_OFF in (exchange.answer or "")
-            return replace(completion, finish_reason="length") if is_cut else completion
+                    reply = await self._answered(litellm, options, key)
+            is_cut = reply.finish_reason == "stop" and _CUT_OFF in (exchange.answer or "")
+            return replace(reply, finish_reason="length") if is_cut else reply
         except Exception as error:
             exchange.ensure_accepted(request.model)
             if isinstance(error, ProviderError):
