@@ -131,6 +131,17 @@ def test_spending_before_a_resume_counts() -> None:
     account.reserve(Spend(1, 567, 0.0))
 
 
+async def test_idle_waits_for_calls_in_flight() -> None:
+    account = Account(Budget())
+    account.reserve(Spend(1))
+    waiting = asyncio.create_task(account.idle())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    account.settle(Spend(1), Spend(1))
+    async with asyncio.timeout(10):
+        await waiting
+
+
 async def test_call_over_the_limit_waits_for_calls_in_flight() -> None:
     account = Account(Budget(max_tokens=100))
     await account.claim(Spend(1, 80, 0.0))
