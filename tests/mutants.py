@@ -6,8 +6,9 @@ Works in clones of the last commit, two mutants at a time. Each mutant is run ag
 all mutants against their nearest tests, then the survivors against the others. The lines that each test executes are
 recorded by one run of the suite and of `tests/matrix` under coverage.py; the record is kept in `.mutants` and reused
 until it is removed. A line that runs only in other processes, or while modules are imported, is tested by the tests
-that execute the rest of its module. The tests of each mutant run in a fork of a process that has already imported the
-installed packages, but no module of the project. The exit code is 1 if a mutant survives.
+that execute the rest of its module. A test that fails with a mutant is run again without it; if it fails then too, the
+mutant survives. The tests of each mutant run in a fork of a process that has already imported the installed packages,
+but no module of the project. The exit code is 1 if a mutant survives.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ RECORD = ROOT / ".mutants"
 MODULES = ("runs/engine.py", "runs/store/**/*.py", "roles/gateway/*.py", "graphs/gate/*.py")
 EXTRA_FOLDERS = ("tests/matrix",)
 """Folders of tests that `make test` does not run and that execute these modules."""
-SECONDS = 900
-"""The timeout of a mutant's tests; a timeout counts as a failure of the tests."""
+PATIENCE, SLOWDOWN = 300, 5
+"""A mutant's tests fail if they take longer than these seconds and this multiple of the time recorded for them."""
 FIRST = 20
 """The seconds, as recorded, of the nearest tests that are run first; they kill most mutants."""
 QUICK = 2
@@ -161,10 +162,20 @@ class Clone:
         self.folder = folder
         self._server: subprocess.Popen[str] | None = None
 
-    def survives(self, mutant: Mutant, tests: list[str]) -> bool:
-        """Return whether the given tests pass with a mutant."""
+    def survives(self, mutant: Mutant, tests: list[str], timeout: float) -> bool:
+        """Return whether the given tests pass with a mutant, or the one that fails also fails without it."""
         if not tests:
             return True
+        module = self.folder / mutant.path
+        source = module.read_bytes()
+        module.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
+        status = self._run(tests, timeout)
+        module.write_bytes(source)
+        only_failed = ["--last-failed", "--last-failed-no-failures", "none"]
+        return not status or self._run([*tests, *only_failed], timeout) == pytest.ExitCode.TESTS_FAILED
+
+    def _run(self, arguments: list[str], timeout: float) -> int:
+        """Run pytest in a fork and return its exit status."""
         if self._server is None:
             environment = {**os.environ, "PYTHONPATH": str(self.folder)}
             self._server = subprocess.Popen(
@@ -175,41 +186,36 @@ class Clone:
                 stdout=subprocess.PIPE,
                 text=True,
             )
-        module = self.folder / mutant.path
-        source = module.read_bytes()
-        module.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
         assert self._server.stdin is not None and self._server.stdout is not None
-        print(json.dumps(tests), file=self._server.stdin, flush=True)
-        verdict = self._server.stdout.readline().strip()
-        module.write_bytes(source)
-        return {"passed": True, "failed": False}[verdict]
+        print(json.dumps([timeout, *arguments]), file=self._server.stdin, flush=True)
+        return int(self._server.stdout.readline())
 
 
 def serve() -> None:
-    """Run the tests that each line of the standard input names, and print whether they pass, until the input ends.
+    """Run pytest with each line of the standard input, and print its exit status, until the input ends.
 
-    Each line is run in a fork, which does not inherit the modules of the project. A fork that takes too long is killed
-    with all processes that it has started, and its tests have failed.
+    A line holds a timeout in seconds and pytest's arguments. It is run in a fork, which does not inherit the modules of
+    the project. A fork that takes too long is killed with all processes that it has started.
     """
     for package in INSTALLED:
         importlib.import_module(package)
     for line in sys.stdin:
+        seconds, *arguments = json.loads(line)
         child = os.fork()
         if child == 0:
             os.setsid()
             nothing = os.open(os.devnull, os.O_RDWR)
             for stream in range(3):
                 os.dup2(nothing, stream)
-            options = ["-p", "no:xdist", "-x", "--timeout", "120"]
-            os._exit(pytest.main([*options, *json.loads(line)]))
-        timeout = threading.Timer(SECONDS, os.killpg, (child, signal.SIGKILL))
+            os._exit(pytest.main(["-p", "no:xdist", "-x", "--timeout", "120", *arguments]))
+        timeout = threading.Timer(seconds, os.killpg, (child, signal.SIGKILL))
         timeout.start()
         _, status = os.waitpid(child, 0)
         timeout.cancel()
         timeout.join()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
-        print("failed" if status else "passed", flush=True)
+        print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 def _modules(folder: Path, *named: str) -> list[str]:
@@ -257,6 +263,10 @@ class Record:
                 found.setdefault(line, []).extend(filter(None, tests))
         return found
 
+    def timeout_of(self, tests: list[str]) -> float:
+        """Return the seconds after which tests that have not ended count as failed."""
+        return PATIENCE + SLOWDOWN * sum(self._seconds.get(test, 0) for test in tests)
+
     def tests_of(self, mutant: Mutant) -> tuple[list[str], list[str]]:
         """Return the tests that execute a mutant's line, or else its module: those to be run first, and the others.
 
@@ -301,7 +311,8 @@ def main() -> None:
             def survived(mutant: Mutant) -> bool:
                 clone = free.get()
                 try:
-                    left = clone.survives(mutant, record.tests_of(mutant)[part])
+                    tests = record.tests_of(mutant)[part]
+                    left = clone.survives(mutant, tests, record.timeout_of(tests))
                 finally:
                     free.put(clone)
                 print(f"{verdict if left else 'killed'}: {mutant}", flush=True)
