@@ -41,7 +41,7 @@ RECORD = ROOT / ".mutants"
 MODULES = ("runs/engine.py", "runs/store/**/*.py", "roles/gateway/*.py", "graphs/gate/*.py")
 EXTRA_FOLDERS = ("tests/matrix",)
 """Folders of tests that `make test` does not run and that execute these modules."""
-PATIENCE, SLOWDOWN = 300, 5
+PATIENCE, SLOWDOWN = 60, 5
 """A mutant's tests fail if they take longer than these seconds and this multiple of the time recorded for them."""
 FIRST = 20
 """The seconds, as recorded, of the nearest tests that are run first; they kill most mutants."""
