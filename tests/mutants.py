@@ -271,21 +271,23 @@ class Record:
         """Return the tests that execute a mutant's line, or else its module: those to be run first, and the others.
 
         The first are the nearest, unless they take long. The nearest share most of the module's folders; among these,
-        those that execute least of the module come first. The others are sorted by the time they take.
+        those that execute least of the module come first. The others are sorted by nearness and by the time they take.
         """
         by_line = self._tests_by_line(mutant.path)
         lines = Counter(test for tests in by_line.values() for test in tests)
         folder = Path(mutant.path).parent.parts
 
-        def rank(test: str) -> tuple[int, int, str]:
+        def distance(test: str) -> int:
             shared = zip(folder, Path(test.partition("::")[0]).parent.parts[1:], strict=False)
-            return -len([*takewhile(lambda pair: pair[0] == pair[1], shared)]), lines[test], test
+            return -len([*takewhile(lambda pair: pair[0] == pair[1], shared)])
 
-        tests = by_line.get(mutant.line) or [*lines]
-        quick = sorted((test for test in tests if self._seconds.get(test, 0) <= QUICK), key=rank)
+        tests = sorted(by_line.get(mutant.line) or lines)
+        quick = [test for test in tests if self._seconds.get(test, 0) <= QUICK]
+        quick.sort(key=lambda test: (distance(test), lines[test]))
         until = accumulate(self._seconds.get(test, 0) for test in quick)
         first = [test for test, seconds in zip(quick, until, strict=True) if seconds <= FIRST]
-        return first, sorted(set(tests).difference(first), key=lambda test: self._seconds.get(test, 0))
+        others = set(tests).difference(first)
+        return first, sorted(others, key=lambda test: (distance(test), self._seconds.get(test, 0), test))
 
 
 def main() -> None:
