@@ -150,9 +150,11 @@ def test_judgements_without_their_set_are_reported_as_damage(
         "CREATE TRIGGER t AFTER UPDATE ON scenarios BEGIN DELETE FROM outcomes; END",
         "DROP VIEW texts; CREATE VIEW texts AS WITH RECURSIVE c(id) AS (SELECT 1 UNION ALL "
         "SELECT id + 1 FROM c) SELECT id, zeroblob(16) AS hash, '' AS content FROM c",
+        "DROP TABLE attempts; CREATE VIRTUAL TABLE attempts USING fts5(content)",
     ],
+    ids=["trigger", "view", "virtual table"],
 )
-def test_file_with_triggers_or_foreign_views_is_refused(damaged: Path, craft: str) -> None:
+def test_file_with_triggers_foreign_views_or_virtual_tables_is_refused(damaged: Path, craft: str) -> None:
     with sqlite3.connect(damaged) as connection:
         connection.execute("CREATE VIEW mine AS SELECT * FROM scenarios")
     assert dialoom.open_run(damaged).status().done == 2

@@ -193,6 +193,15 @@ def test_special_sqlite_names_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("path", "why"), [("no/run.db", "No such file or directory"), ("file/run.db", "Not a directory")]
+)
+def test_run_in_a_missing_folder_is_refused(tmp_path: Path, path: str, why: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DialoomError, match=f"{path} cannot be created: {why}"):
+        dialoom.plan("personalens", path=tmp_path / path, options={"limit": 1})
+
+
 _KILLED = """
 import os, signal, sys
 import dialoom

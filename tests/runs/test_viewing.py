@@ -100,7 +100,8 @@ def test_tree_marks_the_shown_conversation(made_once: MadeOnce) -> None:
 INCONSISTENCIES = """
 SELECT count(*) FROM scenarios WHERE (state = 'done') != EXISTS (SELECT 1 FROM outcomes WHERE scenario = position)
 UNION ALL
-SELECT count(*) FROM scenarios WHERE state = 'done' AND 6 != (SELECT count(*) FROM judgements WHERE scenario = position)
+SELECT count(*) FROM scenarios WHERE state = 'done' AND '[0,1,2,3,4,5]' IS NOT (
+    SELECT json_group_array(ordinal) FROM judgements WHERE scenario = position)
 UNION ALL
 SELECT count(*) FROM calls, json_each(messages) WHERE json_extract(value, '$[1]') NOT IN (SELECT id FROM texts)
 UNION ALL

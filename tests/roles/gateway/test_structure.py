@@ -263,10 +263,11 @@ def test_empty_turn_is_not_sent_and_cache_marks_are_on_text() -> None:
         (tool_call_answer(("get_wether", "{}")), "", [("get_wether", "{}")]),
         (tool_call_answer(("a", "{}"), ("b", "[1]")), "", [("a", "{}"), ("b", "[1]")]),
         (tool_call_answer(("a", "{}"), text="One moment."), "One moment.", [("a", "{}")]),
+        (tool_call_answer(("a", '{"b": "\ud83d"}')), "", [("a", '{"b": "\ufffd"}')]),
         (ended(None, "stop"), "", []),
         (ended("", "tool_calls", tool_calls=[]), "", []),
     ],
-    ids=["one", "no JSON", "unknown", "two at once", "call and words", "nothing", "no call"],
+    ids=["one", "no JSON", "unknown", "two at once", "call and words", "half a character", "nothing", "no call"],
 )
 async def test_calls_are_read_as_sent(answer: Answer, text: str, calls: list[tuple[str, str]]) -> None:
     with serving(lambda _body, _number: answer) as server:
@@ -297,7 +298,7 @@ async def test_malformed_calls_leave_the_text_and_can_be_stored(tool_calls: Any)
         reply = await ask(request(server.url, messages=TALK, tools=(WEATHER,)), ledger)
     assert reply.text == "Hm."
     assert read_reply(Completion(kept_text(reply))) == replace(Completion("Hm."), tool_calls=reply.tool_calls)
-    json.dumps(reply.tool_calls).encode()
+    json.dumps(reply.tool_calls, ensure_ascii=False).encode()
 
 
 async def test_ids_of_calls_are_reproducible() -> None:
