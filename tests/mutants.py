@@ -5,10 +5,10 @@
 Works in clones of the last commit, two mutants at a time. Each mutant is run against the tests that execute its line:
 all mutants against their nearest tests, then the survivors against the others. The lines that each test executes are
 recorded by one run of the suite and of `tests/matrix` under coverage.py; the record is kept in `.mutants` and reused
-until it is removed. A line that runs only in other processes, or while modules are imported, is tested by the tests
-that execute the rest of its module. A test that fails with a mutant is run again without it; if it fails then too, the
-mutant survives. The tests of each mutant run in a fork of a process that has already imported the installed packages,
-but no module of the project. The exit code is 1 if a mutant survives.
+until it is removed. A line that few tests execute, because it runs in other processes, while modules are imported, or
+in a cached function, is tested by the tests that execute the rest of its module. A test that fails with a mutant is
+run again without it; if it fails then too, the mutant survives. The tests of each mutant run in a fork of a process
+that has already imported the installed packages, but no module of the project. The exit code is 1 if a mutant survives.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ PATIENCE, SLOWDOWN = 60, 5
 """A mutant's tests fail if they take longer than these seconds and this multiple of the time recorded for them."""
 FIRST = 20
 """The seconds, as recorded, of the nearest tests that are run first; they kill most mutants."""
+FEW = 10
+"""If fewer tests execute a line, those that execute the rest of its module are run too: results may be cached."""
 QUICK = 2
 """The longest of the tests that are run first, in seconds as recorded."""
 INSTALLED = (
@@ -281,7 +283,8 @@ class Record:
             shared = zip(folder, Path(test.partition("::")[0]).parent.parts[1:], strict=False)
             return -len([*takewhile(lambda pair: pair[0] == pair[1], shared)])
 
-        tests = sorted(by_line.get(mutant.line) or lines)
+        tests = by_line.get(mutant.line, [])
+        tests = sorted(tests if len(tests) >= FEW else lines)
         quick = [test for test in tests if self._seconds.get(test, 0) <= QUICK]
         quick.sort(key=lambda test: (distance(test), lines[test]))
         until = accumulate(self._seconds.get(test, 0) for test in quick)

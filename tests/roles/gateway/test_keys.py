@@ -118,6 +118,12 @@ def test_secret_is_removed_to_its_last_character(after: str, monkeypatch: pytest
     assert redacted(f"<9f.8e.7d.6c.!?{after}") == f"<[DIALOOM_TEST_PASSWORD]{after}"
 
 
+@pytest.mark.parametrize("written", ["%{:02x}", "%{:02X}", "\\u{:04x}", "{:02x}"])
+def test_encoded_secret_is_removed(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALOOM_TEST_PASSWORD", secret := "9f.8e-7d:6c/!?")
+    assert redacted(f"<{''.join(written.format(ord(letter)) for letter in secret)}>") == "<[DIALOOM_TEST_PASSWORD]>"
+
+
 @pytest.mark.parametrize("write", [str, lambda address: json.dumps(address)[1:-1], lambda address: quote(address, "")])
 def test_secret_address_is_removed_to_its_last_character(
     write: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
