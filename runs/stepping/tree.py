@@ -244,7 +244,7 @@ async def diff(left: StepperView, right: StepperView) -> Difference:
     """
     context, ours, theirs = left.context, await left.here(), await right.here()
     lines = [context.line(stop.checkpoint) for stop in (ours, theirs)]
-    shared = [one for one, other in zip(*lines, strict=False) if one == other]
+    shared = [one for one, other in zip(*lines, strict=False) if one.id == other.id]
     ran = [await context.nodes_after(one) for one, after in pairwise(shared) if after.source == "loop"]
     before = await context.calls_on(shared)
     costs = [Cost.of((await context.calls_on(line))[len(before) :]) for line in lines]
