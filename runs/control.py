@@ -135,6 +135,7 @@ class RunProgress:
         causes: The causes of failed scenarios, the most frequent first; at most ten.
         check_errors: The errors of checks, by metric.
         is_played: Whether another process is writing the run now.
+        leased: The number of scenarios that workers play. Their calls are added when they are finished.
     """
 
     status: Status
@@ -144,6 +145,7 @@ class RunProgress:
     causes: Sequence[FailureCause]
     check_errors: Sequence[CheckErrors]
     is_played: bool
+    leased: int
 
     @classmethod
     def of(cls, run: RunFile) -> RunProgress:
@@ -152,7 +154,8 @@ class RunProgress:
         unparsed = run.unparsed(sets[0].name) if sets else 0
         is_played = is_written_by_another(run.path)
         errors = run.failure_causes(), run.check_errors()
-        return cls(run.status(), run.usage_by_model(), BudgetStatus.of(run), unparsed, *errors, is_played)
+        usages = run.status(), run.usage_by_model(), BudgetStatus.of(run)
+        return cls(*usages, unparsed, *errors, is_played, run.leased_scenarios())
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def reason_read_only(path: Path) -> str:
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         return "This file is read-only, so you can view it but not change anything."
     if is_written_by_another(path):
-        return "Another process is playing this run, so you can view it but not change anything until it has finished."
+        return "Another process is using this run, so you can view it but not change anything until it has finished."
     return ""
 
 

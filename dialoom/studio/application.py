@@ -75,7 +75,7 @@ def _add(page: Page, studio: Studio, style: str) -> None:
         query = {name: request.query_params.getlist(name) for name in request.query_params}
         await show(page, View(studio, dict(request.path_params), query, page.path), PAGES, style)
 
-    ui.page(page.path, title=f"{page.title} · dialoom", response_timeout=_PATIENCE)(shown)
+    ui.page(page.path, response_timeout=_PATIENCE)(shown)
 
 
 def _style() -> Response:

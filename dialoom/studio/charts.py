@@ -33,7 +33,7 @@ def options_of(chart: Chart) -> dict[str, Any]:
         "color": [*_COLOURS],
         "aria": {"enabled": True},
         "textStyle": {"fontFamily": "system-ui, sans-serif", "color": _GREY},
-        "grid": {"left": 56, "right": 16, "top": 16, "bottom": 72 if is_named else 56},
+        "grid": {"left": 56, "right": 16, "top": 16, "bottom": 72},
         "legend": {"bottom": 0, "type": "scroll", "textStyle": {"color": _GREY}, "icon": "roundRect"},
         "tooltip": {"trigger": "item", "renderMode": "richText", "confine": True},
         "xAxis": {

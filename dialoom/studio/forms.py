@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
+
+from nicegui import ui
 
 from dialoom import Run
 from dialoom.errors import DialoomError
@@ -75,8 +77,13 @@ class Entry:
             text("p", words, "refused", id_=f"{self._name}-refused", role="alert")
 
 
-def choice(name: str, label: str, values: Mapping[str, int | None], chosen: str) -> None:
-    """Add a field to select one of several values; a selection is submitted at once.
+def filter_expression(view: View) -> Entry:
+    """Add the field for an expression that selects scenarios."""
+    return Entry("where", "Filter expression", view.one("where"), "turns > 5 and not faults.user", classes="grow")
+
+
+class Choice:
+    """A field to select one of several values; a selection is submitted at once.
 
     Args:
         name: Its name in the address.
@@ -84,16 +91,28 @@ def choice(name: str, label: str, values: Mapping[str, int | None], chosen: str)
         values: The values, each with the number of its scenarios if that is known.
         chosen: The selected value; empty for all.
     """
-    with element("div", "field"):
-        text("label", label, for_=name)
-        with element("select", "input", name=name, id_=name) as made:
-            for value in ("", *values, *([chosen] if chosen and chosen not in values else [])):
-                number = values.get(value)
-                option = text("option", "all" if not value else value if number is None else f"{value} ({number:,})")
+
+    def __init__(self, name: str, label: str, values: Mapping[str, int | None], chosen: str) -> None:
+        self._chosen = chosen
+        self._options: dict[str, Any] = {}
+        with element("div", "field"):
+            text("label", label, for_=name)
+            self._made = element("select", "input", name=name, id_=name)
+        self.add({"": None, **values, **dict.fromkeys({chosen} - {"", *values})})
+        self._made.on("change", js_handler=_AT_ONCE)
+
+    def add(self, values: Mapping[str, int | None]) -> None:
+        """Add values, or the numbers of scenarios to existing values, without changing what is selected."""
+        with self._made:
+            for value, number in values.items():
+                words = "all" if not value else value if number is None else f"{value} ({number:,})"
+                if value in self._options:
+                    self._options[value].set_text(words)
+                    continue
+                option = self._options[value] = text("option", words)
                 option.props["value"] = value
-                if value == chosen:
+                if value == self._chosen:
                     option.props("selected")
-        made.on("change", js_handler=_AT_ONCE)
 
 
 def submit(words: str) -> None:
@@ -126,6 +145,8 @@ class Field:
         hint: The placeholder of an empty field.
         classes: Its classes.
         most: The maximum number of characters.
+        drafts: The texts that the user has typed, by the key of the field, to be kept when the page is built anew.
+        key: The field's key in the drafts; by default its label.
     """
 
     _number = 0
@@ -140,9 +161,15 @@ class Field:
         hint: str = "",
         classes: str = "field",
         most: int = _MOST_LETTERS,
+        drafts: dict[str, str] | None = None,
+        key: str = "",
     ) -> None:
+        self._drafts = {} if drafts is None else drafts
+        self._key = key or label
+        value = self._drafts.get(self._key, value)
         self._label, self._value, self._most = label, value, most
         self._is_too_long = False
+        self.is_line = lines == 1 and options is None
         Field._number += 1
         self._id = name = f"field-{Field._number}"
         with element("div", classes):
@@ -183,8 +210,13 @@ class Field:
     def take(self, event: Any) -> None:
         """Take the value that the browser sent."""
         self._is_too_long = event.args is None
-        if event.args is not None:
-            self._value = str(event.args)
+        if event.args is not None and event.args != self._value:
+            self._value = self._drafts[self._key] = str(event.args)
+
+    def drop(self) -> None:
+        """Remove the field's text from the drafts, because it was used."""
+        self._drafts.pop(self._key, None)
+        self._drafts = {}
 
 
 def entered(field: Field, act: Any) -> None:
@@ -227,9 +259,10 @@ class FormPage(Protocol):
     run: Run
     view: View
     place: acting.Spot
+    drafts: dict[str, str]
 
-    async def act(self, make: Callable[[], acting.Action]) -> None:
-        """Carry out an action."""
+    async def act(self, make: Callable[[], acting.Action], *, used: Sequence[Field] = ()) -> None:
+        """Carry out an action, and remove the texts of the used fields."""
 
     async def save(self) -> None:
         """Download this branch as a case."""
@@ -268,32 +301,35 @@ class Forms:
                 text("span", f"{request.request.model} · {request.request.prompt_id}", "quiet small")
             messages = request.request.messages
             late(f"Next request: {counted(len(messages), 'messages')}", partial(message_blocks, messages), "call")
-            is_to_change = bool(self._page.view.one("before"))  # the page was opened by the link `change it`
-            with folded("Write this reply", "form", is_open=is_to_change):
+            is_to_change = bool(self._page.view.one("before"))  # the page was opened by the link `edit`
+            reply, prompt = f"reply {request.name}", f"prompt {request.name} "
+            with folded("Write this reply", "form", is_open=is_to_change or reply in self._page.drafts):
                 recorded = self._seen.recorded.get(request.name, "")
-                words = Field(f"Reply of {request.role}", recorded, lines=_lines(recorded))
+                words = self._field(f"Reply of {request.role}", recorded, lines=_lines(recorded), key=reply)
                 if recorded:
                     text("p", "The recorded reply; edit it.", "quiet small")
-                self._button("Use this reply", lambda: acting.say(who, words.value))
-            late("Edit prompt", lambda: self._rewrite(request, who), "form")
+                self._button("Use this reply", lambda: acting.say(who, words.value), words)
+            is_drafted = any(key.startswith(prompt) for key in self._page.drafts)
+            late("Edit prompt", lambda: self._rewrite(request, who, prompt), "form", is_open=is_drafted)
 
-    def _rewrite(self, request: NextRequest, who: str) -> None:
+    def _rewrite(self, request: NextRequest, who: str, prompt: str) -> None:
         """Add a form to edit every message of the next request."""
+        messages = request.request.messages
         fields = [
-            (each, Field(each["role"], each["content"], lines=_lines(each["content"])))
-            for each in request.request.messages
+            self._field(each["role"], each["content"], lines=_lines(each["content"]), key=f"{prompt}{number}")
+            for number, each in enumerate(messages)
         ]
 
-        def messages() -> list[ChatMessage]:
-            return [{**message, "content": field.value} for message, field in fields]
+        def edited() -> list[ChatMessage]:
+            return [{**message, "content": field.value} for message, field in zip(messages, fields, strict=True)]
 
-        self._button("Send this request and play the step", lambda: acting.ask_instead(who, messages()))
+        self._button("Send this request and play the step", lambda: acting.ask_instead(who, edited()), *fields)
 
     def _edit(self) -> None:
         """Add the form to edit a value of the state; the current value is filled in as soon as its path is entered."""
         with card("Edit the state", "stack"):
-            path = Field("Place", hint="messages[-1].content")
-            value = Field("Value", lines=3, hint="the current value appears here; JSON or plain text")
+            path = self._field("Place", hint="messages[-1].content")
+            value = self._field("Value", lines=3, hint="the current value appears here; JSON or plain text")
             filled = ""
 
             async def read() -> None:
@@ -309,9 +345,11 @@ class Forms:
                     value.set(found)
                     filled = found
 
-            self._button("Set", lambda: acting.edit(path.value, value.value))
+            button("Set", lambda: self._page.act(lambda: acting.edit(path.value, value.value), used=(path, value)))
             problem = text("div", "", "small bad-text said")
             left(path, read)
+            if path.value:
+                ui.timer(0, read, once=True)
             late("The whole state", self._state)
 
     def _models(self) -> None:
@@ -319,9 +357,9 @@ class Forms:
         with card("Model of a role", "stack"):
             requests = () if isinstance(self._seen.requests, str) else self._seen.requests
             now = {each.role: each.request.model for each in requests}
-            role = Field("Role", next(iter(now), ""), options={each: each for each in self._seen.roles})
-            model = Field("Model", now.get(role.value, ""), hint="openai/gpt-4o-mini")
-            self._button("Change model", lambda: acting.exchange(role.value, model.value.strip()))
+            role = self._field("Role", next(iter(now), ""), options={each: each for each in self._seen.roles})
+            model = self._field("Model", now.get(role.value, ""), hint="openai/gpt-4o-mini")
+            self._button("Change model", lambda: acting.exchange(role.value, model.value.strip()), role, model)
 
     async def _state(self) -> None:
         for name, value in (await state_at(self._page.run, self._page.view.scenario, self._page.place)).items():
@@ -333,8 +371,8 @@ class Forms:
         stop = self._seen.stop
         assert stop is not None
         with card("This branch", "stack"):
-            name = Field("A new branch from here", hint="by-train")
-            self._button("Fork", lambda: acting.fork(name.value.strip()))
+            name = self._field("A new branch from here", hint="by-train")
+            self._button("Fork", lambda: acting.fork(name.value.strip()), name)
             if not stop.is_end:
                 text("p", "Recorded replies are reused for equal requests.", "quiet small")
                 self._button("Regenerate from here", acting.resample)
@@ -342,11 +380,19 @@ class Forms:
                 promoting(stop.branch, self._seen.outcome_branch, lambda: self._page.act(acting.promote))
             button("Save as a case", self._page.save)
 
-    def _button(self, words: str, make: Callable[[], acting.Action]) -> None:
+    def _field(self, label: str, value: str = "", **options: Any) -> Field:
+        return Field(label, value, drafts=self._page.drafts, **options)
+
+    def _button(self, words: str, make: Callable[[], acting.Action], *used: Field) -> None:
+        """Add the button that carries out an action, as does the enter key in the one-line fields that it uses."""
+
         def act() -> Awaitable[None]:
-            return self._page.act(make)
+            return self._page.act(make, used=used)
 
         button(words, act)
+        for each in used:
+            if each.is_line:
+                entered(each, act)
 
 
 def promoting(branch: str, outcome: str | None, act: Callable[[], Awaitable[None]]) -> None:

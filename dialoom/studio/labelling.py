@@ -326,7 +326,7 @@ def agreement_up_to_now(run: Run, judging: str | None, title: str = "Agreement s
             for number, row in enumerate([table.columns, *texts_of(table)]):
                 with element("tr"):
                     for cell in row:
-                        text("td" if number else "th", str(cell))
+                        text("td", str(cell)) if number else text("th", str(cell), scope="col")
         for note in table.footnotes:
             text("div", note, "quiet small")
 

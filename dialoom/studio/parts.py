@@ -247,9 +247,9 @@ def folded(summary: str, classes: str = "", is_open: bool = False) -> Iterator[A
         yield made
 
 
-def late(summary: str, fill: Callable[[], Any], classes: str = "") -> None:
-    """Add a part that is folded, and filled when it is opened for the first time."""
-    with folded(summary, classes) as part:
+def late(summary: str, fill: Callable[[], Any], classes: str = "", is_open: bool = False) -> None:
+    """Add a part that is filled when it is opened for the first time; `is_open` opens it once it is in the browser."""
+    with folded(summary, classes, is_open) as part:
         pass
     if isinstance(part, WrittenElement):
         part.fill_on_opening(fill)

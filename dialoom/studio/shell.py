@@ -45,6 +45,8 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
     ui.add_head_html(f'<link rel="stylesheet" href="{style}">')
     ui.add_head_html(f"<script>{_TOGGLE}</script>")  # the button may be clicked before the page is connected
     ui.run_javascript(_APPLY)
+    where = [view.names[name] for name in ("scenario", "run") if name in view.names]
+    ui.page_title(" · ".join([page.title, *where, "dialoom"]))
     ui.link("Skip to the content", "#content").classes("skip")
     with ui.element("header").classes("bar").props('role="banner"'):
         _trail(view)

@@ -170,7 +170,7 @@ def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[
         for name, (number, is_end) in zip(shown.names, shown.stands, strict=True)
     )
     text("p", f"{stands}; {counted(shown.shared, 'steps')} in common ({cost_text(shown.before)})", "quiet")
-    with element("div", "versus", role="table", aria_label="Two branches side by side"):
+    with element("div", "versus", role="region", aria_label="Two branches side by side"):
         for place, name in enumerate(shown.names):
             with element("div", "stack side-head"):
                 text("div", name, "label side-name")

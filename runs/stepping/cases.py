@@ -112,15 +112,15 @@ async def case_of(stepper: StepperView) -> Case:
     if stops[-1].is_end:
         context.ensure_unchanged()
     recorded: list[RecordedStep] = []
-    points, main, forked = context.points(), context.work.thread, 0
-    for before, stop in pairwise(stops):
+    line, main, forked = context.line(stops[-1].checkpoint), context.work.thread, 0
+    for end, (before, stop) in enumerate(pairwise(stops), start=2):
         if stop.kind == "edit":
             edit = {
                 name: json.loads(text_of(pack(value)))
                 for name, value in stop.state.items()
                 if changes({each: old for each, old in before.state.items() if each == name}, {name: value})
             }
-            recorded.append(RecordedStep(nodes=await context.nodes_before(context.line(stop.checkpoint)), edit=edit))
+            recorded.append(RecordedStep(nodes=await context.nodes_before(line[:end]), edit=edit))
         elif stop.kind == "step" and stop.ran != (START,):
             calls = tuple(
                 RecordedCall(
@@ -133,12 +133,12 @@ async def case_of(stepper: StepperView) -> Case:
                     is_edited=call.is_edited,
                     reply="" if call.answer is None else kept_text(call.answer),
                 )
-                for call in stop.calls
+                for call in context.store.branches.with_texts(await context.calls(line[:end]))
             )
             recorded.append(RecordedStep(nodes=stop.ran, calls=calls))
         else:
             continue
-        forked += main not in points[stop.checkpoint].threads
+        forked += main not in line[end - 1].threads
     config, scenario = context.store.config, context.work.scenario
     models = dict(context.models)
     for call in (call for step in recorded for call in step.calls):

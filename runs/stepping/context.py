@@ -38,6 +38,7 @@ from dialoom.runs.engine import session_of
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
 from dialoom.runs.store import MAIN, SAID, Branch, PlayWork, Point, PromotedBranch, RunFile, RunStore, StepCall
+from dialoom.runs.store.branches import MadeCall
 from dialoom.runs.store.checkpoints.reading import DECODED, Decoded
 from dialoom.runs.store.corruption import reading
 from dialoom.settings import OwnPlayer
@@ -115,7 +116,7 @@ class ScenarioContext:
         """Return whether the scenario has not been played to its end yet."""
         return self.store.state_of(self.work.position) == "pending"
 
-    async def player_states(self, calls: Sequence[StepCall]) -> dict[str, Any]:
+    async def player_states(self, calls: Sequence[MadeCall]) -> dict[str, Any]:
         """Return the state of each stateful player after its last call among the given calls, by role."""
         with reading(self.store.path):
             found = self.store.branches.player_states(calls)
@@ -223,8 +224,8 @@ class ScenarioContext:
                 return await self.nodes_after(before)
         return (START,)
 
-    async def calls(self, line: Sequence[Point]) -> list[StepCall]:
-        """Return the calls of the last step before a checkpoint."""
+    async def calls(self, line: Sequence[Point]) -> list[MadeCall]:
+        """Return the calls of the last step before a checkpoint, without their texts."""
         if len(line) < 2 or line[-1].source != "loop":
             return []
         calls = self.store.branches.calls_of(self.work.position, line[-1].id)
@@ -235,8 +236,8 @@ class ScenarioContext:
             calls = self.store.branches.calls_at(self.work.position, steps(line) - 1, nodes)
         return calls
 
-    async def calls_on(self, line: Sequence[Point]) -> list[StepCall]:
-        """Return all calls on the path to a checkpoint."""
+    async def calls_on(self, line: Sequence[Point]) -> list[MadeCall]:
+        """Return all calls on the path to a checkpoint, without their texts."""
         return [call for end in range(2, len(line) + 1) for call in await self.calls(line[:end])]
 
     def parsed_reply(self, call: StepCall) -> Any:

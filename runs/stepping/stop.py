@@ -16,7 +16,7 @@ from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.graphs.conversation import calls_of
 from dialoom.grouping import grouped
 from dialoom.prompts.messages import call_text
-from dialoom.runs.store.branches import StepCall
+from dialoom.runs.store.branches import MadeCall, StepCall
 
 from .values import extended_path, plain
 
@@ -170,7 +170,7 @@ class Cost:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, calls: Sequence[StepCall]) -> Cost:
+    def of(cls, calls: Sequence[MadeCall]) -> Cost:
         """Return the total cost of calls."""
         tokens = [
             None if c.input_tokens is None or c.output_tokens is None else c.input_tokens + c.output_tokens

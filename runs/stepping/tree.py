@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from dialoom.graphs import Judgement, Line, Outline
 from dialoom.graphs.outcome import by_subject
@@ -14,7 +14,7 @@ from dialoom.roles.binding import OBJECT
 from dialoom.roles.restoring import IN_BRANCH
 from dialoom.runs.store.branches import Branch
 
-from .context import PlayableContext
+from .context import START, PlayableContext
 from .gateway import SteppingError
 from .stop import Cost
 from .view import StepperView
@@ -242,20 +242,20 @@ async def diff(left: StepperView, right: StepperView) -> Difference:
         left: A branch.
         right: Another branch, or another checkpoint on the same branch.
     """
-    ours, theirs = await left.path(), await right.path()
-    known = {stop.checkpoint for stop in theirs}
-    shared = [stop for stop in ours if stop.checkpoint in known]
-    parted = len(shared)
-    sums = [Cost.of([call for stop in stops for call in stop.calls]) for stops in (ours[parted:], theirs[parted:])]
-    stands = [(stops[-1].number, stops[-1].is_end) for stops in (ours, theirs)]
+    context, ours, theirs = left.context, await left.here(), await right.here()
+    lines = [context.line(stop.checkpoint) for stop in (ours, theirs)]
+    shared = [one for one, other in zip(*lines, strict=False) if one.id == other.id]
+    ran = [await context.nodes_after(one) for one, after in pairwise(shared) if after.source == "loop"]
+    before = await context.calls_on(shared)
+    costs = [Cost.of((await context.calls_on(line))[len(before) :]) for line in lines]
     return Difference(
         names=(left.branch, right.branch),
-        stands=(stands[0], stands[1]),
-        shared=sum(stop.kind == "step" and bool(stop.ran) and stop.ran != ("__start__",) for stop in shared),
-        lines=_paired_lines(*[transcript_lines((await each.here()).transcript) for each in (left, right)]),
+        stands=((ours.number, ours.is_end), (theirs.number, theirs.is_end)),
+        shared=sum(nodes not in ((), (START,)) for nodes in ran),
+        lines=_paired_lines(transcript_lines(ours.transcript), transcript_lines(theirs.transcript)),
         judgements=_paired_judgements((await left.outcome()).judgements, (await right.outcome()).judgements),
-        costs=(sums[0], sums[1]),
-        before=Cost.of([call for stop in shared for call in stop.calls]),
+        costs=(costs[0], costs[1]),
+        before=Cost.of(before),
     )
 
 

@@ -198,12 +198,9 @@ class StepperView:
         return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
 
     async def path(self) -> list[Stop]:
-        """Return the same stops as `stops`, without counts, reasons, faults and transcripts, which take time."""
-        context, line = self.context, self.context.line(self._head)
-        return [
-            replace(await self._reached(line[max(end - 2, 0) : end]), calls=await context.calls(line[:end]))
-            for end in range(1, len(line) + 1)
-        ]
+        """Return the same stops as `stops`, without calls, counts, reasons, faults and transcripts, which take time."""
+        line = self.context.line(self._head)
+        return [await self._reached(line[max(end - 2, 0) : end]) for end in range(1, len(line) + 1)]
 
     @property
     def is_pending(self) -> bool:
@@ -300,7 +297,7 @@ class StepperView:
             return replace(
                 reached,
                 why=context.why(await context.nodes_before(line), reached.next),
-                calls=await context.calls(line),
+                calls=context.store.branches.with_texts(await context.calls(line)),
                 counts=context.counted(reached.state),
                 faults=outcome.faults or (),
                 transcript=context.transcript(outcome),

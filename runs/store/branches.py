@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
@@ -17,10 +17,10 @@ from .ledger import decode_request
 from .texts import reading
 from .writer import Writer
 
-MadeCall = tuple[str, str, bool]
+CallPlace = tuple[str, str, bool]
 """A call that led to a checkpoint: node, key in hexadecimal digits, and whether a person wrote the request."""
 
-_NO_CALL: MadeCall = ("", "", False)
+_NO_CALL: CallPlace = ("", "", False)
 
 MAIN = "main"
 """The name of the scenario's own line of checkpoints, which the engine plays."""
@@ -55,17 +55,14 @@ class Branch:
     origin: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepCall:
-    """A call that led to a checkpoint, as recorded in the ledger.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeCall:
+    """A call that led to a checkpoint, as recorded in the ledger, without its texts.
 
     Attributes:
         id: The row in the ledger.
         is_edited: Whether its request was written by a person instead of rendered from the prompt.
-        messages: The request.
-        tools: The definitions of the tools that the request offered.
         seconds: Its duration, including the waits between attempts.
-        answer: The reply with its tool calls; `None` if there was none.
         branch: The only branch that uses the call; `None` if the scenario's outcome uses it.
         is_common: Whether the call belongs to no scenario, because it was made once for all scenarios with the same
             request.
@@ -80,9 +77,6 @@ class StepCall:
     model: str
     prompt: str
     sample: int
-    messages: tuple[ChatMessage, ...]
-    tools: tuple[ToolDefinition, ...]
-    answer: Completion | None
     input_tokens: int | None
     output_tokens: int | None
     cost: float | None
@@ -90,7 +84,22 @@ class StepCall:
     replays: int
     is_edited: bool
     branch: str | None
-    is_common: bool = False
+    is_common: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCall(MadeCall):
+    """A call that led to a checkpoint, with its texts.
+
+    Attributes:
+        messages: The request.
+        tools: The definitions of the tools that the request offered.
+        answer: The reply with its tool calls; `None` if there was none.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolDefinition, ...]
+    answer: Completion | None
 
     @property
     def reply(self) -> str | None:
@@ -181,7 +190,7 @@ class BranchReader:
             is not None
         )
 
-    def player_states(self, calls: Iterable[StepCall]) -> dict[str, tuple[str, Any]]:
+    def player_states(self, calls: Iterable[MadeCall]) -> dict[str, tuple[str, Any]]:
         """Return the model and state of each stateful player after its last call among the given calls, by role."""
         found: dict[str, tuple[str, Any]] = {}
         for call in calls:
@@ -190,13 +199,13 @@ class BranchReader:
                 found[call.role] = call.model, readable(row[0])
         return found
 
-    def calls_of(self, scenario: int, checkpoint: str) -> list[StepCall] | None:
+    def calls_of(self, scenario: int, checkpoint: str) -> list[MadeCall] | None:
         """Return the calls that led to a checkpoint; `None` if that was not recorded, as for the engine's steps."""
         noted = "SELECT 1 FROM step_calls WHERE scenario = ? AND checkpoint = ? LIMIT 1"
         if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
             return None
         return [
-            self._call(row)
+            _made_call(row)
             for row in self._reader.execute(
                 "SELECT calls.*, is_edited, step_calls.node AS at_node, coalesce(ordinal, (SELECT min(ordinal) FROM "
                 "common_uses AS used WHERE used.key = calls.key AND used.scenario = step_calls.scenario "
@@ -207,35 +216,46 @@ class BranchReader:
             )
         ]
 
-    def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
+    def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[MadeCall]:
         """Return the calls that some nodes made at a step of `main`."""
         rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes))))
-        return [self._call(row) for row in rows.fetchall()]
+        return [_made_call(row) for row in rows.fetchall()]
 
-    def _call(self, row: sqlite3.Row) -> StepCall:
+    def with_texts(self, calls: Iterable[MadeCall]) -> list[StepCall]:
+        """Return calls with their requests and replies, which take most of the time to read."""
+        return [self._with_texts(call) for call in calls]
+
+    def _with_texts(self, call: MadeCall) -> StepCall:
+        row = self._reader.execute("SELECT messages, reply FROM calls WHERE id = ?", (call.id,)).fetchone()
         request = decode_request(self._reader, row["messages"])
         return StepCall(
-            id=row["id"],
-            key=row["key"].hex(),
-            node=row["at_node"],
-            ordinal=row["at_ordinal"],
-            ask=row["ask"],
-            role=row["role"],
-            model=row["model"],
-            prompt=row["prompt"],
-            sample=row["sample"],
+            **{each.name: getattr(call, each.name) for each in fields(call)},
             messages=request.messages,
             tools=request.tools,
             answer=None if row["reply"] is None else read_reply(Completion(reading(self._reader)(row["reply"]))),
-            input_tokens=row["input_tokens"],
-            output_tokens=row["output_tokens"],
-            cost=row["cost"],
-            seconds=row["latency"],
-            replays=row["replays"],
-            is_edited=bool(row["is_edited"]),
-            branch=row["branch"],
-            is_common=row["scenario"] is None,
         )
+
+
+def _made_call(row: sqlite3.Row) -> MadeCall:
+    return MadeCall(
+        id=row["id"],
+        key=row["key"].hex(),
+        node=row["at_node"],
+        ordinal=row["at_ordinal"],
+        ask=row["ask"],
+        role=row["role"],
+        model=row["model"],
+        prompt=row["prompt"],
+        sample=row["sample"],
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cost=row["cost"],
+        seconds=row["latency"],
+        replays=row["replays"],
+        is_edited=bool(row["is_edited"]),
+        branch=row["branch"],
+        is_common=row["scenario"] is None,
+    )
 
 
 class BranchTable(BranchReader):
@@ -260,7 +280,7 @@ class BranchTable(BranchReader):
         )
         await self._writer.soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
 
-    async def keep_calls(self, scenario: int, led: Mapping[str, Sequence[MadeCall]]) -> None:
+    async def keep_calls(self, scenario: int, led: Mapping[str, Sequence[CallPlace]]) -> None:
         """Record the calls that led to checkpoints, by checkpoint id; an empty sequence of calls is recorded too."""
         rows = [
             (scenario, checkpoint, number, node, bytes.fromhex(key[:32]), is_edited)

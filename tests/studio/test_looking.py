@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,6 +16,7 @@ import pytest
 import dialoom
 from dialoom.graphs import Estimate
 from dialoom.runs.store import ScenarioQuery
+from dialoom.runs.store.connections import WriteLock
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue
 
@@ -75,6 +78,23 @@ def test_filters_and_order_are_in_the_address(studio: Served, browse: Open, runs
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("personalization")
     path = page.url.removeprefix(studio.url)
     assert _ids(browse(studio, path)) == _ids(page)
+
+
+def test_fields_stay_when_their_values_are_counted(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    page = browse(serve(dialogue(made_once)))
+    page.add_init_script(
+        """new MutationObserver(() => {
+            const field = document.querySelector("select[name=state]:not(.mine)");
+            if (field) { field.classList.add("mine"); window.met = (window.met ?? 0) + 1; field.value = "failed"; }
+        }).observe(document, {childList: true, subtree: true});"""
+    )
+    page.goto(page.url + "runs/run/scenarios?facet.kind=single")
+    expect(page.get_by_label("State").locator("option")).to_have_text(
+        ["all", "pending (0)", "done (1)", "failed (0)"], use_inner_text=True
+    )
+    expect(page.get_by_label("State")).to_have_value("failed")
+    assert page.evaluate("window.met") == 1
+    expect(page.get_by_label("kind")).to_have_value("single")
 
 
 def test_messages_can_be_searched(studio: Served, browse: Open, runs: Path) -> None:
@@ -200,6 +220,14 @@ def test_chart_shows_the_whole_scale(studio: Served, browse: Open) -> None:
         assert (axis["min"], axis["max"], axis["interval"]) == (1, high, 1)
 
 
+def test_rows_of_small_charts_are_named_by_what_differs(studio: Served, browse: Open) -> None:
+    chart = browse(studio, "/runs/calls/report").locator("figure .nicegui-echart").first
+    expect(chart.locator("canvas")).to_be_visible()
+    names = chart.evaluate(f"(element) => {_CHART}(element).getOption().yAxis[0].data")
+    assert len(names) > 1
+    assert not any("offline/attentive" in name for name in names)
+
+
 def test_common_notes_of_tables_are_shown_once(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk/report")
     tables = dialoom.open_run(runs / "talk.db").report().tables
@@ -241,6 +269,12 @@ def test_pages_fit_a_narrow_window(studio: Served, browse: Open, path: str) -> N
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_fields_of_a_narrow_page_are_as_high_as_their_content(studio: Served, browse: Open) -> None:
+    page = browse(studio, "/runs/talk/scenarios/1/step", 390)
+    field = page.locator(".field").filter(has=page.get_by_label("A new branch from here"))
+    assert field.bounding_box()["height"] < 80
+
+
 def test_light_and_dark_are_the_readers_choice(studio: Served, browse: Open) -> None:
     page = browse(studio, "/", shade="dark")
     expect(page.locator("body")).to_have_class(re.compile("body--dark"))
@@ -249,6 +283,15 @@ def test_light_and_dark_are_the_readers_choice(studio: Served, browse: Open) -> 
     page.goto(f"{studio.url}/runs/talk")
     page.wait_for_selector("#content .body > *")
     expect(page.locator("body")).to_have_class(re.compile("body--light"))
+
+
+def test_titles_name_the_page_and_its_subject(studio: Served, browse: Open) -> None:
+    page = browse(studio, "/runs/talk/scenarios/2")
+    expect(page).to_have_title("Conversation · 2 · talk · dialoom")
+    page.get_by_role("link", name="Step", exact=True).click()
+    expect(page).to_have_title("Step · 2 · talk · dialoom")
+    page.get_by_role("link", name="talk", exact=True).click()
+    expect(page).to_have_title("Progress · talk · dialoom")
 
 
 def test_missing_page_is_reported(studio: Served, browse: Open) -> None:
@@ -276,6 +319,22 @@ _PLACE = f"""(element, place) => {{
 }}"""
 _DRAWN = f"""([element, words]) => {_CHART}(element).getZr().storage.getDisplayList(true).some(
     (each) => String(each.style?.text ?? "").includes(words))"""
+
+
+def test_calls_in_flight_in_workers_are_unknown(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    path = dialogue(made_once)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO run VALUES ('leased 0', '[1, \"thread\"]')")
+    page = browse(serve(path), "/runs/run")
+    in_flight = page.locator("dl.figures > div").filter(has_text="in flight").locator("dd")
+    expect(in_flight).to_have_text(["–", "1 scenario in workers, not counted yet"])
+    with closing(WriteLock(path)):
+        path.touch()
+        expect(in_flight).to_have_text(["unknown", "1 scenario in workers, not counted yet"])
+        expect(page.locator(".badge").first).to_have_text("in use")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE scenarios SET state = 'failed'")
+    expect(page.locator(".badge").first).to_have_text("all failed")
 
 
 def test_figures_of_a_moved_file_are_marked(made_once: MadeOnce, serve: Serve, browse: Open) -> None:

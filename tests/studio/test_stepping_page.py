@@ -135,7 +135,7 @@ def test_file_played_by_another_process_can_be_viewed(made_once: MadeOnce, serve
     studio = serve(path)
     lock = WriteLock(path)
     page = browse(studio, f"{STEP}?at=4")
-    page.wait_for_selector("text=Another process is playing this run")
+    page.wait_for_selector("text=Another process is using this run")
     assert page.get_by_role("button", name="Next step").count() == 0
     assert page.locator(".history li").count() > 10
     lock.close()
@@ -274,10 +274,38 @@ def test_typed_text_is_used_as_it_is_and_never_overwritten(made_once: MadeOnce, 
     page.wait_for_selector(".branches li:has-text('mine')")
 
 
+def test_typed_text_survives_actions_at_the_same_position(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    page = browse(serve(dialogue(made_once)), f"{STEP}?at=3")
+    page.get_by_text("Edit prompt").click()
+    page.get_by_text("Write this reply").click()
+    prompt = page.locator("details.form[open] textarea").last
+    typed = {prompt: "Say one word.", page.get_by_label("Reply of user"): "Rather not."}
+    typed |= {page.get_by_label(name, exact=True): f"some {name}" for name in ("Where", "Value")}
+    for field, words in typed.items():
+        field.fill(words)
+    name, model = page.get_by_label("A new branch from here"), page.get_by_label("Model")
+    name.fill("mine")
+    name.press("Enter")
+    page.wait_for_selector("h1:text('mine 3')")
+    playwright.expect(name).to_have_value("")
+    model.fill("offline/attentive")
+    model.press("Enter")
+    page.get_by_text("user: offline/attentive").wait_for()
+    for field, words in typed.items():
+        playwright.expect(field).to_have_value(words)
+        playwright.expect(field).to_be_visible()
+    page.get_by_role("button", name="Use this reply", exact=True).click()
+    page.wait_for_selector("text=written by a person as user")
+    playwright.expect(page.get_by_label("Value")).to_have_value("")  # the position is another one
+
+
 def test_steps_are_played_with_the_keyboard(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     page = browse(serve(dialogue(made_once)), f"{STEP}?at=1")
     next_step = page.get_by_role("button", name="Next step")
-    next_step.focus()
+    page.get_by_role("link", name="Step", exact=True).focus()
+    for _ in ("Back", "Forward", "Next step"):  # before the checkpoints, of which there may be hundreds
+        page.keyboard.press("Tab")
+    playwright.expect(next_step).to_be_focused()
     for number in (2, 3, 4):
         page.keyboard.press("Enter")
         page.wait_for_selector(f"h1:text('main {number}')")

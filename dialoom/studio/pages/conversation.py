@@ -262,7 +262,7 @@ def _calls(view: View, shown: Conversation) -> None:
                 call_fold(view.run.run, _named(call), call, shown.call_before(call))
 
     with element("section", "card"):
-        late(f"All {len(calls)} calls", fill)
+        late(f"All calls ({len(calls)})", fill)
 
 
 def _named(call: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from dialoom.runs.agreement import labels_beside
 from dialoom.runs.report import text_of
 from dialoom.runs.store import Choices
 from dialoom.studio import charts
-from dialoom.studio.forms import Entry, choice, form, submit
+from dialoom.studio.forms import Choice, Entry, filter_expression, form, submit
 from dialoom.studio.labelling import agreement_up_to_now, lacks_its_judgements
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import element, link, text, written
@@ -131,8 +131,8 @@ def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
             element("input", type="hidden", name="with", value=run.name)
         with element("div", "filters"):
             if len(sets) > 1:
-                choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
-            where = Entry("where", "Filter expression", view.one("where"), "not changed", classes="grow")
+                Choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
+            where = filter_expression(view)
             submit("Show")
     if alike:
         with element("div", "row-of small"):
@@ -214,12 +214,15 @@ def _estimated(table: Table) -> list[int]:
 
 def _drawn(table: Table, estimated: Sequence[int]) -> None:
     """Add a small chart of each column of estimates."""
-    keys = [" · ".join(map(str, _key(row))) or f"row {number}" for number, row in enumerate(table.rows, start=1)]
+    keys = [_key(row) for row in table.rows]
+    common = {place for place, parts in enumerate(zip(*keys, strict=False)) if len(keys) > 1 and len({*parts}) == 1}
+    names = [" · ".join(str(part) for place, part in enumerate(key) if place not in common) for key in keys]
+    names = [name or f"row {number}" for number, name in enumerate(names, start=1)]
     with element("div", "charts"):
         for column in estimated:
             with element("figure", "card small-chart"):
                 text("figcaption", table.columns[column], "small quiet")
-                made = ui.echart(charts.small(table, column, keys))
+                made = ui.echart(charts.small(table, column, names))
                 made.style(f"height: {charts.height_of(len(table.rows))}px").classes("chart")
 
 

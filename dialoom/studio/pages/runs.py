@@ -121,10 +121,12 @@ def _add_progress(units: str) -> Refresh:
 def _state(progress: RunProgress) -> tuple[str, str]:
     """Return the run's state as a word, and the word's style."""
     if progress.is_played:
-        return "playing", "accent live"
+        return "playing" if progress.status.pending else "in use", "accent live"
     if progress.status.pending:
         return ("stopped", "warn") if progress.status.done or progress.status.failed else ("not begun", "")
-    return ("done, some failed", "bad") if progress.status.failed else ("done", "good")
+    if progress.status.failed:
+        return "done, some failed" if progress.status.done else "all failed", "bad"
+    return "done", "good"
 
 
 def _figures(watch: Watch) -> Refresh:
@@ -141,9 +143,11 @@ def _figures(watch: Watch) -> Refresh:
         usage, now = progress.status.usage, watch.rate
         rate.set_text(wording.ABSENT if now is None else f"{now.scenarios * 60:,.1f}/min")
         left.set_text(_left(progress.status.pending, 0.0 if now is None else now.scenarios))
-        in_flight.set_text(f"{usage.unanswered:,}" if progress.is_played else wording.ABSENT)
-        lost = usage.unanswered and not progress.is_played
-        waiting.set_text(f"{counted(usage.unanswered, 'calls')} lost" if lost else "")
+        in_flight.set_text(_in_flight(usage, progress))
+        lost = f"{counted(usage.unanswered, 'calls')} lost" if usage.unanswered and not progress.is_played else ""
+        waiting.set_text(
+            f"{counted(progress.leased, 'scenarios')} in workers, not counted yet" if progress.leased else lost
+        )
         cost.set_text(wording.money(usage.cost))
         cost_rate.set_text("" if now is None or now.cost is None else f"{wording.money(now.cost * 3600)}/h")
         tokens.set_text(_tokens(usage))
@@ -154,6 +158,12 @@ def _figures(watch: Watch) -> Refresh:
         unparsed.set_text(f"{progress.unparsed:,}")
 
     return refresh
+
+
+def _in_flight(usage: Usage, progress: RunProgress) -> str:
+    if not progress.is_played:
+        return wording.ABSENT
+    return wording.UNKNOWN if progress.leased else f"{usage.unanswered:,}"
 
 
 def _left(pending: int, rate: float) -> str:
@@ -223,7 +233,7 @@ def _usages(title: str, what: str, read: Callable[[RunProgress], Mapping[str, Us
             if name not in rows:
                 with body:
                     rows[name] = cells([(name, False), *(("", column != "incomplete replies") for column in _COLUMNS)])
-            for cell, words in zip(rows[name][1:], _usage_cells(usage, progress.is_played), strict=True):
+            for cell, words in zip(rows[name][1:], _usage_cells(usage, progress), strict=True):
                 cell.set_text(words)
 
     return refresh
@@ -235,10 +245,10 @@ def _by_role(status: Status, roles: Iterable[str]) -> dict[str, Usage]:
     return usages | dict(status.by_role) | {f"judging {name}": usage for name, usage in status.by_judging.items()}
 
 
-def _usage_cells(usage: Usage, is_played: bool) -> list[str]:
+def _usage_cells(usage: Usage, progress: RunProgress) -> list[str]:
     return [
         wording.count(usage.calls),
-        wording.count(usage.unanswered) if is_played else wording.ABSENT,
+        _in_flight(usage, progress),
         wording.count(usage.failed),
         wording.count(usage.replays),
         wording.count(usage.input_tokens),
@@ -262,7 +272,8 @@ def _causes(view: View) -> Refresh:
         if not progress.causes:
             return
         with section:
-            text("h2", "Failures")
+            with element("div", "section-head"):
+                text("h2", "Failures")
             with table(
                 [("scenarios", True), ("fault", False), ("cause of failure", False), ("first", False)], "Failures"
             ):

@@ -15,7 +15,7 @@ from dialoom.runs.reading.search_index import snippet
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.studio import wording
-from dialoom.studio.forms import Entry, choice, form, submit
+from dialoom.studio.forms import Choice, Entry, filter_expression, form, submit
 from dialoom.studio.labelling import label_count, labels_by, lacks_its_judgements, metrics_of, start
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import badge, begun_with, element, link, table_head, text, written
@@ -99,6 +99,7 @@ class _Filters:
 
     def __init__(self, view: View, metrics: Iterable[str]) -> None:
         self._view = view
+        self._fields: dict[str, Choice] = {}
         with form(view.path(PAGE.path), "Filters"):
             for name in ("sort", "order", "as", "metrics"):
                 if view.one(name):
@@ -107,7 +108,11 @@ class _Filters:
                 search = Entry(
                     "search", "Search messages", view.one("search"), "words, or “words in a row”", classes="grow"
                 )
-                self._first = element("div", "as-is")
+                self._choice("state", "State", dict.fromkeys(STATES))
+                self._choice("ended_by", "Ended by")
+                if view.one("as"):
+                    self._choice("labels", f"Labels of {view.one('as')}", dict.fromkeys((LABELLED, UNLABELLED)))
+                self._choice("fault", "Fault", {ANY: None, NONE: None})
                 submit("Show")
                 if any(view.one(name) for name in view.query if name != "page"):
                     link("Clear", view.path(PAGE.path), "button")
@@ -119,14 +124,33 @@ class _Filters:
                 with element("div", "filters"):
                     self._facets = element("div", "as-is")
                     _bounds(view, metrics)
-                    hint = "turns > 5 and not faults.user"
-                    where = Entry("where", "Filter expression", view.one("where"), hint, classes="grow")
+                    where = filter_expression(view)
         self._entries = {"search": search, "where": where}
-        _choices(view, view.run.known_choices or {}, self._first, self._facets)
+        self._add(view.run.known_choices or {})
 
     async def count(self) -> None:
         """Add the number of scenarios to each value that can be selected."""
-        _choices(self._view, await self._view.run.choices(), self._first, self._facets)
+        self._add(await self._view.run.choices())
+
+    def _add(self, choices: Choices) -> None:
+        """Add values with their numbers of scenarios to the fields, and fields for facets with several values."""
+        known: dict[str, Mapping[str, int]] = {
+            "state": {**dict.fromkeys(STATES, 0), **choices["state"]} if choices else {},
+            "ended_by": choices.get("ended_by", {}),
+            "fault": {**choices.get("fault", {}), **choices.get("fault_of", {})},
+        }
+        values_of = {name.removeprefix("facet:"): each for name, each in choices.items() if name.startswith("facet:")}
+        several = [name for name, values in values_of.items() if len(values) > 1]
+        with self._facets:
+            for name in dict.fromkeys([*several, *named(self._view, FACET)]):
+                known[FACET + name] = values_of.get(name, {})
+                if FACET + name not in self._fields:
+                    self._choice(FACET + name, name)
+        for name, values in known.items():
+            self._fields[name].add(values)
+
+    def _choice(self, name: str, label: str, values: Mapping[str, int | None] | None = None) -> None:
+        self._fields[name] = Choice(name, label, values or {}, self._view.one(name))
 
     def refuse(self, error: DialoomError) -> None:
         """Show an error at the field that caused it."""
@@ -135,24 +159,6 @@ class _Filters:
             return
         entry.refuse(str(error))
         text("p", "The filters are invalid: correct the marked field above.", "empty")
-
-
-def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
-    """Add the fields with values to select from."""
-    for place in (first, facets):
-        place.clear()
-    with first:
-        choice("state", "State", choices.get("state", dict.fromkeys(STATES)), view.one("state"))
-        choice("ended_by", "Ended by", choices.get("ended_by", {}), view.one("ended_by"))
-        kinds = {**choices.get("fault", {}), **choices.get("fault_of", {})}
-        if view.one("as"):
-            choice("labels", f"Labels of {view.one('as')}", dict.fromkeys((LABELLED, UNLABELLED)), view.one("labels"))
-        choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
-    values_of = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
-    with facets:
-        several = [name for name, values in values_of.items() if len(values) > 1]
-        for name in dict.fromkeys([*several, *named(view, FACET)]):
-            choice(FACET + name, name, values_of.get(name, {}), view.one(FACET + name))
 
 
 def _bounds(view: View, metrics: Iterable[str]) -> None:
@@ -167,7 +173,7 @@ def _bounds(view: View, metrics: Iterable[str]) -> None:
                     begun_with(element("input", "input narrow", inputmode="decimal", **own), view.one(name))
     sets = [each.name for each in view.run.run.judgement_sets]
     if len(sets) > 1:
-        choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
+        Choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
 
 
 def _results(

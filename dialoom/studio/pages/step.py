@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -62,8 +62,10 @@ class StepPage:
         self.breaks = tuple(dict.fromkeys(each for each in view.query.get("break", ()) if each.strip()))
         self._work: Work | None = None
         self._turn = asyncio.Lock()
-        self._is_acting = self._is_typed_in = False
+        self._is_acting = False
+        self.drafts: dict[str, str] = {}
         self._seen: Any = None
+        self._at: int | None = None
         self._stamp: Any = signature(self.run.path)
         self._is_closed = False
 
@@ -75,13 +77,9 @@ class StepPage:
         seen = await looked(self.run, self.view.scenario, self.place)
         ui.add_head_html(f"<script>{_REFOCUS}</script>")
         self._content = element("div", "stepping")
-        self._content.on("input", self._typed, js_handler="() => emit()", throttle=0.1)
         self._status = element("div", "stack status", aria_live="polite")
         self._show(seen, *await self._beside(seen))
         ui.timer(_POLL, self._poll)
-
-    def _typed(self, _event: Any) -> None:
-        self._is_typed_in = True
 
     async def go(self, place: Spot, compare: str | None = None) -> None:
         """Go to another position."""
@@ -98,18 +96,24 @@ class StepPage:
         stands = {"branch": branch or self.place.branch, "at": at, "with": other, "break": self.breaks}
         return self.view.path(PATH, {**list_parameters(self.view), **stands})
 
-    async def act(self, make: Callable[[], Action], place: Spot | None = None) -> None:
-        """Carry out an action, and show the position afterwards; further clicks in the meantime have no effect."""
+    async def act(self, make: Callable[[], Action], place: Spot | None = None, used: Sequence[Field] = ()) -> None:
+        """Carry out an action, and show the position afterwards; further clicks in the meantime have no effect.
+
+        Args:
+            make: Returns the action.
+            place: The position from which it starts; by default the displayed one.
+            used: The fields whose texts the action uses; the others keep what was typed if the position stays the same.
+        """
         if self._is_acting:
             return
         self._is_acting = True
         try:
             async with self._turn:
-                await self._act(make, place)
+                await self._act(make, place, used)
         finally:
             self._is_acting = False
 
-    async def _act(self, make: Callable[[], Action], place: Spot | None) -> None:
+    async def _act(self, make: Callable[[], Action], place: Spot | None, used: Sequence[Field]) -> None:
         self._status.clear()
         try:
             self._work = Work(self.run, self.view.scenario, place or self.place, make())
@@ -123,6 +127,8 @@ class StepPage:
             unexpected = f"unexpected {type(error).__name__}: " if fault_of(error) is Fault.BUG else ""
             self._show_error(DialoomError(redacted(f"{unexpected}{error}")))
         else:
+            for field in used:
+                field.drop()
             await self.go(target)
         finally:
             self._work = None
@@ -177,7 +183,7 @@ class StepPage:
         self._stamp = stamp
         if beside is None:
             return
-        if not self._is_typed_in:
+        if not self.drafts:
             self._show(seen, *beside)
             return
         self._seen = _signature(seen)
@@ -197,7 +203,11 @@ class StepPage:
 
     def _show(self, seen: Looked, health: Mapping[str, Health], comparison: Difference | DialoomError | None) -> None:
         """Build the content anew, without awaiting: a browser must not get buttons while their clicks are ignored."""
-        self._seen, self._is_closed, self._is_typed_in = _signature(seen), bool(seen.closed), False
+        self._seen, self._is_closed = _signature(seen), bool(seen.closed)
+        at = None if seen.stop is None else seen.stop.number
+        if at != self._at:
+            self._at = at
+            self.drafts.clear()
         self._content.clear()
         with self._content:
             if seen.closed:
@@ -206,11 +216,6 @@ class StepPage:
                 self._not_begun(seen)
                 return
             with element("div", "step-grid"):
-                with element("div", "beside", aria_label="The tree and the branches", role="region"):
-                    with card("The tree of checkpoints"):
-                        at, line = seen.stop.number, seen.line
-                        stops.checkpoint_tree(seen.history, at, line, lambda each: label(each.stop), self.address)
-                    self._branches(seen)
                 with element("div", "stack stop"):
                     self._moves(seen)
                     self._places(seen)
@@ -218,6 +223,11 @@ class StepPage:
                     self._stop_card(seen, health)
                     if not seen.closed:
                         Forms(self, seen).build()
+                with element("div", "beside", aria_label="The tree and the branches", role="region"):
+                    with card("The tree of checkpoints"):
+                        at, line = seen.stop.number, seen.line
+                        stops.checkpoint_tree(seen.history, at, line, lambda each: label(each.stop), self.address)
+                    self._branches(seen)
             ui.run_javascript("dialoomRefocus()")
 
     async def _judge_health(self) -> Mapping[str, Health]:
@@ -270,7 +280,11 @@ class StepPage:
         """Add the form for a condition: go to the first match, play until it is met, or set a breakpoint."""
         with element("div", "row-of moves", role="toolbar", aria_label="Places"):
             place = Field(
-                "Where", hint="turn 3, a role, a node, an expression", classes="field inline", most=_CONDITION
+                "Where",
+                hint="turn 3, a role, a node, an expression",
+                classes="field inline",
+                most=_CONDITION,
+                drafts=self.drafts,
             )
             button("Go there", lambda: self._go_where(place))
             if not seen.closed and seen.stop is not None and not seen.stop.is_end:
@@ -304,6 +318,7 @@ class StepPage:
                 self._show_error(error)
             else:
                 self.breaks = tuple(dict.fromkeys((*self.breaks, where.strip())))
+                place.drop()
                 await self.go(self.place)
 
     async def _clear(self, each: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from dialoom import DialoomError, Stepper
-from dialoom.runs.stepping import diff
+from dialoom.runs.stepping import Cost, diff
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import call_counts, dialogue, play, shown, shown_stops, stepping
 
@@ -296,6 +298,19 @@ def test_conversations_are_compared_turn_by_turn(made_once: MadeOnce) -> None:
         pairs = (await diff(stepper, branch)).lines
         assert [pair.is_same for pair in pairs[:3]] == [True, True, False]
         assert [pair.right is None for pair in pairs] == [False] * 3 + [True] * (len(lines) - 3)
+
+    stepping(path, act)
+
+
+def test_fork_and_comparison_read_no_earlier_requests(made_once: MadeOnce) -> None:
+    path = dialogue(made_once)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE kept_calls SET messages = '' WHERE id < (SELECT max(id) FROM kept_calls) - 5")
+
+    async def act(stepper: Stepper) -> None:
+        found = await diff(stepper, await stepper.fork("same"))
+        assert found.before.calls == call_counts(path).rows
+        assert found.costs == (Cost(), Cost())
 
     stepping(path, act)
 
