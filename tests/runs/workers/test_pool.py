@@ -25,6 +25,7 @@ from dialoom.runs.workers.messages import Begun, Delivery, folder_of
 from dialoom.runs.workers.shared_state import SharedState
 from tests.runs.test_common_calls import RECIPE, SMALL
 from tests.runs.workers.local_cluster import LocalHandle, local_cluster
+from tests.server import completion, serving
 
 SHARED: dict[str, Any] = {"options": SMALL, "models": {"assistant": "offline/attentive"}}
 TALKS: dict[str, Any] = {"options": {"users": "1", "setting": ("base", "I")}, "sample": 2, "seed": 3}
@@ -201,6 +202,30 @@ def test_one_budget_holds_for_all_workers(most: int, tmp_path: Path, monkeypatch
     whole = api.resume(run.path, budget=api.Budget(max_calls=None), **settings)
     assert whole.status().done == 12
     assert counting.asked == whole.status().usage.calls == 3 + 12
+
+
+@pytest.mark.parametrize("budget", [api.Budget(max_tokens=800), api.Budget(max_cost=0.8)])
+def test_budget_stops_a_worker_where_it_stops_one_process(
+    budget: api.Budget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call takes far less than is reserved for it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    local_cluster(monkeypatch)
+    with serving(lambda _body, _number: completion("Certainly.")) as server:
+        settings: Any = {
+            "options": SMALL,
+            "models": {"assistant": "openai/m"},
+            "api_base": server.url,
+            "prices": {"openai/m": api.Price(1000, 1000)},
+            "budget": budget,
+            "concurrency": 1,
+        }
+        alone = api.play(RECIPE, path=tmp_path / "alone.db", **settings)
+        run = api.play(RECIPE, path=tmp_path / "run.db", workers=1, **settings)
+    assert alone.ended is not None and alone.ended.stopped is not None
+    assert run.ended is not None and run.ended.stopped == alone.ended.stopped
+    assert run.status().usage == alone.status().usage
+    assert run.status().usage.calls > 2
 
 
 def test_cached_replies_are_used_by_all_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
