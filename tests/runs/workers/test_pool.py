@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -313,6 +314,27 @@ def test_file_that_is_still_written_is_not_merged(tmp_path: Path, monkeypatch: p
     assert raised.value.advice.values == {"path": run.path}
     assert api.resume(run.path).status().done == 12
     assert is_cleaned_up(run.path)
+
+
+@pytest.mark.parametrize(("size", "done"), [(100_000, "created"), (300_000, "written")])
+def test_full_disk_of_a_worker_is_one_sentence(
+    size: int, done: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = api.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
+    local = local_cluster(monkeypatch)
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited[1]))
+    try:
+        with pytest.raises(
+            DialoomError, match=rf"worker-1-\w+\.db cannot be {done} \([\w /]+\); .*Free disk"
+        ) as raised:
+            api.resume(run.path, workers=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    advice = raised.value.advice
+    assert advice is None if done == "created" else advice is not None and advice.values == {"path": run.path}
+    local.close_files()
+    assert api.resume(run.path, workers=1).status().done == 12
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can end a process with its parent")
