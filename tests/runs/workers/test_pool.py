@@ -18,12 +18,14 @@ import dialoom as api
 from benchmarks.long_requests import assistant
 from dialoom import DialoomError, Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
+from dialoom.runs.report.cost import cost_table
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.transfer import Transfer
 from dialoom.runs.workers import messages
 from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError
 from dialoom.runs.workers.messages import Begun, Delivery, folder_of
 from dialoom.runs.workers.shared_state import SharedState
+from tests.conftest import Command
 from tests.runs.test_common_calls import RECIPE, SMALL
 from tests.runs.workers.local_cluster import LocalHandle, local_cluster
 from tests.server import completion, serving
@@ -237,7 +239,9 @@ def test_cached_replies_are_used_by_all_workers(tmp_path: Path, monkeypatch: pyt
     assert set(again.frame("calls")["attempts"]) == {0}
 
 
-def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_killed_run_are_merged_first(
+    dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     local = local_cluster(monkeypatch)
     counting = Counting()
     settings: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
@@ -258,9 +262,14 @@ def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pyt
         api.play(RECIPE, path=tmp_path / "run.db", **settings)
     local.close_files()
     assert list(folder_of(tmp_path / "run.db").glob("*.db"))
+    leased = api.open_run(tmp_path / "run.db").status().leased
+    assert 0 < leased <= 6
+    assert f"scenarios that workers hold: {leased} (their latest calls are not" in dialoom("status", "run.db").stdout
+    assert f"Scenarios that workers hold: {leased}." in " ".join(cost_table(tmp_path / "run.db").notes)
     run = api.resume(tmp_path / "run.db", models={"assistant": counting})
     assert counting.asked == run.status().usage.calls == 3 + 12
     assert contents(run)[0] == contents(whole)[0]
+    assert run.status().leased == 0
     assert is_cleaned_up(run.path)
 
 
