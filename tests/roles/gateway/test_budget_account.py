@@ -14,6 +14,7 @@ from dialoom.cli.setting_flags import CallCommand, settings_of
 from dialoom.roles import (
     BudgetError,
     Completion,
+    DrainedError,
     Gateway,
     PermanentProviderError,
     ProviderError,
@@ -122,6 +123,21 @@ async def test_reply_of_unknown_cost_is_taken_from_the_budget_by_its_tokens() ->
         assert (await gateway.complete(request(server.url), make_place(1))).cost is None
         with pytest.raises(BudgetError, match=r"max_cost 0\.01 is used up: 0\.06 spent"):
             await gateway.complete(request(server.url), make_place(step=2))
+
+
+@pytest.mark.usefixtures("keyed")
+async def test_billed_reply_of_a_drained_call_has_the_stated_price() -> None:
+    ledger, prices = MemoryLedger(), {"openai/gpt-4o-mini": Price(1000, 2000)}
+    gateway, loop = Gateway(ledger, GatewaySettings(prices=prices)), asyncio.get_running_loop()
+
+    def answer(_body: object, _number: int) -> Answer | Response:
+        loop.call_soon_threadsafe(gateway.drain)
+        return FAULTS["no choice"]
+
+    with serving(answer) as server, pytest.raises(DrainedError):
+        await gateway.complete(request(server.url), make_place())
+    billed = ledger.records[0].billed
+    assert billed is not None and billed.cost == pytest.approx(0.056)
 
 
 @pytest.mark.usefixtures("keyed")
