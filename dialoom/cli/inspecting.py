@@ -71,6 +71,8 @@ def print_status(path: Path, as_json: bool) -> None:
     if status.faults or any(map(is_reduced, status.languages)):
         say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} conversations checked by the gate")
         say(reduced_shares(status.languages, status.gated))
+    if status.leased:
+        say(f"{config.units} that workers hold: {status.leased:,} (their latest calls are not included yet)")
     if status.usage.unanswered:
         why = "in progress, or lost in a crash" if is_played else "lost when a process ended, but possibly billed"
         say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
@@ -106,6 +108,7 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
             "failed": status.failed,
             "pending": status.pending,
         },
+        "leased_scenarios": status.leased,
         **_usage(status.usage),
         "faults": {
             "gated": status.gated,

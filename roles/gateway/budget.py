@@ -17,7 +17,7 @@ _ROUNDING = 1e-9
 """Relative tolerance: costs are floating-point numbers, and three calls at $0.1 must fit into a budget of $0.3."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Spend:
     """The consumption of calls, actual or estimated."""
 
@@ -32,7 +32,7 @@ class Spend:
         return Spend(self.calls - other.calls, self.tokens - other.tokens, self.cost - other.cost)
 
 
-@dataclass(slots=True)
+@dataclass
 class Account:
     """A budget, and what has been spent and reserved of it.
 
@@ -43,8 +43,8 @@ class Account:
     """
 
     budget: Budget
-    spent: Spend = field(default_factory=Spend)
-    reserved: Spend = field(default_factory=Spend)
+    spent: Spend = Spend()
+    reserved: Spend = Spend()
     _refused: BudgetError | None = None
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -156,6 +156,22 @@ def salvaged(answer: str | None, model: str) -> Completion | None:
     return replace(_completion(message, model, *said), input_tokens=read, output_tokens=written)
 
 
+def billed(answer: str | None, written: int | None = None) -> Completion | None:
+    """Return the tokens that an answer without a usable reply reports; `None` if it does not report them.
+
+    Args:
+        answer: The answer's body, if an answer arrived.
+        written: The tokens of the reply, if the answer does not report them.
+    """
+    try:
+        usage = json.loads(answer or "")["usage"]
+        cached = part_of(part_of(usage, "prompt_tokens_details"), "cached_tokens")
+        known = Completion("", usage["prompt_tokens"], usage.get("completion_tokens", written), cached)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return known if known.input_tokens and known.output_tokens is not None else None
+
+
 def _completion(
     message: Any, model: str, content: str | None, reasoning: str | None, refusal: str | None, finish_reason: str | None
 ) -> Completion:

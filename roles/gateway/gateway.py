@@ -353,6 +353,7 @@ class Gateway:
         attempts = Attempts(limit, availability, self._settings.longest_wait, self._pauses)
         begun: Completion | int | None = None
         started = time.monotonic()
+        prices = self._settings.stated_prices
         outcome: Completion | ProviderError
         try:
             async for attempt in attempts:
@@ -370,14 +371,14 @@ class Gateway:
         except ProviderError as failure:
             outcome = failure
         except DrainedError:
-            if attempts.last_error is not None:  # it was waiting for another attempt
+            if (error := attempts.last_error) is not None:  # it was waiting for another attempt
                 assert isinstance(begun, int)
+                error.billed = error.billed and prices.applied(error.billed, request.model)
                 with suppress(ProviderError):
-                    await self._recorded(begun, attempts.last_error, attempts.made, time.monotonic() - started)
+                    await self._recorded(begun, error, attempts.made, time.monotonic() - started)
             raise
         assert isinstance(begun, int)
         latency = time.monotonic() - started
-        prices = self._settings.stated_prices
         if isinstance(outcome, Completion):
             outcome = prices.applied(outcome.plus(attempts.billed), request.model).with_ids(key)
         elif outcome.billed is not None:

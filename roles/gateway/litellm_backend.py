@@ -28,7 +28,7 @@ from dialoom.settings import SessionForm
 
 from .cache import marked, wants_markers
 from .calls import Completion, Request
-from .completions import completion_of, other_model, salvaged
+from .completions import billed, completion_of, other_model, salvaged
 from .exchange import Exchange, exchanging
 from .failures import classified, status_of
 from .families import EFFORT, SEED, Changes, family_of
@@ -117,6 +117,7 @@ class LiteLLMBackend:
             completion = await self._attempted(litellm, request, form, options, key, exchange)
         except ProviderError as failure:
             failure.changes = described_changes((*changes, *self._missing.get(kind, ())))
+            failure.billed = failure.billed or billed(exchange.answer)
             raise
         described = described_changes((*changes, *self._missing.get(kind, ()))), completion.changes
         return replace(completion, changes="; ".join(filter(None, described)) or None)
@@ -295,10 +296,18 @@ class EmbeddingBackend:
             TransientProviderError: For a rate limit, overload, time-out, or lost connection.
             PermanentProviderError: For any other rejection by the provider, or a response without embeddings.
         """
+        exchange = Exchange()
+        try:
+            return await self._embedded(request, exchange)
+        except ProviderError as failure:
+            failure.billed = billed(exchange.answer, written=0)
+            raise
+
+    async def _embedded(self, request: Request, exchange: Exchange) -> Completion:
+        """Send a request and return the embeddings as a reply."""
         from dialoom.personas.similarity import packed, unit  # imported here, as few runs use embeddings
 
         texts = [message["content"] for message in request.messages]
-        exchange = Exchange()
         try:
             with exchanging(exchange):
                 response = await load_litellm().aembedding(

@@ -9,6 +9,7 @@ from typing import Any
 
 from dialoom.graphs import Table
 from dialoom.runs.store.connections import open_for_reading
+from dialoom.runs.store.leases import OPEN_LEASES
 from dialoom.runs.store.ledger import SAID
 
 from .reported import is_offline
@@ -26,7 +27,8 @@ def cost_table(path: Path) -> Table:
     """
     with closing(open_for_reading(path)) as connection:
         rows = connection.execute(_QUERY, {"said": SAID}).fetchall()
-        failed = int(connection.execute("SELECT count(*) FROM attempts").fetchone()[0])
+        (failed,) = connection.execute("SELECT count(*) FROM attempts").fetchone()
+        (leased,) = connection.execute(f"SELECT count(*) {OPEN_LEASES}").fetchone()
     table = Table(
         name="cost",
         title="Usage and cost of calls",
@@ -50,7 +52,7 @@ def cost_table(path: Path) -> Table:
         table.rows.append(_cells(role, row["model"], dict(row)))
     if len(rows) > 1:
         table.rows.append(_cells("all", "", {each: _sum(rows, each) for each in _SUMMED}))
-    table.notes += _notes(rows, failed)
+    table.notes += _notes(rows, failed, leased)
     return table
 
 
@@ -80,19 +82,21 @@ def _sum(rows: list[sqlite3.Row], name: str) -> Any:
     return None if None in values else sum(values)
 
 
-def _notes(rows: list[sqlite3.Row], failed: int) -> list[str]:
+def _notes(rows: list[sqlite3.Row], failed: int, leased: int) -> list[str]:
     models = [row["model"] for row in rows]
     unpriced = sorted({row["model"] for row in rows if row["cost"] is None})
     known, lost = (sum(row[name] for row in rows) for name in ("known_cost", "unanswered"))
     notes = (
         (
             unpriced,
-            f"The price of calls to {', '.join(unpriced)} is unknown; the known costs add up to ${known:,.4f}.",
+            f"The cost of some or all calls to {', '.join(unpriced)} is unknown; the known costs add up to "
+            f"${known:,.4f}.",
         ),
         (
             any(row["input"] is None or row["output"] is None for row in rows),
             "A dash (–) means that a model's provider does not report this number of tokens.",
         ),
+        (leased, f"Scenarios that workers hold: {leased:,}. Their latest calls are not included yet."),
         (lost, f"Calls without an answer: {lost:,}. They are in progress, or were lost and may have been billed."),
         (
             failed,

@@ -151,8 +151,7 @@ def create_atomically(path: Path, content: bytes) -> None:
 
     Raises:
         StoreError: If the path exists or is not a valid path of a file, if the log of an earlier file is beside it, or
-            if its folder cannot be written.
-        OSError: If the disk is full.
+            if its folder cannot be written, or the disk is full.
     """
     if str(path) == ":memory:" or str(path).startswith("file:"):
         raise StoreError(
@@ -172,6 +171,8 @@ def create_atomically(path: Path, content: bytes) -> None:
         raise _exists(path) from error
     except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
         raise StoreError(f"{path} cannot be created: {error.strerror}") from error
+    except OSError as error:
+        raise store_error(path, error, is_new=True) from error
 
 
 def copy_run(source: Path, target: Path) -> None:

@@ -20,6 +20,9 @@ _BITS = 60
 _KEY = "leased "
 """The prefix of the keys of open leases in the table `run`; the scenario's position in the plan follows."""
 
+OPEN_LEASES = f"FROM run WHERE key GLOB '{_KEY}*'"
+"""The part of a query that selects the open leases."""
+
 
 class Leases:
     """The leases of scenarios between a run's file and workers' files.
@@ -110,9 +113,7 @@ class Leases:
         """Delete all open leases when no worker is left. Scenarios whose results were not merged stay pending."""
 
         def forget(connection: sqlite3.Connection) -> int:
-            return connection.execute(
-                "DELETE FROM run WHERE key >= ? AND key < ?", (_KEY, _KEY + "\U0010ffff")
-            ).rowcount
+            return connection.execute(f"DELETE {OPEN_LEASES}").rowcount
 
         self._writer.now(forget)
 
@@ -127,9 +128,8 @@ class Leases:
 
     def _open_leases(self) -> dict[int, tuple[int, str]]:
         """Return the number and the thread of each open lease, by the position of its scenario."""
-        query = "SELECT key, value FROM run WHERE key >= ? AND key < ?"
         found: dict[int, tuple[int, str]] = {}
-        for key, value in self._reader.execute(query, (_KEY, _KEY + "\U0010ffff")).fetchall():
+        for key, value in self._reader.execute(f"SELECT key, value {OPEN_LEASES}").fetchall():
             number, _, thread = value.partition(" ")
             found[int(key.removeprefix(_KEY))] = (int(number), thread)
         return found

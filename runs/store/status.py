@@ -14,6 +14,7 @@ from dialoom.roles.gateway.model_facts import Prices
 
 from .connections import transaction
 from .judgement_sets import OWN_JUDGEMENTS
+from .leases import OPEN_LEASES
 from .texts import find_text
 
 
@@ -76,6 +77,7 @@ class Status:
         faulty: The number of gated scenarios with a fault.
         faults: The number of faults in the gated scenarios.
         languages: The number of gated scenarios in each language, by ISO 639 code.
+        leased: The number of scenarios that workers hold, whose latest calls are not in the file yet.
     """
 
     total: int
@@ -88,6 +90,7 @@ class Status:
     faulty: int
     faults: int
     languages: Mapping[str, int]
+    leased: int
 
     @property
     def pending(self) -> int:
@@ -158,8 +161,9 @@ class StatusReader:
             total = _usage(self._reader, "'all'", "true").get("all", Usage())
             gated, faulty, faults = self._reader.execute(_FAULTS).fetchone()
             languages = dict(self._reader.execute(_LANGUAGES).fetchall())
+            (leased,) = self._reader.execute(f"SELECT count(*) {OPEN_LEASES}").fetchone()
         done, failed = states.get("done", 0), states.get("failed", 0)
-        counts = (gated, faulty, faults, languages)
+        counts = (gated, faulty, faults, languages, leased)
         return Status(sum(states.values()), done, failed, total, by_role, by_judging, *counts)
 
     def changes(self) -> dict[str, dict[str, int]]:

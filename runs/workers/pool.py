@@ -180,6 +180,8 @@ class WorkerPool:
             if self._is_over():
                 break
         if error is not None:
+            if isinstance(error, StoreError) and error.advice is not None:  # which may name the worker's file
+                error.advice = replace(error.advice, values={**error.advice.values, "path": self._store.path})
             raise error
         ready = [member for member in self._members if member.begun is not None]
         await asyncio.gather(*(member.handle.end() for member in ready), return_exceptions=True)

@@ -40,9 +40,15 @@ class _Lease:
     state: LeaseState = field(default_factory=LeaseState)
 
     def out(self, dimension: str) -> float:
-        """Return the amount that was granted and neither spent nor returned, including calls in flight."""
-        used = getattr(self.state.returned, dimension) + getattr(self.state.spent, dimension)
-        return max(0.0, float(getattr(self.granted, dimension) - used))
+        """Return the amount that was granted and neither spent nor returned, including calls in flight.
+
+        Without a call, the gateway cannot use the rest of its share, so the result is 0.
+        """
+        granted, spent, returned = self.granted, self.state.spent, self.state.returned
+        if granted.calls <= spent.calls + returned.calls:
+            return 0.0
+        used = getattr(returned, dimension) + getattr(spent, dimension)
+        return max(0.0, float(getattr(granted, dimension) - used))
 
     def taken(self, dimension: str) -> float:
         """Return the maximum amount that the gateway may have spent so far."""

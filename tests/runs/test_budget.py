@@ -291,11 +291,12 @@ def test_replays_and_unanswered_calls_are_reported(dialoom: Command, tmp_path: P
 
 def test_replies_that_a_filter_removed_count_as_billed(dialoom: Command, tmp_path: Path) -> None:
     """Each takes 10 + 5 tokens, like the other replies, also if the call has another attempt."""
-    empty = (200, {**completion("")[1], "choices": []})
+    empty: Answer = (200, {**completion("")[1], "choices": []})
+    null: Answer = (200, {**completion("")[1], "choices": None})
 
     def answer(_body: dict[str, Any], number: int) -> Answer:
         usage = completion("")[1]["usage"]
-        return {1: empty, 2: ended("", "content_filter", usage), 3: empty}.get(number, completion("Hm."))
+        return {1: empty, 2: ended("", "content_filter", usage), 3: empty, 4: null}.get(number, completion("Hm."))
 
     with serving(answer) as server:
         cast = ["--model", "user=openai/user", "--api-base", f"user={server.url}", "--price", "openai/user=1000,2000"]

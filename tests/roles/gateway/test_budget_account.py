@@ -14,6 +14,7 @@ from dialoom.cli.setting_flags import CallCommand, settings_of
 from dialoom.roles import (
     BudgetError,
     Completion,
+    DrainedError,
     Gateway,
     PermanentProviderError,
     ProviderError,
@@ -124,6 +125,31 @@ async def test_reply_of_unknown_cost_is_taken_from_the_budget_by_its_tokens() ->
             await gateway.complete(request(server.url), make_place(step=2))
 
 
+@pytest.mark.usefixtures("keyed")
+async def test_billed_reply_of_a_drained_call_has_the_stated_price() -> None:
+    ledger, prices = MemoryLedger(), {"openai/gpt-4o-mini": Price(1000, 2000)}
+    gateway, loop = Gateway(ledger, GatewaySettings(prices=prices)), asyncio.get_running_loop()
+
+    def answer(_body: object, _number: int) -> Answer | Response:
+        loop.call_soon_threadsafe(gateway.drain)
+        return FAULTS["no choice"]
+
+    with serving(answer) as server, pytest.raises(DrainedError):
+        await gateway.complete(request(server.url), make_place())
+    billed = ledger.records[0].billed
+    assert billed is not None and billed.cost == pytest.approx(0.056)
+
+
+@pytest.mark.usefixtures("keyed")
+async def test_reply_with_half_its_tokens_counts_as_estimated() -> None:
+    with serving(lambda _body, _number: ended("heron", "stop", {"prompt_tokens": 7})) as server:
+        asked = request(server.url)
+        gateway = Gateway(MemoryLedger(), GatewaySettings(budget=Budget(max_tokens=asked.expected_tokens)))
+        assert (await gateway.complete(asked, make_place(1))).output_tokens is None
+        with pytest.raises(BudgetError, match=f"{asked.expected_tokens} spent, 0 reserved"):
+            await gateway.complete(asked, make_place(step=2))
+
+
 def test_spending_before_a_resume_counts() -> None:
     account = Account(Budget(max_tokens=1_234_567), spent=Spend(10, 1_234_000, 0.0))
     with pytest.raises(BudgetError, match=r"max_tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
@@ -191,9 +217,11 @@ FAULTS: dict[str, Answer | Response] = {
     "refused": error(400, "no such thing"),
     "removed": ended("", "content_filter", {"prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42}),
     "no choice": (200, {**completion("", 50, 3)[1], "choices": []}),
+    "null choices": (200, {**completion("", 60, 4)[1], "choices": None}),
+    "null choices, no tokens": (200, {"choices": None, "usage": None}),
 }
 FINAL = {"refused", "removed"}
-BILLED = {"removed": 42, "no choice": 53}
+BILLED = {"removed": 42, "no choice": 53, "null choices": 64}
 
 
 @settings(max_examples=15)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dialoom.prompts import ChatMessage
-from dialoom.roles import Gateway, PermanentProviderError, TransientProviderError
+from dialoom.roles import Completion, Gateway, PermanentProviderError, TransientProviderError
 from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway.cache import marked, wants_markers
 from dialoom.roles.gateway.gateway import GatewaySettings
@@ -437,14 +437,16 @@ async def test_attempt_at_embeddings_is_one_request(
         embedded([0.5, 0.5]),
         embedded(*VECTORS, indices=(0, 0)),
         embedded(*VECTORS, [1.0, 1.0], indices=(0, 1, 2)),
+        (200, {**embedded()[1], "data": None}),
     ],
 )
 async def test_unusable_embeddings_are_not_recorded_as_a_reply(answer: Answer) -> None:
-    """Otherwise a retry would use them again."""
+    """Otherwise a retry would use them again. Their tokens count as billed."""
     ledger = MemoryLedger()
     with serving(lambda _body, _number: answer) as server, pytest.raises(PermanentProviderError, match="embeddings"):
         await ask(request(server.url, EMBEDDED), ledger)
     assert ledger.records[0].completion is None
+    assert ledger.records[0].billed == Completion("", 10, 0)
 
 
 async def test_embeddings_without_usage_have_unknown_tokens_and_cost() -> None:

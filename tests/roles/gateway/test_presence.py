@@ -144,6 +144,23 @@ def test_provider_that_answers_some_calls_is_available(monkeypatch: pytest.Monke
     passing(work())
 
 
+def test_provider_that_answers_after_the_first_attempt_at_a_lost_call_is_available(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(text: str, _second: float) -> ProviderError | None:
+        failure = unavailable()
+        failure.retry_after = 1.0  # the other call is answered before the second attempt
+        return failure if text == "Lost" else None
+
+    async def work() -> None:
+        scene = Scene.of(Connection(fails), monkeypatch)
+        lost, other = await scene.ask(["Lost", "Other"])
+        assert isinstance(lost, UnansweredError) and isinstance(other, Completion)
+        assert scene.events == []
+
+    passing(work())
+
+
 @pytest.mark.parametrize(("failures", "is_away"), [(2, False), (3, True)])
 def test_third_refused_connection_in_a_row_means_unavailable(
     failures: int, is_away: bool, monkeypatch: pytest.MonkeyPatch

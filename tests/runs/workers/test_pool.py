@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -17,14 +18,17 @@ import dialoom as api
 from benchmarks.long_requests import assistant
 from dialoom import DialoomError, Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
+from dialoom.runs.report.cost import cost_table
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.transfer import Transfer
 from dialoom.runs.workers import messages
 from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError
 from dialoom.runs.workers.messages import Begun, Delivery, folder_of
 from dialoom.runs.workers.shared_state import SharedState
+from tests.conftest import Command
 from tests.runs.test_common_calls import RECIPE, SMALL
 from tests.runs.workers.local_cluster import LocalHandle, local_cluster
+from tests.server import completion, serving
 
 SHARED: dict[str, Any] = {"options": SMALL, "models": {"assistant": "offline/attentive"}}
 TALKS: dict[str, Any] = {"options": {"users": "1", "setting": ("base", "I")}, "sample": 2, "seed": 3}
@@ -211,6 +215,30 @@ def test_one_budget_holds_for_all_workers(most: int, tmp_path: Path, monkeypatch
     assert counting.asked == whole.status().usage.calls == 3 + 12
 
 
+@pytest.mark.parametrize("budget", [api.Budget(max_tokens=800), api.Budget(max_cost=0.8)])
+def test_budget_stops_a_worker_where_it_stops_one_process(
+    budget: api.Budget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call takes far less than is reserved for it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    local_cluster(monkeypatch)
+    with serving(lambda _body, _number: completion("Certainly.")) as server:
+        settings: Any = {
+            "options": SMALL,
+            "models": {"assistant": "openai/m"},
+            "api_base": server.url,
+            "prices": {"openai/m": api.Price(1000, 1000)},
+            "budget": budget,
+            "concurrency": 1,
+        }
+        alone = api.play(RECIPE, path=tmp_path / "alone.db", **settings)
+        run = api.play(RECIPE, path=tmp_path / "run.db", workers=1, **settings)
+    assert alone.ended is not None and alone.ended.stopped is not None
+    assert run.ended is not None and run.ended.stopped == alone.ended.stopped
+    assert run.status().usage == alone.status().usage
+    assert run.status().usage.calls > 2
+
+
 def test_cached_replies_are_used_by_all_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local_cluster(monkeypatch)
     settings: Any = {**SHARED, "cache": tmp_path / "cache.db", "workers": 2}
@@ -219,7 +247,9 @@ def test_cached_replies_are_used_by_all_workers(tmp_path: Path, monkeypatch: pyt
     assert set(again.frame("calls")["attempts"]) == {0}
 
 
-def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_killed_run_are_merged_first(
+    dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     local = local_cluster(monkeypatch)
     counting = Counting()
     settings: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
@@ -240,9 +270,14 @@ def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pyt
         api.play(RECIPE, path=tmp_path / "run.db", **settings)
     local.close_files()
     assert list(folder_of(tmp_path / "run.db").glob("*.db"))
+    leased = api.open_run(tmp_path / "run.db").status().leased
+    assert 0 < leased <= 6
+    assert f"scenarios that workers hold: {leased} (their latest calls are not" in dialoom("status", "run.db").stdout
+    assert f"Scenarios that workers hold: {leased}." in " ".join(cost_table(tmp_path / "run.db").notes)
     run = api.resume(tmp_path / "run.db", models={"assistant": counting})
     assert counting.asked == run.status().usage.calls == 3 + 12
     assert contents(run)[0] == contents(whole)[0]
+    assert run.status().leased == 0
     assert is_cleaned_up(run.path)
 
 
@@ -296,6 +331,27 @@ def test_file_that_is_still_written_is_not_merged(tmp_path: Path, monkeypatch: p
     assert raised.value.advice.values == {"path": run.path}
     assert api.resume(run.path).status().done == 12
     assert is_cleaned_up(run.path)
+
+
+@pytest.mark.parametrize(("size", "done"), [(100_000, "created"), (300_000, "written")])
+def test_full_disk_of_a_worker_is_one_sentence(
+    size: int, done: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = api.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
+    local = local_cluster(monkeypatch)
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited[1]))
+    try:
+        with pytest.raises(
+            DialoomError, match=rf"worker-1-\w+\.db cannot be {done} \([\w /]+\); .*Free disk"
+        ) as raised:
+            api.resume(run.path, workers=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    advice = raised.value.advice
+    assert advice is None if done == "created" else advice is not None and advice.values == {"path": run.path}
+    local.close_files()
+    assert api.resume(run.path, workers=1).status().done == 12
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can end a process with its parent")
