@@ -40,15 +40,9 @@ class _Lease:
     state: LeaseState = field(default_factory=LeaseState)
 
     def out(self, dimension: str) -> float:
-        """Return the amount that was granted and neither spent nor returned, including calls in flight.
-
-        Without a call, the gateway cannot use the rest of its share, so the result is 0.
-        """
-        granted, spent, returned = self.granted, self.state.spent, self.state.returned
-        if granted.calls <= spent.calls + returned.calls:
-            return 0.0
-        used = getattr(returned, dimension) + getattr(spent, dimension)
-        return max(0.0, float(getattr(granted, dimension) - used))
+        """Return the amount that was granted and neither spent nor returned, including calls in flight."""
+        used = getattr(self.state.returned, dimension) + getattr(self.state.spent, dimension)
+        return max(0.0, float(getattr(self.granted, dimension) - used))
 
     def taken(self, dimension: str) -> float:
         """Return the maximum amount that the gateway may have spent so far."""
@@ -82,13 +76,13 @@ class SharedBudget:
             state: The amounts that the gateway has spent and returned from its share.
 
         Raises:
-            BudgetError: If the budget does not suffice although no call is in flight anywhere. From then on nothing is
+            BudgetError: If the budget does not suffice although no gateway holds a share. From then on nothing is
                 granted.
         """
         lease = self._leases.setdefault(gateway, _Lease())
         lease.state = lease.state.later(state)
         while self._refused is None:
-            bounded = (name for name, bound in self._bounds.items() if bound is not None)
+            bounded = [name for name, bound in self._bounds.items() if bound is not None]
             short = [name for name in bounded if getattr(amount, name) > self._left(name)]
             if not short:
                 grant = amount if self._is_short else self._generous(amount)
@@ -97,7 +91,8 @@ class SharedBudget:
             if not self._is_short:
                 self._is_short = True
                 self._wake()
-            if not any(each.out("calls") for each in self._leases.values()):
+            # Now the gateways return what no call in flight needs; a share that is still out may suffice.
+            if not any(each.out(name) > _ROUNDING for each in self._leases.values() for name in ("calls", *bounded)):
                 self._refused = self._refusal(short[0], amount)
                 self._wake()
                 break
