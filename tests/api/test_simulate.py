@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -164,14 +166,128 @@ def test_another_seed_or_assistant_is_refused_for_an_existing_file(tmp_path: Pat
         return "Something else."
 
     simulated(tmp_path)
-    with pytest.raises(DialoomError, match=r"seed 5: .* contains a run with seed 0; give another path"):
+    with pytest.raises(
+        DialoomError, match=r"run\.db contains a run with other settings \(seed: 0 then, 5 now\); give an"
+    ):
         simulated(tmp_path, seed=5)
-    with pytest.raises(DialoomError, match=r"contains a run whose assistant is '.*', another function"):
+    with pytest.raises(DialoomError, match=r"assistant model: 'object:player-2' then, 'object:newer' now"):
         simulated(tmp_path, assistant=newer)
-    with pytest.raises(DialoomError, match=r"on_user_fault retry 2: .* contains a run with on_user_fault flag;"):
+    with pytest.raises(DialoomError, match=r"on_user_fault: 'flag' then, 'retry 2' now"):
         simulated(tmp_path, on_user_fault="retry 2")
-    with pytest.raises(DialoomError, match=r"contains a run whose user models are object:player;"):
+    with pytest.raises(DialoomError, match=r"user 2 model: None then, 'offline/generic' now"):
         simulated(tmp_path, user=["offline/attentive", "offline/generic"])
+
+
+CODE = """
+LIMIT = {"none", "one", "several"}
+
+def helper(text):
+    return text in {"one", "two", "three"} or text.upper()
+
+def player(messages):
+    return "Sure, case AB-1." + str(helper("x"))
+
+def scores(conversation):
+    return [line for line in conversation.messages if line.content] != []
+
+def ends(conversation):
+    return len(conversation.messages) > 3
+
+def look_up(number: int) -> str:
+    'Return an order.'
+    return "shipped"
+
+class World:
+    @property
+    def tools(self):
+        return [self.cancel]
+
+    def cancel(self, number: int):
+        'Cancel an order.'
+        self.state = {number: True}
+
+    def reset(self, scenario):
+        self.state = {}
+
+    def snapshot(self):
+        return self.state
+
+    def restore(self, snapshot):
+        self.state = snapshot
+"""
+
+
+def given_by(code: str) -> dict[str, Any]:
+    """Return the arguments of a simulation whose functions are defined by a text, and so have no source."""
+    made: dict[str, Any] = {"__name__": "made"}
+    exec(code, made)
+    acting = {"environment": made["World"], "tools": [made["look_up"]]}
+    return {"assistant": made["player"], "checks": [made["scores"]], "ends": [made["ends"]], **acting}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("case AB-1", "case AB-2", "assistant code: '[0-9a-f]{16}' then"),
+        ('"two"', '"four"', "assistant code: "),
+        ("text.upper()", "text.lower()", "assistant code: "),
+        ("!= []", "== []", "other code of scores; give another path"),
+        ("> 3", "> 5", "other code of ends; give another path"),
+        ('"shipped"', '"lost"', "other code of look_up; give another path"),
+        ("look_up(number: int)", "look_up(number: str)", "other code of look_up; give another path"),
+        ("number: True", "number: False", "other code of World; give another path"),
+    ],
+)
+def test_a_function_with_other_code_is_refused_for_an_existing_file(
+    tmp_path: Path, old: str, new: str, where: str
+) -> None:
+    assert CODE.count(old) == 1
+    simulated(tmp_path, **given_by(CODE))
+    assert simulated(tmp_path, **given_by(f"# moved\n\n{CODE}")).status().done == 4
+    with pytest.raises(DialoomError, match=where):
+        simulated(tmp_path, **given_by(CODE.replace(old, new)))
+
+
+def test_code_is_recognised_in_another_process(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    call = "run = dialoom.simulate(['Ada'], assistant=player, checks=[scores], ends=[ends], path='run.db')"
+    script.write_text(f"import dialoom\n{CODE}\n{call}\nprint(run.status().done)\n", encoding="utf-8")
+    outputs = [
+        subprocess.run(
+            [sys.executable, script.name],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for seed in ("1", "2", "3")
+    ]
+    assert [(each.stdout, each.stderr) for each in outputs] == [("1\n", "")] * 3
+
+
+def test_a_run_resumed_with_other_code_says_so(tmp_path: Path) -> None:
+    given = {**given_by(CODE), "environment": None, "tools": (), "checks": (), "ends": ["user_satisfied"]}
+    simulated(tmp_path, **given, budget=dialoom.Budget(max_calls=5), concurrency=1)
+    events: list[Any] = []
+    models = {"assistant": given_by(CODE.replace("AB-1", "AB-2"))["assistant"], "user": USER, "judge": judge}
+    budget = dialoom.Budget(max_calls=100)
+    run = dialoom.resume(tmp_path / "run.db", models=models, budget=budget, on_event=events.append)
+    assert f"{tmp_path}/run.db: player-2 has changed since the run was created" in [
+        each.text for each in events if isinstance(each, dialoom.Notice)
+    ]
+    assert "Code had changed when the run was continued: player-2." in str(run.report())
+
+
+def test_judgements_of_changed_code_are_not_continued(tmp_path: Path) -> None:
+    code = "def strict(messages):\n    return '{\"verdict\": true}'"
+    first, second = dict[str, Any](), dict[str, Any]()
+    exec(code, first)
+    exec(code.replace("true", "false"), second)
+    run = simulated(tmp_path).judge(first["strict"], name="again", sample=1)
+    with pytest.raises(DialoomError, match=r"made by object:strict with other prompts, code, .*; give another name"):
+        run.judge(second["strict"], name="again")
+    assert run.judge(first["strict"], name="again").judgement_sets[-1].name == "again"
 
 
 def test_share_that_is_a_text_is_refused_as_such(tmp_path: Path) -> None:
@@ -206,7 +322,7 @@ def test_run_with_several_models_of_a_role_is_continued_with_the_same_ones_only(
     assert simulated(tmp_path, **models, budget=dialoom.Budget(max_calls=1000)).status().pending == 0
     for role, (first, second) in models.items():
         for changed in (first, [first, second, "offline/attentive"], [first, "offline/attentive"]):
-            with pytest.raises(DialoomError, match=f"contains a run whose {role} models are .*, .*; give another path"):
+            with pytest.raises(DialoomError, match=rf"other settings \({role} [23] model: .* then, .* now"):
                 simulated(tmp_path, **{**models, role: changed})
 
 
@@ -372,7 +488,7 @@ def test_an_async_function_ends_no_conversation(tmp_path: Path) -> None:
 @pytest.mark.parametrize("requirement", ["tone >= 0.8", "tone <= 50"])
 def test_a_requirement_that_every_score_meets_is_refused(tmp_path: Path, requirement: str) -> None:
     run = simulated(tmp_path, checks=[dialoom.Check("tone", lambda talk: len(talk.messages), scale=(1, 5))])
-    with pytest.raises(DialoomError, match=r"tone has scores from 1 to 5"):
+    with pytest.raises(DialoomError, match="tone has scores from 1 to 5; give a number in this range"):
         run.require(requirement)
     assert run.require("tone >= 1", allow=["unhealthy", "constant"])[0].is_met
 
@@ -389,6 +505,15 @@ def test_columns_named_like_columns_of_a_frame_are_kept(tmp_path: Path) -> None:
     row = run.frame().iloc[1]
     assert [row[f"facet.{name}"] for name in taken] == [f"own {name}" for name in taken]
     assert (row["resolved.assistant"], row["state"]) == (1.0, "done")
+
+
+def test_a_column_has_one_name_in_all_rows_of_a_frame(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    people = [{"name": name, "tone.assistant": "calm"} for name in ("Ada", "Bo")]
+    check = dialoom.Check("tone", lambda talk: True if talk.scenario.person["name"] == "Ada" else None)
+    found = simulated(tmp_path, people=people, tasks=None, judges=(), checks=[check]).frame().sort_values("person")
+    assert found["facet.tone.assistant"].tolist() == ["calm", "calm"]
+    assert found["tone.assistant"].tolist()[0] == 1.0 and found["tone.assistant"].isna().tolist() == [False, True]
 
 
 def test_scores_of_a_run_in_which_everything_failed_say_so(tmp_path: Path) -> None:
