@@ -18,7 +18,7 @@ from dialoom.graphs.study_rows import python_rows
 from dialoom.grouping import grouped
 from dialoom.personas.rows import plain_row
 from dialoom.roles.fingerprints import fingerprint
-from dialoom.roles.players import name_of
+from dialoom.roles.players import is_async, name_of
 from dialoom.runs.configuration.config import config_diff
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -184,10 +184,13 @@ def _recipe(
     errands = None if tasks is None else _Given.of(tasks, "tasks", "goal")
     made = [_check(each, number) for number, each in enumerate(checks, start=1)]
     ends = [{"python": name_of(end)} if callable(end) else end for end in parts["dialogue"]["ends"]]
-    named = [*acting.items(), *((each.metric, each.function) for each in made)]
-    named += [(name_of(end), end) for end in parts["dialogue"]["ends"] if callable(end)]
+    scoring: list[tuple[str, Callable[..., Any]]] = [(each.metric, each.function) for each in made]
+    ending = [(name_of(end), end) for end in parts["dialogue"]["ends"] if callable(end)]
+    for setting, found in (("checks", scoring), ("ends", ending)):
+        if waiting := [name for name, function in found if is_async(function)]:
+            raise RunError(f"{setting}: {waiting[0]} is async; it must be a plain function", setting=setting)
     functions: dict[str, Callable[..., Any]] = {}
-    for name, function in named:
+    for name, function in (*acting.items(), *scoring, *ending):
         if functions.setdefault(name, function) is not function:
             raise RunError(
                 f"tools, checks, ends: two functions have the name {name!r}; give each check, and each function (not a "
@@ -214,6 +217,12 @@ def _recipe(
     except ValidationError as error:
         problem = error.errors()[0]
         table, *keys = (str(part) for part in problem["loc"])
+        if keys[:1] == ["ends"] and len(keys) > 1:
+            raise RunError(
+                f"ends contains {ends[int(keys[1])]!r:.60}; it can contain {SATISFIED!r}, {GIVES_UP!r}, "
+                '{"keyword": WORD}, {"tool": NAME} and functions',
+                setting="ends",
+            ) from error
         name = keys[0] if keys and table in ("dialogue", "user", "assistant", "tasks") else table
         if table in ("role", "judge", "check"):
             name = f"{table}s: {keys[-1]}" if len(keys) > 1 else f"{table}s"

@@ -326,6 +326,11 @@ def test_run_with_several_models_of_a_role_is_continued_with_the_same_ones_only(
                 simulated(tmp_path, **{**models, role: changed})
 
 
+async def finds_nothing(_: Conversation) -> bool:
+    """Score as an async function, which is not possible."""
+    return False
+
+
 async def other_user(_messages: list[Any]) -> str:
     """Play a user who says little."""
     return "It is broken."
@@ -368,7 +373,13 @@ async def other_user(_messages: list[Any]) -> str:
             "[[role]] has the name 'reviewer', which is reserved or the r",
         ),
         ({"takes_tools": 3}, "takes_tools must be a list, got 3"),
-        ({"ends": ["done"]}, "ends must be one of user_satisfied or user_gives_up, got 'done'"),
+        (
+            {"ends": [gave_number, "GOODBYE"]},
+            "ends contains 'GOODBYE'; it can contain 'user_satisfied', 'user_gives_up', {\"keyword\": WORD}",
+        ),
+        ({"ends": [{"keyword": 5}]}, "ends contains {'keyword': 5}; it can contain"),
+        ({"ends": [finds_nothing]}, "ends: finds_nothing is async; it must be a plain function"),
+        ({"checks": [finds_nothing]}, "checks: finds_nothing is async; it must be a plain function"),
         ({"ends": "user_satisfied"}, "ends must be a list, got 'user_satisfied'"),
         ({"checks": gave_number}, "checks must be a list, got <function"),
         ({"judges": RESOLVED}, "judges must be a list, got Judge("),
@@ -458,16 +469,11 @@ def test_a_check_that_never_scores_is_reported(tmp_path: Path) -> None:
     assert alone.rows == [[4]] and "No score at all: refunded." in alone.notes[0]
 
 
-async def finds_nothing(_: Conversation) -> bool:
-    """Score as an async function, which is not possible."""
-    return False
-
-
 @pytest.mark.parametrize(
     ("check", "reason"),
     [
         (lambda _: (True, 5), "TypeError: the explanation must be a text, got 5"),
-        (finds_nothing, "TypeError: finds_nothing is an async function; it must be a plain one"),
+        (lambda talk: finds_nothing(talk), "TypeError: finds_nothing is an async function; it must be a plain one"),
         (lambda _: 10**400, "OverflowError: int too large to convert to float"),
         (lambda _: sys.exit(3), "SystemExit: 3"),
     ],
@@ -480,7 +486,7 @@ def test_an_unusable_result_of_a_check_fails_the_check_only(tmp_path: Path, chec
 
 
 def test_an_async_function_ends_no_conversation(tmp_path: Path) -> None:
-    run = simulated(tmp_path, ends=[finds_nothing])
+    run = simulated(tmp_path, ends=[lambda talk: finds_nothing(talk)])
     assert run.status().failed == 4
     assert "finds_nothing is an async function; it must be a plain one" in str(next(run.episodes()).error)
 
