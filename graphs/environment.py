@@ -23,7 +23,7 @@ from dialoom.roles import PermanentProviderError, ProviderError
 from dialoom.roles.gateway.players import users_frames
 from dialoom.roles.gateway.secrets import redacted
 from dialoom.roles.players import name_of
-from dialoom.text import check_text_keys
+from dialoom.roles.restoring import state_json
 
 from .study import FileFunction
 
@@ -301,8 +301,7 @@ class Workbench:
         if self._environment is None:
             return None
         try:
-            check_text_keys(snapshot := self._call("snapshot", self._environment.snapshot))
-            return json.loads(json.dumps(snapshot, allow_nan=False))
+            return json.loads(state_json(self._call("snapshot", self._environment.snapshot)))
         except (TypeError, ValueError, RecursionError) as error:
             raise PermanentProviderError(
                 f"environment {self._name}: snapshot must return a JSON value (mappings with strings as keys, lists, "
