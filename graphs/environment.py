@@ -24,6 +24,7 @@ from dialoom.roles.gateway.players import users_frames
 from dialoom.roles.gateway.secrets import redacted
 from dialoom.roles.players import name_of
 from dialoom.roles.restoring import state_json
+from dialoom.text import well_formed, well_formed_value
 
 from .study import FileFunction
 
@@ -153,7 +154,7 @@ class Toolset:
                 raise PermanentProviderError(
                     redacted(f"tool {tool.name} returned a {type(found).__name__} that cannot be sent: {error}")
                 ) from error
-        return redacted(text or '""')
+        return well_formed(redacted(text or '""'))
 
 
 def arguments_of(call: FunctionCall) -> dict[str, Any] | str:
@@ -301,7 +302,7 @@ class Workbench:
         if self._environment is None:
             return None
         try:
-            return json.loads(state_json(self._call("snapshot", self._environment.snapshot)))
+            return well_formed_value(json.loads(state_json(self._call("snapshot", self._environment.snapshot))))
         except (TypeError, ValueError, RecursionError) as error:
             raise PermanentProviderError(
                 f"environment {self._name}: snapshot must return a JSON value (mappings with strings as keys, lists, "

@@ -474,6 +474,9 @@ def test_a_check_that_never_scores_is_reported(tmp_path: Path) -> None:
     [
         (lambda _: (True, 5), "TypeError: the explanation must be a text, got 5"),
         (lambda talk: finds_nothing(talk), "TypeError: finds_nothing is an async function; it must be a plain one"),
+        (lambda _: 1 / len(""), "ZeroDivisionError: division by zero"),
+        (lambda _: int("sk-abcdefghijklmnop"), "ValueError: invalid literal for int() with base 10: '[key]'"),
+        (lambda _: int("\ud800"), "ValueError: invalid literal for int() with base 10: '\\ud800'"),
         (lambda _: 10**400, "OverflowError: int too large to convert to float"),
         (lambda _: sys.exit(3), "SystemExit: 3"),
     ],
@@ -483,6 +486,52 @@ def test_an_unusable_result_of_a_check_fails_the_check_only(tmp_path: Path, chec
     assert run.status().done == 4
     _, found, number = next(run.episodes()).outcome.judgements
     assert (found.status, found.explanation, number.score) == ("error", reason, True)
+
+
+def test_half_of_a_character_in_what_functions_return_is_replaced(tmp_path: Path) -> None:
+    def found(_: Conversation) -> tuple[bool, str]:
+        return True, "half \ud83d"
+
+    run = simulated(tmp_path, checks=[found], judges=(), ends=[lambda _: "end \ud83d"])
+    assert [(each.outcome.ended_by, each.outcome.judgements[0].explanation) for each in run.episodes()] == [
+        ("end \ufffd", "half \ufffd")
+    ] * 4
+
+
+async def never(*_: Any) -> bool:
+    """Return false, as an async function."""
+    return False
+
+
+@pytest.mark.parametrize(
+    ("functions", "message"),
+    [
+        ({"when": never}, "judge 'r': when must be a plain function, got an async function"),
+        ({"read": never}, "judge 'r': read must be a plain function, got an async function"),
+        ({"cases": "all"}, "judge 'r': cases must be a plain function, got 'all'"),
+    ],
+)
+def test_a_judge_needs_plain_functions(functions: dict[str, Any], message: str) -> None:
+    with pytest.raises(DialoomError, match=message):
+        dialoom.Judge("r", rubric="x", **functions)
+
+
+@pytest.mark.parametrize(
+    ("functions", "message"),
+    [
+        ({"cases": lambda *_: None}, "judge 'r': cases must return `Case` objects, got None"),
+        ({"read": lambda _: True}, "judge 'r': read must return a score and an explanation, got True"),
+        ({"read": lambda _: ("5", "")}, "true, false, a finite number or None as the score, got '5'"),
+        ({"read": lambda _: (float("nan"), "")}, "a finite number or None as the score, got nan"),
+        ({"read": lambda _: (50, ""), "scale": (1, 5)}, "judge 'r': read must return a score from 1 to 5, got 50"),
+    ],
+)
+def test_unusable_results_of_a_judges_functions_are_no_scores(
+    tmp_path: Path, functions: dict[str, Any], message: str
+) -> None:
+    run = simulated(tmp_path, judges=[dialoom.Judge("r", rubric="x", **functions)], checks=())
+    episode = next(run.episodes())
+    assert episode.state == "failed" and message in episode.error and not episode.outcome.judgements
 
 
 def test_an_async_function_ends_no_conversation(tmp_path: Path) -> None:

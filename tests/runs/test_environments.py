@@ -736,6 +736,32 @@ class Uncalled(JsonEnvironment):
         return []
 
 
+class Halved(JsonEnvironment):
+    """An environment and a tool that return half of a character."""
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tool."""
+        return [self.half]
+
+    def half(self) -> str:
+        """Return half of a character."""
+        return "\ud83d"
+
+    def snapshot(self) -> Any:
+        """Return half of a character."""
+        return {"\ud83d": ["\ud83d"]}
+
+    def restore(self, snapshot: Any) -> None:
+        """Do nothing."""
+
+
+def test_half_of_a_character_is_replaced(tmp_path: Path) -> None:
+    outcome = simulated(tmp_path / "run.db", calling(("half", {})), Halved).outcome
+    assert outcome.environment == {"\ufffd": ["\ufffd"]}
+    assert [line.content for line in outcome.messages if line.role == "tool"] == ["\ufffd"]
+
+
 def undocumented(order: str) -> str:
     return order
 
