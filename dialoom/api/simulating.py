@@ -186,8 +186,8 @@ def _recipe(
     ends = [{"python": name_of(end)} if callable(end) else end for end in parts["dialogue"]["ends"]]
     scoring: list[tuple[str, Callable[..., Any]]] = [(each.metric, each.function) for each in made]
     ending = [(name_of(end), end) for end in parts["dialogue"]["ends"] if callable(end)]
-    for setting, found in (("checks", scoring), ("ends", ending)):
-        if waiting := [name for name, function in found if is_async(function)]:
+    for setting, called in (("checks", scoring), ("ends", ending)):
+        if waiting := [name for name, function in called if is_async(function)]:
             raise RunError(f"{setting}: {waiting[0]} is async; it must be a plain function", setting=setting)
     functions: dict[str, Callable[..., Any]] = {}
     for name, function in (*acting.items(), *scoring, *ending):
@@ -222,6 +222,11 @@ def _recipe(
                 f"ends contains {ends[int(keys[1])]!r:.60}; it can contain {SATISFIED!r}, {GIVES_UP!r}, "
                 '{"keyword": WORD}, {"tool": NAME} and functions',
                 setting="ends",
+            ) from error
+        if table == "role" and (problem["type"] in ("model_type", "missing", "extra_forbidden") or "speaks" in keys):
+            form = '{"name": ROLE, "brief": PROMPT}; "speaks" may be "in turn", {"after": ROLE} or {"keyword": WORD}'
+            raise RunError(
+                f"roles must contain mappings such as {form}, got {parts['role'][int(keys[0])]!r:.80}", setting="roles"
             ) from error
         name = keys[0] if keys and table in ("dialogue", "user", "assistant", "tasks") else table
         if table in ("role", "judge", "check"):

@@ -368,6 +368,12 @@ async def other_user(_messages: list[Any]) -> str:
         ({"max_turns": True}, "max_turns must be a whole number, got True"),
         ({"per_person": True}, "per_person must be a whole number, got True"),
         ({"roles": {"name": "x"}}, "roles must be a list, got {'name': 'x'}"),
+        ({"roles": ["clerk"]}, 'roles must contain mappings such as {"name": ROLE, "brief": PROMPT}; "speaks"'),
+        ({"roles": [{"name": "clerk"}]}, "{\"keyword\": WORD}, got {'name': 'clerk'}"),
+        (
+            {"roles": [{"name": "clerk", "brief": "x", "speaks": "late"}]},
+            '"speaks" may be "in turn", {"after": ROLE} or {"keyword": WORD}, got {\'name\': \'clerk\', \'brief\'',
+        ),
         (
             {"roles": [{"name": "reviewer", "brief": "x"}]},
             "[[role]] has the name 'reviewer', which is reserved or the r",
@@ -531,7 +537,7 @@ def test_unusable_results_of_a_judges_functions_are_no_scores(
 ) -> None:
     run = simulated(tmp_path, judges=[dialoom.Judge("r", rubric="x", **functions)], checks=())
     episode = next(run.episodes())
-    assert episode.state == "failed" and message in episode.error and not episode.outcome.judgements
+    assert episode.state == "failed" and message in str(episode.error) and not episode.outcome.judgements
 
 
 def test_an_async_function_ends_no_conversation(tmp_path: Path) -> None:
