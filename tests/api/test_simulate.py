@@ -290,6 +290,21 @@ def test_judgements_of_changed_code_are_not_continued(tmp_path: Path) -> None:
     assert run.judge(first["strict"], name="again").judgement_sets[-1].name == "again"
 
 
+def test_a_string_is_no_list_of_names(tmp_path: Path) -> None:
+    run = simulated(tmp_path)
+    calls: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
+        ("scenarios must be a list, got '12'", dialoom.retry, {"path": run.path, "scenarios": "12"}),
+        ("tables must be a list, got 'scores'", run.report, {"tables": "scores"}),
+        ("metrics must be a list, got 'resolved'", run.require, {"metrics": "resolved", "not_worse_than": run}),
+        ("without must be a list, got 'echo'", run.export, {"path": tmp_path / "rows", "without": "echo"}),
+    ]
+    for message, function, given in calls:
+        with pytest.raises(DialoomError, match=message):
+            function(**given)
+    with pytest.raises(DialoomError, match="a requirement must be a text such as 'resolved >= 80%', got 5"):
+        run.require(cast(Any, 5))
+
+
 def test_share_that_is_a_text_is_refused_as_such(tmp_path: Path) -> None:
     with pytest.raises(DialoomError, match=r"test_share '0\.3': a share must be between 0 and 1"):
         simulated(tmp_path).export("sft", tmp_path / "out", test_share=cast(Any, "0.3"))
