@@ -11,7 +11,7 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -161,8 +161,19 @@ def prompt_sets(given: Any) -> Any:
     )
 
 
-def _names(given: Any) -> Any:
-    """Return the names in a comma-separated string."""
+def check_lists(**given: Any) -> None:
+    """Check that arguments, given by name, are lists or other collections, and not single strings or paths.
+
+    Raises:
+        SettingError: If one is not.
+    """
+    for name, each in given.items():
+        if isinstance(each, str | os.PathLike | Mapping) or not isinstance(each, Iterable):
+            raise SettingError(f"{name} must be a list, got {each!r:.60}", setting=name)
+
+
+def names_in(given: Any) -> Any:
+    """Return the names in a comma-separated string, or a list unchanged."""
     return tuple(filter(None, (name.strip() for name in given.split(",")))) if isinstance(given, str) else given
 
 
@@ -456,7 +467,7 @@ class PlayerSettings(TypedDict, total=False):
     ]
     stateful: Annotated[
         str | Sequence[str] | None,
-        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(_names)]),
+        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(names_in)]),
         Field(
             description="Roles whose players keep state between calls: they get only new messages, and a resumed run "
             "restores their state after the last reply (see docs/sessions.md)."
@@ -465,7 +476,7 @@ class PlayerSettings(TypedDict, total=False):
     ]
     takes_tools: Annotated[
         str | Sequence[str] | None,
-        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(_names)]),
+        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(names_in)]),
         Field(
             description="Roles whose models accept tools natively although LiteLLM's table does not list them; "
             "other models get no tools unless the table lists them."

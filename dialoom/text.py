@@ -150,22 +150,6 @@ def well_formed_value(value: Any) -> Any:
     return value
 
 
-def check_text_keys(value: Any) -> None:
-    """Check that all keys of mappings in a value are texts, because JSON would change other keys to texts.
-
-    Raises:
-        TypeError: If a key is not a text.
-    """
-    if isinstance(value, dict):
-        if other := [key for key in value if not isinstance(key, str)]:
-            raise TypeError(f"the key {other[0]!r:.60} is not a text, and would be restored as one")
-        value = value.values()
-    elif not isinstance(value, list | tuple):
-        return
-    for part in value:
-        check_text_keys(part)
-
-
 def is_well_formed(value: Any) -> bool:
     """Return whether all texts of a JSON value are `well_formed`; this is much faster than a check of each text.
 

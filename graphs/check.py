@@ -15,7 +15,9 @@ from jinja2 import TemplateSyntaxError, Undefined
 
 from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall
+from dialoom.roles.gateway.secrets import redacted
 from dialoom.sandbox import Sandbox
+from dialoom.text import well_formed
 
 from .built_in_environments import columns_by_table, is_sqlite, readable, restored, rows
 from .environment import MOST_SHOWN, difference, shown
@@ -133,12 +135,13 @@ class Check:
                 raise TypeError(f"the explanation must be a text, got {explanation!r:.60}")
             why = "" if score is None else self._refusal(score)
         except (Exception, SystemExit) as error:
-            return Judgement(**about, status="error", explanation=f"{type(error).__name__}: {error}")
+            text = well_formed(redacted(f"{type(error).__name__}: {error}"))
+            return Judgement(**about, status="error", explanation=text)
         if score is None:
             return None
         if why:
             return Judgement(**about, status="error", explanation=why)
-        return Judgement(**about, score=score, explanation=explanation)
+        return Judgement(**about, score=score, explanation=well_formed(explanation))
 
     def _refusal(self, score: Any) -> str:
         """Return the reason why a value is not a valid score of this check; empty if it is valid."""

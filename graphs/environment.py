@@ -23,7 +23,8 @@ from dialoom.roles import PermanentProviderError, ProviderError
 from dialoom.roles.gateway.players import users_frames
 from dialoom.roles.gateway.secrets import redacted
 from dialoom.roles.players import name_of
-from dialoom.text import check_text_keys
+from dialoom.roles.restoring import state_json
+from dialoom.text import well_formed, well_formed_value
 
 from .study import FileFunction
 
@@ -153,7 +154,7 @@ class Toolset:
                 raise PermanentProviderError(
                     redacted(f"tool {tool.name} returned a {type(found).__name__} that cannot be sent: {error}")
                 ) from error
-        return redacted(text or '""')
+        return well_formed(redacted(text or '""'))
 
 
 def arguments_of(call: FunctionCall) -> dict[str, Any] | str:
@@ -218,6 +219,13 @@ def as_tool(given: Tool) -> BaseTool:
     if not inspect.getdoc(given):
         raise ToolError(f"tools: {name} needs a docstring, which describes the tool to the assistant", setting="tools")
     functions: dict[str, Any] = {"coroutine" if inspect.iscoroutinefunction(given) else "func": given}
+    for each in inspect.signature(given).parameters.values():
+        if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+            raise ToolError(
+                f"tools: {name} has the {each.kind.description} parameter {each.name!r}, but tools get their arguments "
+                "by name; declare each argument, as in def look_up(number: int)",
+                setting="tools",
+            )
     try:
         made: BaseTool = StructuredTool.from_function(
             **functions, parse_docstring=True, error_on_invalid_docstring=False
@@ -253,7 +261,9 @@ class Workbench:
     ) -> None:
         self._name = "" if factory is None else name_of(factory)
         self._environment = environment = None if factory is None else self._call("", factory)
-        own = () if environment is None else self._call("tools", lambda: tuple(environment.tools))
+        if factory is not None:
+            _check_environment(self._name, environment)
+        own = () if environment is None else self._call("tools", lambda: _listed(environment.tools))
         self.tools = Toolset((*own, *tools), remote)
         self._run_remote = run_remote
         self._begun: Any = None
@@ -292,8 +302,7 @@ class Workbench:
         if self._environment is None:
             return None
         try:
-            check_text_keys(snapshot := self._call("snapshot", self._environment.snapshot))
-            return json.loads(json.dumps(snapshot, allow_nan=False))
+            return well_formed_value(json.loads(state_json(self._call("snapshot", self._environment.snapshot))))
         except (TypeError, ValueError, RecursionError) as error:
             raise PermanentProviderError(
                 f"environment {self._name}: snapshot must return a JSON value (mappings with strings as keys, lists, "
@@ -337,6 +346,39 @@ class Workbench:
             raise PermanentProviderError(
                 redacted(f"{where}environment {self._name} raised {type(error).__name__}: {error}{place}")
             ) from error
+
+
+def _check_environment(name: str, environment: object) -> None:
+    """Check that an environment has its methods, before any conversation begins.
+
+    Raises:
+        ToolError: If a method is missing, is asynchronous, or takes other arguments.
+    """
+    for form, given in (("reset(scenario)", [None]), ("snapshot()", []), ("restore(snapshot)", [None])):
+        method, found = getattr(environment, form.partition("(")[0], None), "none"
+        if callable(method):
+            try:
+                inspect.signature(method).bind(*given)
+                found = "an async one" if inspect.iscoroutinefunction(method) else ""
+            except TypeError:
+                found = f"one that takes {inspect.signature(method)}"
+        if found:
+            kind = type(environment).__name__
+            raise ToolError(
+                f"environment {name} must have a method {form} that is not async, but {kind} has {found}",
+                setting="environment",
+            )
+
+
+def _listed(tools: Any) -> tuple[Tool, ...]:
+    """Return the tools of an environment.
+
+    Raises:
+        TypeError: If they are not in a list.
+    """
+    if isinstance(tools, str) or not isinstance(tools, Iterable):
+        raise TypeError(f"tools must be a list, as a @property or an attribute, got {type(tools).__name__}")
+    return tuple(tools)
 
 
 def difference(expected: Any, found: Any) -> list[str]:

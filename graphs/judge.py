@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypedDict
@@ -17,6 +18,7 @@ from dialoom.errors import DialoomError
 from dialoom.grouping import grouped
 from dialoom.prompts import Prompt, shared_text
 from dialoom.roles import UnparsedReplyError, Verdict
+from dialoom.roles.players import is_async
 
 from .built_in_environments import readable
 from .conversation import joined, messages_of, utterances
@@ -151,6 +153,11 @@ class Judge:
             raise JudgeError(f"judge {self.metric!r} needs either a rubric or the id of a prompt")
         if (needing := "labels" if self.labels else "both_orders" if self.both_orders else "") and self.read is None:
             raise JudgeError(f"judge {self.metric!r}: {needing} need `read`, a function that reads the replies")
+        for name in ("when", "cases", "read", "placed"):
+            function = getattr(self, name)
+            if function is not None and (not callable(function) or is_async(function)):
+                what = "an async function" if callable(function) else f"{function!r:.60}"
+                raise JudgeError(f"judge {self.metric!r}: {name} must be a plain function, got {what}")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
             raise JudgeError(f"judge {self.metric!r}: scale must go from low to high, got {self.scale!r}")
         if isinstance(self.rubric, Mapping):
@@ -222,7 +229,11 @@ class Judge:
 
     def _all_cases(self, scenario: Any, outcome: Outcome) -> Iterator[Case]:
         if self.cases is not None:
-            yield from self.cases(scenario, outcome)
+            found: Any = self.cases(scenario, outcome)
+            cases = [*found] if isinstance(found, Iterable) else [found]
+            if wrong := [each for each in cases if not isinstance(each, Case)]:
+                raise TypeError(f"judge {self.metric!r}: cases must return `Case` objects, got {wrong[0]!r:.60}")
+            yield from cases
             return
         turns: Iterable[tuple[int | None, int]] = [(None, len(outcome.messages))]
         if self.per_turn:
@@ -258,7 +269,7 @@ class Judge:
             return [self._judgement(metric, case, None, str(error)) for metric in self.metrics]
         reply = replies[0]
         if self.read is not None:
-            score, explanation = self.read(*replies)
+            score, explanation = self._as_read(*replies)
         else:
             score, explanation = reply.verdict if isinstance(reply, Verdict) else reply.score, reply.explanation
         if self.labels:
@@ -266,8 +277,27 @@ class Judge:
             return [
                 self._judgement(each, case, score == each if is_label else None, explanation) for each in self.labels
             ]
-        assert not isinstance(score, str), "a judge without labels must return a score, not a label"
         return [self._judgement(self.metric, case, score, explanation)]
+
+    def _as_read(self, *replies: Any) -> tuple[Any, str]:
+        """Return what the function `read` returns for replies, a score or a label and an explanation.
+
+        Raises:
+            ValueError: If it is something else, or the score is not on the judge's scale.
+        """
+        assert self.read is not None
+        found: Any = self.read(*replies)
+        form = f"judge {self.metric!r}: read must return"
+        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], str)):
+            raise ValueError(f"{form} a score and an explanation, got {found!r:.60}")
+        score = found[0]
+        if score is None or self.labels:
+            return score, found[1]
+        if not isinstance(score, bool | int | float) or not math.isfinite(score):
+            raise ValueError(f"{form} true, false, a finite number or None as the score, got {score!r:.60}")
+        if self.scale is not None and not self.scale[0] <= score <= self.scale[1]:
+            raise ValueError(f"{form} a score from {self.scale[0]} to {self.scale[1]}, got {score!r}")
+        return score, found[1]
 
     def _judgement(self, metric: str, case: Case, score: bool | float | None, explanation: str) -> Judgement:
         return Judgement(

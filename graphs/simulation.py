@@ -24,6 +24,7 @@ from dialoom.graphs.tables.diversity import opening_of, variety_table
 from dialoom.inputs import DataError
 from dialoom.prompts import Prompt, Utterance, shared_text
 from dialoom.sandbox import Sandbox
+from dialoom.text import well_formed
 
 from .built_in_environments import environment_of_file
 from .capabilities import WithLabels
@@ -571,7 +572,7 @@ def _reason(
         return f"keyword {end.keyword}" if is_by and has_word(str(last.content), end.keyword) else ""
     found = functions[end.python](talk)
     check_not_async(found)
-    return found if isinstance(found, str) else end.python.rpartition(":")[2] if found else ""
+    return well_formed(found) if isinstance(found, str) else end.python.rpartition(":")[2] if found else ""
 
 
 def _judges(study: Study) -> Iterator[Judge]:

@@ -267,7 +267,7 @@ class Study(_Table):
         file: The file's name.
         folder: The folder to which relative paths refer.
         content: A hash of rows that were given as Python values. Only the plan stores these rows.
-        given: Names of functions that were given as Python objects. No file stores these functions.
+        given: The fingerprints of functions that were given as Python objects, by name. No file stores these functions.
     """
 
     name: str = Field("study", pattern=r"^[A-Za-z][\w-]*$")
@@ -285,7 +285,7 @@ class Study(_Table):
     file: str = ""
     folder: str = ""
     content: str = ""
-    given: tuple[str, ...] = ()
+    given: dict[str, str | None] = Field(default_factory=dict)
 
     @property
     def functions(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,7 @@ from dialoom.settings import (
 )
 
 from .errors import BindingError
+from .fingerprints import fingerprint
 from .parameters import checked_parameters
 from .players import GRAPH, PYTHON, check_player, name_of, named_player, takes_tools
 
@@ -83,6 +83,7 @@ class ModelBinding(Record):
             user has stated it; otherwise LiteLLM's table decides.
         stateful: Whether the player keeps state between calls.
         session: The part of a request to a model that carries the session's id; `None` if the id is not sent.
+        code: The fingerprint of a user's own function or class; `None` for models and graphs.
     """
 
     model: str
@@ -103,6 +104,7 @@ class ModelBinding(Record):
     takes_tools: bool = False
     stateful: bool = False
     session: SessionForm | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ def _binding(
     for setting in REQUEST_SETTINGS if is_own(name) else ():  # it is called with messages only
         if getattr(chosen, setting) is not None:
             raise BindingError(f"{setting}: {without_effect(role, name)}; leave it out", setting=setting)
+    player = named_player(name, chosen.stateful) if isinstance(chosen.player, str) else chosen.player
     temperatures = {"": temperature, **by_name(values["temperature"])}
     limits = {"": limit, **by_name(values["max_reply"])}
     forms, sessions = {"": "auto", **by_name(values["structured"])}, by_name(values["session"])
@@ -188,19 +191,20 @@ def _binding(
         max_reply=own.get("max_reply", limits.get(role, limits[""])) or None,
         params=_parameters_of(role, chosen, by_name(values["params"])),
         structured=own.get("structured", forms.get(role, forms[""])),
-        takes_tools=_takes_tools(role, name, chosen),
+        takes_tools=_takes_tools(role, name, player, chosen),
         stateful=chosen.stateful,
         session=own.get("session", sessions.get(role, sessions.get(""))),
+        code=None if player is None else fingerprint(player),
     )
 
 
-def _takes_tools(role: str, name: str, chosen: Model) -> bool:
+def _takes_tools(role: str, name: str, player: OwnPlayer | None, chosen: Model) -> bool:
     """Return whether a player accepts tools: a user's own player is inspected; for a model, the user must state it.
 
     Raises:
         BindingError: If a user's own player or an understudy is declared to accept tools but does not accept them.
     """
-    does = does_take_tools(name, chosen.player, chosen.stateful)
+    does = player is not None and takes_tools(player)
     if chosen.takes_tools and not does and not is_providers(name):
         raise BindingError(
             f"takes_tools: {role} is played by {name}, which does not accept tools; only LiteLLM models can be "
@@ -208,21 +212,6 @@ def _takes_tools(role: str, name: str, chosen: Model) -> bool:
             setting="takes_tools",
         )
     return does or chosen.takes_tools
-
-
-def does_take_tools(name: str, player: Player | None = None, is_stateful: bool = False) -> bool:
-    """Return whether a user's own player accepts the tools offered by a request; `False` for models.
-
-    Args:
-        name: The model's name.
-        player: The player, if it was given as an object.
-        is_stateful: Whether the player keeps state between calls.
-
-    Raises:
-        BindingError: If no player is found under the name.
-    """
-    found = named_player(name, is_stateful) if player is None or isinstance(player, str) else player
-    return found is not None and takes_tools(found)
 
 
 def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
@@ -245,7 +234,7 @@ def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] |
                     setting="models",
                     advice=Advice("give_player", f'pass it again, as models={{"{role}": ...}}', {"role": role}),
                 )
-        elif is_kept(player, binding.model):
+        elif _is_kept(player, binding.model):
             continue
         elif not is_object or isinstance(player, str):
             raise BindingError(
@@ -258,9 +247,16 @@ def rebind(stored: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] |
     return Bindings(stored, objects)
 
 
-def is_kept(given: ModelLike, name: str) -> bool:
+def changed_objects(bindings: Bindings) -> list[str]:
+    """Return the names of the functions given as objects whose code differs from that of the stored bindings."""
+    given = [
+        (each, bindings.objects[each.model]) for each in bindings.by_role.values() if each.model in bindings.objects
+    ]
+    return [each.model.removeprefix(OBJECT) for each, player in given if fingerprint(player) != each.code]
+
+
+def _is_kept(player: Player, name: str) -> bool:
     """Return whether a run file stores this player under this name."""
-    player = given.player if isinstance(given, Model) else given
     return player == name if isinstance(player, str) else name == f"python:{_import_path(player)}"
 
 
@@ -295,15 +291,6 @@ def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
         name = f"{OBJECT}{plain}-{number}"
     objects[name] = player
     return name
-
-
-def is_named(player: ModelLike, model: str) -> bool:
-    """Return whether an object may be the player stored as `object:NAME`; `True` for other stored models."""
-    given, name = (player.player, player.name) if isinstance(player, Model) else (player, None)
-    if isinstance(given, str) or not model.startswith(OBJECT):
-        return True
-    plain = re.escape(f"{OBJECT}{name or name_of(given)}")
-    return re.fullmatch(rf"{plain}(-\d+)?", model) is not None
 
 
 def _import_path(player: object) -> str | None:

@@ -140,8 +140,25 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
         elif not is_stateful and (has_snapshots(player) or begins(player)):
             methods = "snapshot() and restore()" if has_snapshots(player) else "begin()"
             raise PlayerError(UNDECLARED_OBJECT.text(methods=methods))
+        elif why := _unsuited(player):
+            raise PlayerError(f"cannot be called with the messages alone: {why}")
     except PlayerError as error:
         raise BindingError(f"models: {name} {error}", setting="models") from error
+
+
+def _unsuited(player: object) -> str:
+    """Return why a function cannot be called with messages and those of `tools` and `session` that it declares."""
+    if inspect.isclass(player) or isinstance(player, LangChainModel):
+        return ""
+    names = parameters_of(player)
+    named = {name: None for name in ("tools", "session") if name in names}
+    try:
+        inspect.signature(cast("Callable[..., Any]", player)).bind([], **named)
+    except ValueError:  # a function of C without a signature
+        return ""
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def made_graph(maker: GraphMaker, tools: list[Any], is_stateful: bool = False) -> CompiledGraph:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +218,25 @@ KINDS = (
         | dict.fromkeys((WORKERS, ELSEWHERE), AMONG_WORKERS),
     ),
 )
+
+
+def state_json(state: Any) -> str:
+    """Return a state as JSON from which it is restored unchanged, except that tuples become lists.
+
+    Raises:
+        TypeError, ValueError, RecursionError: If it is not a JSON value, or a key of a mapping is not a text.
+    """
+    _check_keys(state)
+    return json.dumps(state, ensure_ascii=False, allow_nan=False)
+
+
+def _check_keys(value: Any) -> None:
+    """Raise `TypeError` if a key of a mapping is not a text, because JSON would change it to one."""
+    if isinstance(value, dict):
+        if other := [key for key in value if not isinstance(key, str)]:
+            raise TypeError(f"the key {other[0]!r:.60} is not a text, and would be restored as one")
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for part in value:
+        _check_keys(part)

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from dialoom.graphs import Episode
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.report.requirements import Checked, Requirement, check_outcome
+from dialoom.runs.report.requirements import Checked, Requirement, accepted, check_outcome
 from dialoom.runs.stepping import Case, ReplayResult, read_case
 from dialoom.runs.stepping import replay as play_case
 from dialoom.settings import ModelLike, PathLike, prompt_sets
@@ -293,7 +293,7 @@ def expect(
         judging: The set of judgements; by default the oldest.
         where: Only scenarios that match this expression.
     """
-    return Expectation(of, tuple(allow), judging, where)
+    return Expectation(of, tuple(sorted(accepted(allow))), judging, where)
 
 
 _MOST_LINES = 40

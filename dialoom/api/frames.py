@@ -78,10 +78,10 @@ def _imported(name: str, extra: str) -> Any:
 
 
 def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
-    offline = _offline(run, judging)
+    offline, read = _offline(run, judging), []
     for number, episode in _numbered(run, judging, where):
         world = episode.outcome.environment
-        yield {
+        own = {
             "number": number,
             **named(episode),
             "state": episode.state,
@@ -91,11 +91,14 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "lines": len(episode.outcome.messages),
             OFFLINE: offline,
             "faults": None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults),
-            **_beside((*_ALWAYS["episodes"], *(scores := mean_scores(episode))), "facet", episode.facets),
-            **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
-            **scores,
-            **({} if world is None else {ENVIRONMENT: json.dumps(readable(world), ensure_ascii=False)}),
         }
+        last = {} if world is None else {ENVIRONMENT: json.dumps(readable(world), ensure_ascii=False)}
+        read.append((own, episode.facets, episode.outcome.counts, {**mean_scores(episode), **last}))
+    scored = {name for *_, scores in read for name in scores}
+    facets = {name for _, each, *_ in read for name in each}
+    for own, each, counts, scores in read:
+        columns = _beside((*_ALWAYS["episodes"], *scored), "facet", each)
+        yield {**own, **columns, **_beside((*_ALWAYS["episodes"], *facets), "count", counts), **scores}
 
 
 def _lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:

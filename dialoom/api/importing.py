@@ -115,7 +115,7 @@ async def aimport_transcripts(
         **settings: Who plays the roles when a conversation is continued, as for `play`.
 
     Raises:
-        DataError: If a row is broken, or the file cannot be read.
+        DataError: If a row is broken, there are no conversations, or the file cannot be read.
         RunError: If `path` holds a run of another recipe, or a setting is wrong.
         StoppedError: If the import was stopped while the rows were checked; nothing is imported.
     """
@@ -129,6 +129,7 @@ async def aimport_transcripts(
         if not found.exists():
             raise DataError(found, "there is no such file")
         roles = _checked(found, read, broken, is_given_up) if broken == "refuse" or study is not None else set()
+        _check_not_empty(found, read)
         with _opened(Path(path), study, roles, settings) as store:
             imported = Imported(Run(path, trust=True))
             _add(store, found, read, imported, is_given_up)
@@ -143,6 +144,22 @@ def _loaded(reader: str | Reader | None) -> Reader | None:
             raise RunError(f"reader must have the form file.py:function, got {reader!r}", setting="reader")
         return FileFunction(reader, (str(Path.cwd()),)).load()
     return reader
+
+
+def _check_not_empty(source: Path, reader: Reader | None) -> None:
+    """Check that there is at least one conversation, so that no run without conversations is made.
+
+    Raises:
+        DataError: If there is none; if there are only broken rows, the message is that of the first.
+    """
+    broken, count = None, 0
+    for _, found in transcripts_of(source, reader):
+        if not isinstance(found, DataError):
+            return
+        broken, count = broken or found, count + 1
+    if broken is None:
+        raise DataError(source, 'there are no conversations; a row has the form {"messages": [...]}')
+    raise RunError(f"{broken}\n{counted(count, 'broken rows')} and no others; nothing was imported")
 
 
 def _checked(

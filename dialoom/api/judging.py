@@ -215,7 +215,7 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
     else:
         makers = ", ".join(existing[requested.name].model_names.values())
         if existing[requested.name].model_names == requested.model_names:
-            makers += " with other prompts, temperature, address, reply limits or parameters"
+            makers += " with other prompts, code, temperature, address, reply limits or parameters"
         raise RunError(
             f"name {requested.name!r}: the existing set with that name was made by {makers}; give another name",
             setting="name",

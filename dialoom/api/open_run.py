@@ -18,7 +18,7 @@ from dialoom.graphs.study import read_study
 from dialoom.graphs.transcript import Transcripts
 from dialoom.grouping import grouped
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import REQUEST_SETTINGS, is_own, rebind, without_effect
+from dialoom.roles.binding import REQUEST_SETTINGS, changed_objects, is_own, rebind, without_effect
 from dialoom.roles.gateway.gateway import changed_parameters
 from dialoom.roles.gateway.model_facts import missing_keys
 from dialoom.roles.players import carries_over
@@ -128,6 +128,7 @@ async def reopened(
         # written, and the same command continues with them once the key is there.
         def prepared(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
             bound = rebind(stored := store.config.models, models)
+            store.report_changed(changed_objects(bound))
             store.trust_specified(named for role in models or {} for named in player_references(stored[role].model))
             players = [named for cast in store.config.casts for named in cast_references(cast)]
             store.ensure_trusted([*([] if recipe else store.recipe_references()), *players])

@@ -24,7 +24,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.preflight import CostEstimate, estimate_cost
 from dialoom.runs.stepping import Stepper
 from dialoom.runs.store import MAIN, RunFile
-from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, PlayerSettings, checked, part
+from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, PlayerSettings, check_lists, checked, part
 
 from .blocking import blocking
 from .judges import bound_judges, check_columns, drawn_to_judge, set_names, together
@@ -418,6 +418,7 @@ async def aretry(
             "too",
             setting="judging",
         )
+    check_lists(scenarios=scenarios)
     is_failed = failed if failed is not None else not scenarios and not unparsed
     async with reopened(path, recipe, models, calls) as opened:
         ended = None

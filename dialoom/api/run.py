@@ -44,7 +44,7 @@ from dialoom.runs.store import (
     ScenarioQuery,
     Status,
 )
-from dialoom.settings import OwnPlayer, PathLike
+from dialoom.settings import OwnPlayer, PathLike, check_lists
 
 from .operation_settings import RecipeLike
 
@@ -610,6 +610,7 @@ class RunReader:
                 compared.
             StoreError: If there is no such set.
         """
+        check_lists(metrics=metrics)
         with ExitStack() as opened:
             file, other = opened.enter_context(self._opened()), None
             if isinstance(not_worse_than, RunReader):
@@ -901,6 +902,7 @@ def report(
             wrong or matches no finished scenario.
         StoreError: If a run has no such set.
     """
+    check_lists(tables=tables)
     named = [
         each for given in runs for each in ([given] if isinstance(given, RunReader | str | os.PathLike) else given)
     ]

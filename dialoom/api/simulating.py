@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -11,19 +12,20 @@ from typing import Any, Literal, Unpack
 from pydantic import ValidationError
 
 from dialoom.graphs import Check, Environment, Judge
-from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation, content_of, simulation
 from dialoom.graphs.study import GIVES_UP, SATISFIED, JudgeTable, Study
 from dialoom.graphs.study_rows import python_rows
+from dialoom.grouping import grouped
 from dialoom.personas.rows import plain_row
-from dialoom.roles.binding import OBJECT, is_kept, is_named
-from dialoom.roles.players import name_of
+from dialoom.roles.fingerprints import fingerprint
+from dialoom.roles.players import is_async, name_of
+from dialoom.runs.configuration.config import config_diff
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
-from dialoom.settings import FLAG, ModelLike, PathLike, Players, requirement_text
+from dialoom.settings import FLAG, ModelLike, PathLike, Players, check_lists, requirement_text
 
 from .blocking import blocking
-from .operation_settings import CallSettings
+from .operation_settings import CallSettings, PlaySettings, resolve
 from .operations import Run, aplay, aresume
 
 
@@ -108,15 +110,12 @@ async def asimulate(
 
     Raises:
         DataError, RunError: If the rows, judges or checks are wrong.
-        RunError: If the file holds another run: other rows, another seed, or a function with another name. A function
-            that was changed but has the same name is not noticed.
+        RunError: If the file holds another run: other rows, another seed, or a function with another name or other code
+            (see `docs/python.md` for what counts as code).
     """
     if assistant is None:
         raise RunError("assistant must be a model's name or a player, got None", setting="assistant")
-    lists = {"judges": judges, "checks": checks, "ends": ends, "roles": roles, "tools": tools, "mcp": mcp}
-    for name, given in lists.items():
-        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-            raise RunError(f"{name} must be a list, got {given!r:.60}", setting=name)
+    check_lists(judges=judges, checks=checks, ends=ends, roles=roles, tools=tools, mcp=mcp)
     dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
     acting: dict[str, Callable[..., Any]] = {name_of(each): each for each in tools}
@@ -133,11 +132,12 @@ async def asimulate(
     _check_workers(recipe, checks, [*ends, *acting.values()], calls)
     cast = {"user": user, "assistant": assistant, "judge": judge if judges else None}
     models: dict[str, Players] = {role: player for role, player in cast.items() if player is not None}
-    players = {role: each[0] if isinstance(each, list | tuple) else each for role, each in models.items()}
+    made: Any = {"models": models, "seed": seed, "on_user_fault": on_user_fault}
     if Path(path).exists():
-        _check_same(Path(path), recipe, {"seed": seed, "on_user_fault": on_user_fault}, models)
+        await asyncio.to_thread(_check_same, Path(path), recipe, made)
+        players = {role: each[0] if isinstance(each, list | tuple) else each for role, each in models.items()}
         return await aresume(path, recipe=recipe, models=players, trials=trials, **calls)
-    return await aplay(recipe, path=path, models=models, seed=seed, trials=trials, on_user_fault=on_user_fault, **calls)
+    return await aplay(recipe, path=path, trials=trials, **made, **calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +184,21 @@ def _recipe(
     errands = None if tasks is None else _Given.of(tasks, "tasks", "goal")
     made = [_check(each, number) for number, each in enumerate(checks, start=1)]
     ends = [{"python": name_of(end)} if callable(end) else end for end in parts["dialogue"]["ends"]]
-    named = [*acting.items(), *((each.metric, each.function) for each in made)]
-    named += [(name_of(end), end) for end in parts["dialogue"]["ends"] if callable(end)]
+    scoring: list[tuple[str, Callable[..., Any]]] = [(each.metric, each.function) for each in made]
+    ending = [(name_of(end), end) for end in parts["dialogue"]["ends"] if callable(end)]
+    for setting, called in (("checks", scoring), ("ends", ending)):
+        if waiting := [name for name, function in called if is_async(function)]:
+            raise RunError(f"{setting}: {waiting[0]} is async; it must be a plain function", setting=setting)
     functions: dict[str, Callable[..., Any]] = {}
-    for name, function in named:
+    for name, function in (*acting.items(), *scoring, *ending):
         if functions.setdefault(name, function) is not function:
             raise RunError(
                 f"tools, checks, ends: two functions have the name {name!r}; give each check, and each function (not a "
                 "lambda), a name of its own",
                 setting="checks",
             )
+    of_judges = grouped((f"the judge of {judge.metric}", found) for judge in judges if (found := _table(judge)[1]))
+    codes = {name: fingerprint(function) for name, function in functions.items()}
     begins = parts["assistant"]["environment"] not in ("", *acting)
     values = {
         **parts,
@@ -205,13 +210,24 @@ def _recipe(
         "check": [{name: getattr(each, name) for name in _CHECKED} for each in made],
         "folder": str(Path.cwd()) if any(each and each.source for each in (persons, errands)) or begins else "",
         "content": persons.content + ("" if errands is None else errands.content),
-        "given": [*functions, *[f"the judge of {judge.metric}" for judge in judges if _table(judge)[1]]],
+        "given": codes | {name: content_of(found) for name, found in of_judges.items()},
     }
     try:
         study = Study.model_validate(values)
     except ValidationError as error:
         problem = error.errors()[0]
         table, *keys = (str(part) for part in problem["loc"])
+        if keys[:1] == ["ends"] and len(keys) > 1:
+            raise RunError(
+                f"ends contains {ends[int(keys[1])]!r:.60}; it can contain {SATISFIED!r}, {GIVES_UP!r}, "
+                '{"keyword": WORD}, {"tool": NAME} and functions',
+                setting="ends",
+            ) from error
+        if table == "role" and (problem["type"] in ("model_type", "missing", "extra_forbidden") or "speaks" in keys):
+            form = '{"name": ROLE, "brief": PROMPT}; "speaks" may be "in turn", {"after": ROLE} or {"keyword": WORD}'
+            raise RunError(
+                f"roles must contain mappings such as {form}, got {parts['role'][int(keys[0])]!r:.80}", setting="roles"
+            ) from error
         name = keys[0] if keys and table in ("dialogue", "user", "assistant", "tasks") else table
         if table in ("role", "judge", "check"):
             name = f"{table}s: {keys[-1]}" if len(keys) > 1 else f"{table}s"
@@ -226,13 +242,14 @@ _CHECKED = [each.name for each in fields(Check) if each.name != "function"]
 """The fields of a check that a study's file can express."""
 
 
-def _table(judge: Judge) -> tuple[dict[str, Any], bool]:
-    """Return the fields of a judge that a study's file can express, and whether the judge also has functions."""
+def _table(judge: Judge) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of a judge that a study's file can express and, if it has functions, all fields as texts."""
     plain = {each.name: getattr(judge, each.name) for each in fields(judge)}
     known = {name: value for name, value in plain.items() if name in JudgeTable.model_fields}
     if isinstance(judge.rubric, Mapping):
         known["rubric"] = {str(level): text for level, text in judge.rubric.items()}
-    return known, any(callable(value) for value in plain.values())
+    texts = {name: fingerprint(value) if callable(value) else str(value) for name, value in plain.items()}
+    return known, texts if any(map(callable, plain.values())) else {}
 
 
 def _check(given: Check | Callable[..., Any], number: int) -> Check:
@@ -258,34 +275,21 @@ def _check_workers(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any
         )
 
 
-def _check_same(path: Path, recipe: Simulation, settings: Mapping[str, Any], models: Mapping[str, Players]) -> None:
-    """Raise an error if the existing run has different rows, settings, function names or models."""
+def _check_same(path: Path, recipe: Simulation, settings: PlaySettings) -> None:
+    """Raise an error if the existing run has different rows, settings, functions or models."""
     with RunFile(path) as run:
         config = run.config
-    if config.study != recipe.study.plain():
+    if config.study != (study := recipe.study.plain()):
+        was = (config.study or {}).get("given", {})
+        changed = [name for name, code in study.get("given", {}).items() if was.get(name, code) != code]
+        others = f"other code of {', '.join(changed)}" if changed else "other rows, prompts, turns, judges or checks"
+        raise RunError(f"path {path} contains a run with {others}; give another path", setting="path")
+    requested: PlaySettings = {**settings, "trials": config.trials}
+    if differing := config_diff(config, resolve(recipe, False, **requested).config):
         raise RunError(
-            f"path {path} contains a run with other rows, prompts, turns, judges or checks; give another path",
+            f"path {path} contains a run with other settings ({'; '.join(differing)}); give another path",
             setting="path",
         )
-    for name, value in settings.items():
-        if (stored := getattr(config, name)) != value:
-            raise RunError(
-                f"{name} {value}: {path} contains a run with {name} {stored}; give another path", setting=name
-            )
-    for role, given in models.items():
-        player, *others = given if isinstance(given, list | tuple) else [given]
-        if not is_named(player, config.models[role].model):
-            known = config.models[role].model.removeprefix(OBJECT)
-            raise RunError(
-                f"models: {path} contains a run whose {role} is {known!r}, another function; give another path",
-                setting="models",
-            )
-        further = config.users if role == USER else tuple(each[role] for each in config.panel if role in each)
-        if len(others) != len(further) or not all(map(is_kept, others, (each.model for each in further))):
-            every = ", ".join(each.model for each in (config.models[role], *further))
-            raise RunError(
-                f"models: {path} contains a run whose {role} models are {every}; give another path", setting="models"
-            )
 
 
 simulate = blocking("simulate", asimulate)

@@ -492,7 +492,7 @@ def require(
         list[str] | None,
         typer.Option(
             "--allow",
-            metavar="WHAT",
+            metavar="WHAT[,WHAT]",
             help="Accept scores of an 'offline' model or an 'unhealthy' judge, scores 'missing' or 'constant', or an "
             "'unfinished' run. "
             "Repeatable.",

@@ -86,7 +86,7 @@ def replay(
     allow: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="WHAT",
+            metavar="WHAT[,WHAT]",
             help="Conditions to accept, which otherwise fail a requirement; see 'dialoom require'. Repeatable.",
         ),
     ] = None,

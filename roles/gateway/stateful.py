@@ -29,8 +29,7 @@ from dialoom.roles.errors import (
     UnansweredError,
 )
 from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, begins
-from dialoom.roles.restoring import WHEN_INTERRUPTED, WITH_SNAPSHOT, WITHOUT_CONVERSATION, Refusal
-from dialoom.text import check_text_keys
+from dialoom.roles.restoring import WHEN_INTERRUPTED, WITH_SNAPSHOT, WITHOUT_CONVERSATION, Refusal, state_json
 
 from .calls import Completion, PlayerState, Request
 from .retries import Backend
@@ -166,8 +165,7 @@ def pack(request: Request, state: Any, refusal: Refusal = WITH_SNAPSHOT) -> byte
     """
     plain = {"$bytes": base64.b64encode(state).decode()} if isinstance(state, bytes) else state
     try:
-        check_text_keys(plain)
-        text = json.dumps({"lead": lead_of(request), "state": plain}, ensure_ascii=False, allow_nan=False)
+        text = state_json({"lead": lead_of(request), "state": plain})
     except (TypeError, ValueError, RecursionError) as error:
         raise RefusedPlayerError(refusal.text(error=error)) from error
     if len(packed := text.encode()) > _MOST_BYTES:

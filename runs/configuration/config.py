@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from dialoom.graphs.outcome import USER, numbers_of
+from dialoom.grouping import grouped
 from dialoom.inputs import Record
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ATTENTIVE, PLACEHOLDER
@@ -112,14 +113,20 @@ class RunConfig(Record):
 
 
 def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
-    """Return the differences between two configurations as `key: OLD then, NEW now`; hashes are not compared."""
+    """Return the differences between two configurations as `key: OLD then, NEW now`, without hashes of files."""
     then, now = _flat(stored), _flat(requested)
     keys = [key for key in now | then if then.get(key) != now.get(key)]
     return [f"{key}: {then.get(key)!r} then, {now.get(key)!r} now" for key in keys]
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
-    plain = config.model_dump(mode="json")
-    roles = {f"{role} {key}": value for role, each in plain["models"].items() for key, value in each.items()}
-    others = {key: plain[key] for key in ("users", "panel")}
-    return {"recipe": config.recipe, **plain["options"], **roles, **others, **config.run_settings()}
+    casts = [config.models, *({USER: user} for user in config.users), *config.panel]
+    by_role = grouped((role, binding) for cast in casts for role, binding in cast.items())
+    players = {
+        f"{role}{f' {number}' if number > 1 else ''} {key}": value
+        for role, bindings in by_role.items()
+        for number, binding in enumerate(bindings, start=1)
+        for key, value in binding.model_dump(mode="json", exclude_defaults=number > 1).items()
+    }
+    options = config.model_dump(mode="json", include={"options"})["options"]
+    return {"recipe": config.recipe, **options, **players, **config.run_settings()}

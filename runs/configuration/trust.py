@@ -274,7 +274,7 @@ class Trust:
 
     Attributes:
         used: The marks of all references whose use was allowed so far.
-        changed: The names of the files of code that have changed since the file was made.
+        changed: The names of the files of code, and of functions, that have changed since the file was made.
     """
 
     def __init__(self, everything: bool = False, tell: Callable[[str], None] = lambda _line: None) -> None:
@@ -299,10 +299,9 @@ class Trust:
         Raises:
             TrustError: If a reference may not be used.
         """
-        new = [each for each in dict.fromkeys(named) if each.mark not in self.used]
-        if not new:
-            return
-        known = remembered(id_)
+        named = list(dict.fromkeys(named))
+        new = [each for each in named if each.mark not in self.used]
+        known = remembered(id_) if new else frozenset()
         strange = [each for each in new if each.mark not in known]
         if strange and not self.everything:
             raise TrustError(
@@ -312,7 +311,12 @@ class Trust:
             )
         for each in strange:
             self._tell(f"{holder}: allowed to use {each.text}")
-        for path in changed_files(new, code):
-            self._tell(f"{holder}: {path} has changed since the run was created")
-            self.changed.append(path.name)
+        for path in changed_files(named, code):
+            self.report_changed(holder, path.name, str(path))
         self.trust_specified(new)
+
+    def report_changed(self, holder: Path | str, name: str, where: str) -> None:
+        """Report, once, that a file of code or a function has changed since a run was made."""
+        if name not in self.changed:
+            self._tell(f"{holder}: {where} has changed since the run was created")
+            self.changed.append(name)

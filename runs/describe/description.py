@@ -16,7 +16,7 @@ from dialoom.runs.export.pushing import CARD, add_section, card_beside, exported
 from dialoom.runs.report import Report, markdown
 from dialoom.runs.report.reported import STAND_INS, offline_roles
 from dialoom.runs.store import RunFile
-from dialoom.settings import PathLike
+from dialoom.settings import PathLike, check_lists
 from dialoom.text import counted
 
 from .dataset import Dataset, rows_dataset, run_dataset
@@ -138,6 +138,7 @@ def _describe(
     alike: SimilarTexts | None,
     like: PathLike | None,
 ) -> Report:
+    check_lists(against=against)
     with ExitStack() as opened:
         others = [
             run_dataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else _rows_of(path)

@@ -19,6 +19,7 @@ from dialoom.graphs.transcript import Transcript
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
 from dialoom.runs.store import JudgementSet, RecordedEpisode, RunFile
+from dialoom.settings import check_lists
 
 from .shortcuts import PairSample
 
@@ -110,6 +111,7 @@ class ExportRequest:
             what = f"encoding {self.encoding}" if name == "encoding" else name
             files = f"format {self.format!r} writes a folder of its own files"
             raise RunError(f"{what} applies only to rows; {files}", setting=name)
+        check_lists(include=self.include, without=self.without)
         if unknown := [name for name in self.include if name not in INCLUDED]:
             raise RunError(f"include must be among {', '.join(INCLUDED)}, got {unknown[0]!r}", setting="include")
         if self.test_share is not None and WithFacets.of(recipe).split_facet is None:

@@ -20,6 +20,7 @@ from dialoom.runs.configuration.trust import recipe_references
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import check_selection, selected
 from dialoom.runs.store import RunFile
+from dialoom.settings import names_in
 
 from .differences import ALPHA, paired_differences, subject_of
 from .health import health_of
@@ -136,6 +137,18 @@ class Checked:
         return f"{mean}{points}{mark} {interval} n={found.n} {pairs}"
 
 
+def accepted(allowed: Iterable[str]) -> frozenset[str]:
+    """Return the conditions to accept, given as names or as comma-separated strings.
+
+    Raises:
+        RunError: If a condition is unknown.
+    """
+    named = [name for each in ([allowed] if isinstance(allowed, str) else allowed) for name in names_in(each)]
+    if unknown := [each for each in named if each not in ALLOWED]:
+        raise RunError(f"allow must be one of {', '.join(ALLOWED)}, got {unknown[0]!r}", setting="allow")
+    return frozenset(named)
+
+
 def required(
     run: RunFile,
     requirements: Sequence[str | Requirement],
@@ -164,8 +177,10 @@ def required(
         RunError: If nothing is required, a requirement cannot be checked, or the runs cannot be compared.
         StoreError: If a run has no such set.
     """
-    if unknown := [each for each in allowed if each not in ALLOWED]:
-        raise RunError(f"allow must be one of {', '.join(ALLOWED)}, got {unknown[0]!r}", setting="allow")
+    allowed = accepted(allowed)
+    if wrong := [each for each in requirements if not isinstance(each, str | Requirement)]:
+        form = "a requirement must be a text such as 'resolved >= 80%'"
+        raise RunError(f"{form}, got {wrong[0]!r:.60}", setting="requirements")
     parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
     if not parsed and baseline is None:
         raise RunError("give at least one requirement, such as 'resolved >= 80%'", setting="requirements")
@@ -205,8 +220,8 @@ def check_outcome(
         RunError: If a metric is unknown, or is given a bound of the wrong kind.
     """
     scores = _tallied([episode], recipe, WithJudging.of(recipe).lower_is_better)
+    allowed = {*accepted(allowed), "constant"}
     unsound = _offline(models.items(), allowed)
-    allowed = {*allowed, "constant"}
     return [_checked(each, scores, recipe, unsound, is_confident, allowed, {}) for each in requirements]
 
 
@@ -355,7 +370,8 @@ def _checked(
         raise RunError(f"'{requirement}': a share must be from 0 to 1, that is from 0 % to 100 %")
     scale = None if is_verdict else _scales(recipe).get(subject.partition(" (")[0])
     if scale is not None and not scale[0] <= requirement.bound <= scale[1]:
-        raise RunError(f"'{requirement}': {requirement.metric} has scores from {scale[0]} to {scale[1]}")
+        form = f"has scores from {scale[0]} to {scale[1]}; give a number in this range"
+        raise RunError(f"'{requirement}': {requirement.metric} {form}")
     estimate = scores.tally.estimate() if requirement.k is None else passed(pass_hat, requirement.k, scores.trials)
     doubt = doubts.get(subject) or doubts.get(f"{subject} by turn", "")
     without = (

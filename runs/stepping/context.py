@@ -103,7 +103,8 @@ class ScenarioContext:
             return own
         if (role, model) not in self._replacing:
             self.store.ensure_trusted(player_references(model))
-            changed = {"model": model, "api_base": None, "stateful": keeps_state(model, own.stateful)}
+            is_stateful = keeps_state(model, own.stateful)
+            changed = {"model": model, "api_base": None, "stateful": is_stateful, "code": None}
             self._replacing[role, model] = own.model_copy(update=changed)
         return self._replacing[role, model]
 

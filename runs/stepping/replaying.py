@@ -44,7 +44,7 @@ from dialoom.runs.configuration.trust import (
 )
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import revived
-from dialoom.settings import ModelLike
+from dialoom.settings import ModelLike, check_lists
 
 from .cases import Case, RecordedCall, RecordedStep, digest
 from .context import Compiled, at, updates
@@ -133,6 +133,7 @@ async def replay(
         BindingError: If a model is unknown, or a key is missing.
         TrustError: If the recipe is a file that is specified only by the author of the case.
     """
+    check_lists(live=live)
     trust = trust or Trust()
     with _importable_from(folders if trust.everything else ()):
         if live:

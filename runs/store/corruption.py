@@ -12,6 +12,7 @@ from types import TracebackType
 from pydantic import ValidationError
 
 from dialoom.errors import Advice, first_problem
+from dialoom.roles.gateway.secrets import redacted
 from dialoom.runs.errors import StoreError, store_error
 
 SIGNS = (
@@ -128,7 +129,7 @@ def _is_of_damage(error: sqlite3.Error) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """Return an error as one line, with the place in the code where it was raised."""
+    """Return an error as one line without secrets, with the place in the code where it was raised."""
     if isinstance(error, ValidationError):
         place, message, _ = first_problem(error)
         text = f"{error.title}, {place or 'it'}: {message}"
@@ -136,7 +137,7 @@ def _cause(error: BaseException) -> str:
         text = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return " ".join(text.split())[:300] + where
+    return redacted(" ".join(text.split()))[:300] + where
 
 
 def _looked_through(path: Path) -> str | None:

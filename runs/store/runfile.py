@@ -163,6 +163,11 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         self._trust.trust_specified(found)
         remember(self._find("id"), [each.mark for each in found])
 
+    def report_changed(self, functions: Iterable[str]) -> None:
+        """Report functions, given by name, whose code has changed since the run was made."""
+        for name in functions:
+            self._trust.report_changed(self.path, name, name)
+
     def already_trusted(self, named: Iterable[Reference]) -> list[Reference]:
         """Return the references that this user has trusted for this run on this machine."""
         marks = remembered(self._find("id"))
@@ -174,7 +179,7 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
 
     @property
     def changed_code(self) -> list[str]:
-        """The names of code files that had changed when further scenarios of the run were played."""
+        """The names of code files and functions that had changed when further scenarios of the run were played."""
         return list(json.loads(self._find("changed code") or "[]"))
 
     @property

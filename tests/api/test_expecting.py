@@ -132,6 +132,9 @@ def test_unmet_expectation_shows_the_worst_conversation(folder: Path) -> None:
         expected.pass_k(2).at_least(0.5)
     with pytest.raises(AssertionError, match="offline"):
         api.expect(run).metric("resolved").at_least(0)
+    assert api.expect(run, allow="offline, missing").allow == ("missing", "offline")
+    with pytest.raises(api.DialoomError, match=r"allow must be one of constant, .*, unhealthy, got 'online'"):
+        api.expect(run, allow="online")
     with pytest.raises(api.DialoomError, match="a share must be from 0 to 1"):
         expected.at_least(80)
     with pytest.raises(api.DialoomError, match=r"the bound must be a number, such as 0\.8, got '80%'"):

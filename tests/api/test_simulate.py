@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -164,14 +166,143 @@ def test_another_seed_or_assistant_is_refused_for_an_existing_file(tmp_path: Pat
         return "Something else."
 
     simulated(tmp_path)
-    with pytest.raises(DialoomError, match=r"seed 5: .* contains a run with seed 0; give another path"):
+    with pytest.raises(
+        DialoomError, match=r"run\.db contains a run with other settings \(seed: 0 then, 5 now\); give an"
+    ):
         simulated(tmp_path, seed=5)
-    with pytest.raises(DialoomError, match=r"contains a run whose assistant is '.*', another function"):
+    with pytest.raises(DialoomError, match=r"assistant model: 'object:player-2' then, 'object:newer' now"):
         simulated(tmp_path, assistant=newer)
-    with pytest.raises(DialoomError, match=r"on_user_fault retry 2: .* contains a run with on_user_fault flag;"):
+    with pytest.raises(DialoomError, match=r"on_user_fault: 'flag' then, 'retry 2' now"):
         simulated(tmp_path, on_user_fault="retry 2")
-    with pytest.raises(DialoomError, match=r"contains a run whose user models are object:player;"):
+    with pytest.raises(DialoomError, match=r"user 2 model: None then, 'offline/generic' now"):
         simulated(tmp_path, user=["offline/attentive", "offline/generic"])
+
+
+CODE = """
+LIMIT = {"none", "one", "several"}
+
+def helper(text):
+    return text in {"one", "two", "three"} or text.upper()
+
+def player(messages):
+    return "Sure, case AB-1." + str(helper("x"))
+
+def scores(conversation):
+    return [line for line in conversation.messages if line.content] != []
+
+def ends(conversation):
+    return len(conversation.messages) > 3
+
+def look_up(number: int) -> str:
+    'Return an order.'
+    return "shipped"
+
+class World:
+    @property
+    def tools(self):
+        return [self.cancel]
+
+    def cancel(self, number: int):
+        'Cancel an order.'
+        self.state = {number: True}
+
+    def reset(self, scenario):
+        self.state = {}
+
+    def snapshot(self):
+        return self.state
+
+    def restore(self, snapshot):
+        self.state = snapshot
+"""
+
+
+def given_by(code: str) -> dict[str, Any]:
+    """Return the arguments of a simulation whose functions are defined by a text, and so have no source."""
+    made: dict[str, Any] = {"__name__": "made"}
+    exec(code, made)
+    acting = {"environment": made["World"], "tools": [made["look_up"]]}
+    return {"assistant": made["player"], "checks": [made["scores"]], "ends": [made["ends"]], **acting}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("case AB-1", "case AB-2", "assistant code: '[0-9a-f]{16}' then"),
+        ('"two"', '"four"', "assistant code: "),
+        ("text.upper()", "text.lower()", "assistant code: "),
+        ("!= []", "== []", "other code of scores; give another path"),
+        ("> 3", "> 5", "other code of ends; give another path"),
+        ('"shipped"', '"lost"', "other code of look_up; give another path"),
+        ("look_up(number: int)", "look_up(number: str)", "other code of look_up; give another path"),
+        ("number: True", "number: False", "other code of World; give another path"),
+    ],
+)
+def test_a_function_with_other_code_is_refused_for_an_existing_file(
+    tmp_path: Path, old: str, new: str, where: str
+) -> None:
+    assert CODE.count(old) == 1
+    simulated(tmp_path, **given_by(CODE))
+    assert simulated(tmp_path, **given_by(f"# moved\n\n{CODE}")).status().done == 4
+    with pytest.raises(DialoomError, match=where):
+        simulated(tmp_path, **given_by(CODE.replace(old, new)))
+
+
+def test_code_is_recognised_in_another_process(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    call = "run = dialoom.simulate(['Ada'], assistant=player, checks=[scores], ends=[ends], path='run.db')"
+    script.write_text(f"import dialoom\n{CODE}\n{call}\nprint(run.status().done)\n", encoding="utf-8")
+    outputs = [
+        subprocess.run(
+            [sys.executable, script.name],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for seed in ("1", "2", "3")
+    ]
+    assert [(each.stdout, each.stderr) for each in outputs] == [("1\n", "")] * 3
+
+
+def test_a_run_resumed_with_other_code_says_so(tmp_path: Path) -> None:
+    given = {**given_by(CODE), "environment": None, "tools": (), "checks": (), "ends": ["user_satisfied"]}
+    simulated(tmp_path, **given, budget=dialoom.Budget(max_calls=5), concurrency=1)
+    events: list[Any] = []
+    models = {"assistant": given_by(CODE.replace("AB-1", "AB-2"))["assistant"], "user": USER, "judge": judge}
+    budget = dialoom.Budget(max_calls=100)
+    run = dialoom.resume(tmp_path / "run.db", models=models, budget=budget, on_event=events.append)
+    assert f"{tmp_path}/run.db: player-2 has changed since the run was created" in [
+        each.text for each in events if isinstance(each, dialoom.Notice)
+    ]
+    assert "Code had changed when the run was continued: player-2." in str(run.report())
+
+
+def test_judgements_of_changed_code_are_not_continued(tmp_path: Path) -> None:
+    code = "def strict(messages):\n    return '{\"verdict\": true}'"
+    first, second = dict[str, Any](), dict[str, Any]()
+    exec(code, first)
+    exec(code.replace("true", "false"), second)
+    run = simulated(tmp_path).judge(first["strict"], name="again", sample=1)
+    with pytest.raises(DialoomError, match=r"made by object:strict with other prompts, code, .*; give another name"):
+        run.judge(second["strict"], name="again")
+    assert run.judge(first["strict"], name="again").judgement_sets[-1].name == "again"
+
+
+def test_a_string_is_no_list_of_names(tmp_path: Path) -> None:
+    run = simulated(tmp_path)
+    calls: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
+        ("scenarios must be a list, got '12'", dialoom.retry, {"path": run.path, "scenarios": "12"}),
+        ("tables must be a list, got 'scores'", run.report, {"tables": "scores"}),
+        ("metrics must be a list, got 'resolved'", run.require, {"metrics": "resolved", "not_worse_than": run}),
+        ("without must be a list, got 'echo'", run.export, {"path": tmp_path / "rows", "without": "echo"}),
+    ]
+    for message, function, given in calls:
+        with pytest.raises(DialoomError, match=message):
+            function(**given)
+    with pytest.raises(DialoomError, match="a requirement must be a text such as 'resolved >= 80%', got 5"):
+        run.require(cast(Any, 5))
 
 
 def test_share_that_is_a_text_is_refused_as_such(tmp_path: Path) -> None:
@@ -206,8 +337,13 @@ def test_run_with_several_models_of_a_role_is_continued_with_the_same_ones_only(
     assert simulated(tmp_path, **models, budget=dialoom.Budget(max_calls=1000)).status().pending == 0
     for role, (first, second) in models.items():
         for changed in (first, [first, second, "offline/attentive"], [first, "offline/attentive"]):
-            with pytest.raises(DialoomError, match=f"contains a run whose {role} models are .*, .*; give another path"):
+            with pytest.raises(DialoomError, match=rf"other settings \({role} [23] model: .* then, .* now"):
                 simulated(tmp_path, **{**models, role: changed})
+
+
+async def finds_nothing(_: Conversation) -> bool:
+    """Score as an async function, which is not possible."""
+    return False
 
 
 async def other_user(_messages: list[Any]) -> str:
@@ -247,12 +383,24 @@ async def other_user(_messages: list[Any]) -> str:
         ({"max_turns": True}, "max_turns must be a whole number, got True"),
         ({"per_person": True}, "per_person must be a whole number, got True"),
         ({"roles": {"name": "x"}}, "roles must be a list, got {'name': 'x'}"),
+        ({"roles": ["clerk"]}, 'roles must contain mappings such as {"name": ROLE, "brief": PROMPT}; "speaks"'),
+        ({"roles": [{"name": "clerk"}]}, "{\"keyword\": WORD}, got {'name': 'clerk'}"),
+        (
+            {"roles": [{"name": "clerk", "brief": "x", "speaks": "late"}]},
+            '"speaks" may be "in turn", {"after": ROLE} or {"keyword": WORD}, got {\'name\': \'clerk\', \'brief\'',
+        ),
         (
             {"roles": [{"name": "reviewer", "brief": "x"}]},
             "[[role]] has the name 'reviewer', which is reserved or the r",
         ),
         ({"takes_tools": 3}, "takes_tools must be a list, got 3"),
-        ({"ends": ["done"]}, "ends must be one of user_satisfied or user_gives_up, got 'done'"),
+        (
+            {"ends": [gave_number, "GOODBYE"]},
+            "ends contains 'GOODBYE'; it can contain 'user_satisfied', 'user_gives_up', {\"keyword\": WORD}",
+        ),
+        ({"ends": [{"keyword": 5}]}, "ends contains {'keyword': 5}; it can contain"),
+        ({"ends": [finds_nothing]}, "ends: finds_nothing is async; it must be a plain function"),
+        ({"checks": [finds_nothing]}, "checks: finds_nothing is async; it must be a plain function"),
         ({"ends": "user_satisfied"}, "ends must be a list, got 'user_satisfied'"),
         ({"checks": gave_number}, "checks must be a list, got <function"),
         ({"judges": RESOLVED}, "judges must be a list, got Judge("),
@@ -342,16 +490,14 @@ def test_a_check_that_never_scores_is_reported(tmp_path: Path) -> None:
     assert alone.rows == [[4]] and "No score at all: refunded." in alone.notes[0]
 
 
-async def finds_nothing(_: Conversation) -> bool:
-    """Score as an async function, which is not possible."""
-    return False
-
-
 @pytest.mark.parametrize(
     ("check", "reason"),
     [
         (lambda _: (True, 5), "TypeError: the explanation must be a text, got 5"),
-        (finds_nothing, "TypeError: finds_nothing is an async function; it must be a plain one"),
+        (lambda talk: finds_nothing(talk), "TypeError: finds_nothing is an async function; it must be a plain one"),
+        (lambda _: 1 / len(""), "ZeroDivisionError: division by zero"),
+        (lambda _: int("sk-abcdefghijklmnop"), "ValueError: invalid literal for int() with base 10: '[key]'"),
+        (lambda _: int("\ud800"), "ValueError: invalid literal for int() with base 10: '\\ud800'"),
         (lambda _: 10**400, "OverflowError: int too large to convert to float"),
         (lambda _: sys.exit(3), "SystemExit: 3"),
     ],
@@ -363,8 +509,54 @@ def test_an_unusable_result_of_a_check_fails_the_check_only(tmp_path: Path, chec
     assert (found.status, found.explanation, number.score) == ("error", reason, True)
 
 
+def test_half_of_a_character_in_what_functions_return_is_replaced(tmp_path: Path) -> None:
+    def found(_: Conversation) -> tuple[bool, str]:
+        return True, "half \ud83d"
+
+    run = simulated(tmp_path, checks=[found], judges=(), ends=[lambda _: "end \ud83d"])
+    assert [(each.outcome.ended_by, each.outcome.judgements[0].explanation) for each in run.episodes()] == [
+        ("end \ufffd", "half \ufffd")
+    ] * 4
+
+
+async def never(*_: Any) -> bool:
+    """Return false, as an async function."""
+    return False
+
+
+@pytest.mark.parametrize(
+    ("functions", "message"),
+    [
+        ({"when": never}, "judge 'r': when must be a plain function, got an async function"),
+        ({"read": never}, "judge 'r': read must be a plain function, got an async function"),
+        ({"cases": "all"}, "judge 'r': cases must be a plain function, got 'all'"),
+    ],
+)
+def test_a_judge_needs_plain_functions(functions: dict[str, Any], message: str) -> None:
+    with pytest.raises(DialoomError, match=message):
+        dialoom.Judge("r", rubric="x", **functions)
+
+
+@pytest.mark.parametrize(
+    ("functions", "message"),
+    [
+        ({"cases": lambda *_: None}, "judge 'r': cases must return `Case` objects, got None"),
+        ({"read": lambda _: True}, "judge 'r': read must return a score and an explanation, got True"),
+        ({"read": lambda _: ("5", "")}, "true, false, a finite number or None as the score, got '5'"),
+        ({"read": lambda _: (float("nan"), "")}, "a finite number or None as the score, got nan"),
+        ({"read": lambda _: (50, ""), "scale": (1, 5)}, "judge 'r': read must return a score from 1 to 5, got 50"),
+    ],
+)
+def test_unusable_results_of_a_judges_functions_are_no_scores(
+    tmp_path: Path, functions: dict[str, Any], message: str
+) -> None:
+    run = simulated(tmp_path, judges=[dialoom.Judge("r", rubric="x", **functions)], checks=())
+    episode = next(run.episodes())
+    assert episode.state == "failed" and message in str(episode.error) and not episode.outcome.judgements
+
+
 def test_an_async_function_ends_no_conversation(tmp_path: Path) -> None:
-    run = simulated(tmp_path, ends=[finds_nothing])
+    run = simulated(tmp_path, ends=[lambda talk: finds_nothing(talk)])
     assert run.status().failed == 4
     assert "finds_nothing is an async function; it must be a plain one" in str(next(run.episodes()).error)
 
@@ -372,7 +564,7 @@ def test_an_async_function_ends_no_conversation(tmp_path: Path) -> None:
 @pytest.mark.parametrize("requirement", ["tone >= 0.8", "tone <= 50"])
 def test_a_requirement_that_every_score_meets_is_refused(tmp_path: Path, requirement: str) -> None:
     run = simulated(tmp_path, checks=[dialoom.Check("tone", lambda talk: len(talk.messages), scale=(1, 5))])
-    with pytest.raises(DialoomError, match=r"tone has scores from 1 to 5"):
+    with pytest.raises(DialoomError, match="tone has scores from 1 to 5; give a number in this range"):
         run.require(requirement)
     assert run.require("tone >= 1", allow=["unhealthy", "constant"])[0].is_met
 
@@ -389,6 +581,15 @@ def test_columns_named_like_columns_of_a_frame_are_kept(tmp_path: Path) -> None:
     row = run.frame().iloc[1]
     assert [row[f"facet.{name}"] for name in taken] == [f"own {name}" for name in taken]
     assert (row["resolved.assistant"], row["state"]) == (1.0, "done")
+
+
+def test_a_column_has_one_name_in_all_rows_of_a_frame(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    people = [{"name": name, "tone.assistant": "calm"} for name in ("Ada", "Bo")]
+    check = dialoom.Check("tone", lambda talk: True if talk.scenario.person["name"] == "Ada" else None)
+    found = simulated(tmp_path, people=people, tasks=None, judges=(), checks=[check]).frame().sort_values("person")
+    assert found["facet.tone.assistant"].tolist() == ["calm", "calm"]
+    assert found["tone.assistant"].tolist()[0] == 1.0 and found["tone.assistant"].isna().tolist() == [False, True]
 
 
 def test_scores_of_a_run_in_which_everything_failed_say_so(tmp_path: Path) -> None:

@@ -716,6 +716,22 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
         dialoom.import_transcripts(tmp_path / "none.jsonl", path=tmp_path / "talks.db")
 
 
+@pytest.mark.parametrize(
+    ("rows", "broken", "message"),
+    [
+        ((), "refuse", r"talks\.jsonl: there are no conversations; a row has the form"),
+        ((), "skip", r"talks\.jsonl: there are no conversations"),
+        (({"messages": 5}, {}), "skip", r"talks\.jsonl:1: .*\n2 broken rows and no others; nothing was imported"),
+    ],
+)
+def test_a_file_without_conversations_makes_no_run(
+    tmp_path: Path, rows: tuple[Any, ...], broken: Any, message: str
+) -> None:
+    with pytest.raises(dialoom.DialoomError, match=message):
+        _imported(tmp_path, *rows, broken=broken)
+    assert not (tmp_path / "talks.db").exists()
+
+
 def test_examples_of_the_page_on_transcripts_work(tmp_path: Path) -> None:
     command = command_in(tmp_path)
     text = (ROOT / "docs" / "transcripts.md").read_text(encoding="utf-8")

@@ -220,7 +220,7 @@ def test_lower_is_better_metrics_are_compared_and_counted_in_their_direction(tmp
     for name in ("polite", "rude"):
         assistant = ("--model", f"assistant=python:people:{name}")
         dialoom("run", "study.toml", *cast, *assistant, "--trials", 2, "-o", f"{name}.db")
-    allowed = ("--allow", "constant", "--allow", "unhealthy")
+    allowed = ("--allow", "constant,unhealthy")
     worse = dialoom("require", "rude.db", "--not-worse-than", "polite.db", *allowed, code=1).stdout.splitlines()
     assert [line.partition(":")[0] for line in worse] == ["NOT MET", "NOT MET"]
     assert worse[0].startswith("NOT MET: no significant rise of rude (assistant): +") and "higher, p 0.0" in worse[0]

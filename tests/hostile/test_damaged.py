@@ -122,6 +122,14 @@ def test_damaged_row_is_named(damaged: Path) -> None:
     assert run.episode(1) is not None
 
 
+def test_the_cause_of_damage_contains_no_key(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_KEY", "abcdefgh12345678")
+    with sqlite3.connect(damaged) as connection:
+        connection.execute("""UPDATE outcomes SET counts = '{"abcdefgh12345678": "x"}'""")
+    with pytest.raises(DialoomError, match=r"counts\.\[SHOP_KEY\]: "):
+        dialoom.open_run(damaged).report()
+
+
 def test_row_that_only_the_recipe_rejects_names_the_recipe(damaged: Path) -> None:
     with sqlite3.connect(damaged) as connection:
         connection.execute("UPDATE scenarios SET facets = '{}'")

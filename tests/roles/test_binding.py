@@ -56,6 +56,8 @@ def test_models_are_bound_by_role_or_to_all_roles() -> None:
         ({"model": "a", "temperature": {"judge": 3.0}}, "temperature of judge must be at most 2, got 3.0"),
         ({"model": "a", "temperature": True}, "got True"),
         ({"model": " "}, "a name is empty"),
+        ({"model": lambda: ""}, "<lambda> cannot be called with the messages alone: too many positional arguments"),
+        ({"model": lambda _, more: more}, "the messages alone: missing a required argument: 'more'"),
         ({"model": 7}, "int cannot play a role: 7 must be a callable that takes `messages`"),
     ],
 )

@@ -708,13 +708,90 @@ def test_failing_environment_is_named(tmp_path: Path, environment: Any, message:
     assert episode.state == "failed" and message in episode.error and episode.at_fault == "provider, permanent"
 
 
+class Unsaved(JsonEnvironment):
+    """An environment without snapshots."""
+
+    snapshot = None  # type: ignore[assignment]
+
+
+class Unaware(JsonEnvironment):
+    """An environment whose reset does not accept a scenario."""
+
+    def reset(self) -> None:  # type: ignore[override]
+        """Do nothing."""
+
+
+class Waiting(JsonEnvironment):
+    """An environment that is restored asynchronously."""
+
+    async def restore(self, snapshot: Any) -> None:  # type: ignore[override]
+        """Do nothing."""
+
+
+class Uncalled(JsonEnvironment):
+    """An environment whose tools are a method instead of a property."""
+
+    def tools(self) -> list[Any]:  # type: ignore[override]
+        """Return no tools."""
+        return []
+
+
+class Halved(JsonEnvironment):
+    """An environment and a tool that return half of a character."""
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tool."""
+        return [self.half]
+
+    def half(self) -> str:
+        """Return half of a character."""
+        return "\ud83d"
+
+    def snapshot(self) -> Any:
+        """Return half of a character."""
+        return {"\ud83d": ["\ud83d"]}
+
+    def restore(self, snapshot: Any) -> None:
+        """Do nothing."""
+
+
+def test_half_of_a_character_is_replaced(tmp_path: Path) -> None:
+    outcome = simulated(tmp_path / "run.db", calling(("half", {})), Halved).outcome
+    assert outcome.environment == {"\ufffd": ["\ufffd"]}
+    assert [line.content for line in outcome.messages if line.role == "tool"] == ["\ufffd"]
+
+
 def undocumented(order: str) -> str:
+    return order
+
+
+def open_ended(order: str, **more: str) -> str:
+    """Return the order."""
+    return f"{order} {more}"
+
+
+def positional(order: str, /) -> str:
+    """Return the order."""
     return order
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"tools": [open_ended]}, "tools: open_ended has the variadic keyword parameter 'more', but tools get their"),
+        ({"tools": [positional]}, "tools: positional has the positional-only parameter 'order'"),
+        (
+            {"environment": Unsaved},
+            "environment Unsaved must have a method snapshot() that is not async, but Unsaved has",
+        ),
+        (
+            {"environment": Unaware},
+            "Unaware must have a method reset(scenario) that is not async, but Unaware has one that",
+        ),
+        ({"environment": Waiting}, "restore(snapshot) that is not async, but Waiting has an async one"),
+        ({"environment": lambda: None}, "must have a method reset(scenario) that is not async, but NoneType has none"),
+        ({"environment": Uncalled}, "tools must be a list, as a @property or an attribute, got method"),
         ({"tools": [undocumented]}, "tools: undocumented needs a docstring"),
         ({"environment": "shop.csv"}, "environment = 'shop.csv' must be file.py:NAME, or a file .db"),
         ({"environment": "missing.json"}, "environment = 'missing.json': there is no file"),

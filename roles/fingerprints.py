@@ -1,0 +1,87 @@
+"""Fingerprints of the code of a user's own functions and classes, to notice that a run continues with other code."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from types import CodeType
+from typing import Any
+
+from dialoom.settings import CompiledGraph, LangChainModel
+
+
+def fingerprint(given: object) -> str | None:
+    """Return a hash of the code of a function or class, or of an object's class; `None` if there is no code to hash.
+
+    The hash covers bytecode, constants, annotations and constant defaults, also those of the functions and classes of
+    the same module that the code names, and of functions in closures. It does not cover line numbers, other modules,
+    and values that the code reads elsewhere. It is the same in every process with the same version of Python.
+
+    Args:
+        given: A function, class or object. Graphs and LangChain models have no code of their own.
+    """
+    if not (inspect.isclass(given) or inspect.isroutine(given) or _inner(given)):
+        if isinstance(given, CompiledGraph | LangChainModel):
+            return None
+        given = type(given)
+    text = "\n".join(_parts(given, getattr(given, "__module__", None), set()))
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16] if text else None
+
+
+def _inner(given: object) -> list[Any]:
+    """Return the functions of a decorated function, a method, a `functools.partial`, a property or a LangChain tool."""
+    names = ("__wrapped__", "__func__", "func", "coroutine", "fget", "fset")
+    return [found for name in names if inspect.isroutine(found := inspect.getattr_static(given, name, None))]
+
+
+def _parts(given: Any, module: str | None, seen: set[int]) -> Iterator[str]:
+    """Yield texts that describe the code of a function or class, and of the functions and classes that it names."""
+    if id(given) in seen:
+        return
+    seen.add(id(given))
+    if inspect.isclass(given):
+        for base in given.__mro__:
+            for name, value in vars(base).items() if base.__module__ == module else ():
+                yield name
+                yield from _parts(value, module, seen)
+        return
+    for inner in _inner(given):
+        yield from _parts(inner, module, seen)
+    if not inspect.isfunction(given):
+        return
+    yield re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(inspect.get_annotations(given)))
+    yield _text([given.__defaults__, *(given.__kwdefaults__ or {}).items()])
+    names: list[str] = []
+    yield from _parts_of_code(given.__code__, names)
+    used = [given.__globals__.get(name) for name in names]
+    for each in used:
+        if (inspect.isclass(each) or inspect.isroutine(each)) and getattr(each, "__module__", None) == module:
+            yield from _parts(each, module, seen)
+    for cell in given.__closure__ or ():
+        with suppress(ValueError):  # an empty cell
+            yield from _parts(cell.cell_contents, module, seen)
+
+
+def _parts_of_code(code: CodeType, names: list[str]) -> Iterator[str]:
+    """Yield texts that describe a code object and those nested in it; add the names that they use to `names`."""
+    names += code.co_names
+    yield f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {code.co_flags} {code.co_names} {code.co_varnames}"
+    yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount} {code.co_freevars} {code.co_cellvars}"
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _parts_of_code(constant, names)
+        else:
+            yield _text(constant)
+
+
+def _text(value: Any) -> str:
+    """Return the text of a constant, the same in every process; of any other value, the name of its type."""
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(_text, value))})"
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
+    is_plain = value is None or isinstance(value, bool | int | float | complex | str | bytes)
+    return repr(value) if is_plain else type(value).__name__
