@@ -18,15 +18,10 @@ from dialoom.personas.apollo.source.checks import topic_diversity
 from dialoom.personas.apollo.source.scripted import ERRANDS, MOST_USERS, PAIRS_OF_SET, SETS, drawn_users, user_part
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 
+from . import Episode, Exporter, Graph, Outcome, RecipeError, RecipeOptions, Scenario, Scene, Table, Update
 from .apollo.loop import gold_refusal
-from .capabilities import Exporter
 from .generation import GenerationRecipe, Loop, generation_graph
-from .judge import Graph
-from .outcome import Episode, Outcome
-from .recipe import RecipeError, RecipeOptions
-from .scenario import Scenario
-from .stage import Scene, Update
-from .tables.table import Cell, Table
+from .tables.table import Cell
 
 SOURCE_FORMAT = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
 """The description of the export format `apollo-source`."""

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialoom.graphs.capabilities import WithPrompts, WithRoles
-from dialoom.graphs.recipe import Recipe, RecipeError
-from dialoom.graphs.scenario import Scenario
-from dialoom.graphs.stage import Scene
+from dialoom.graphs import Recipe, RecipeError, Scenario, Scene, WithPrompts, WithRoles
 from dialoom.inputs import Frozen
 from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
 from dialoom.roles import PermanentProviderError

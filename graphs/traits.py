@@ -16,10 +16,9 @@ from dialoom.grouping import grouped
 from dialoom.inputs import DataError
 from dialoom.text import counted
 
+from . import RecipeError, Scenario
 from .gate.talk import language_of, spelt, terms_of, units_of, vocabulary
 from .outcome import USER
-from .recipe import RecipeError
-from .scenario import Scenario
 from .transcript_rows import recorded_talks
 
 COLUMNS = "columns"

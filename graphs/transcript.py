@@ -15,16 +15,11 @@ from langchain_core.messages import BaseMessage
 from dialoom.inputs import DataError
 from dialoom.prompts import Utterance
 
-from .conversation import DialogueState, messages_of, speaker_of
-from .dialogue import Turns
-from .gate.talk import Facts
-from .judge import Graph
-from .outcome import SYSTEM, Line, Outcome
-from .recipe import RecipeError
+from . import DialogueState, Facet, Facts, Graph, Line, Outcome, RecipeError, Scene, Stage, Turns, Update, node
+from .conversation import messages_of, speaker_of
+from .outcome import SYSTEM
 from .simulation import SimulatedTalk, Simulation, SimulationOptions, simulation
-from .stage import Scene, Stage, Update, node
 from .study import ASSISTANT, USER, Study
-from .tables.table import Facet
 from .transcript_rows import (
     LABEL,
     LONGEST_FACET,

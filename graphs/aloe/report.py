@@ -13,9 +13,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.outcome import Episode
-from dialoom.graphs.tables import Outline, Span, Table, Tally, intervals
+from dialoom.graphs import Episode, Exporter, Outline, Span, Table, Tally, intervals
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.prompts import ChatMessage
 

@@ -16,11 +16,9 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
+from dialoom.graphs import Line, Outcome, RecipeError, Scene, Update
 from dialoom.graphs.conversation import acted, appended, said, tool_said, utterances
 from dialoom.graphs.embedding import embedded_rows, highest
-from dialoom.graphs.outcome import Line, Outcome
-from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.stage import Scene, Update
 from dialoom.inputs import Frozen
 from dialoom.personas.apollo import TOOLS, CallScores, World, compare, execute
 from dialoom.personas.apollo.scores import responses_text

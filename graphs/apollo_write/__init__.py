@@ -10,14 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from dialoom.graphs import Episode, Exporter, Facts, GateLine, Graph, Outcome, Outline, RecipeError, Span, Table, Talk
 from dialoom.graphs.apollo_build import SOURCE_FORMAT, pairs_table, topics_table
-from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.gate.talk import Facts, GateLine, Talk
 from dialoom.graphs.generation import GenerationRecipe, Loop, NoteTally, generation_graph, unwritten
-from dialoom.graphs.judge import Graph
-from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.tables.table import Outline, Span, Table
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.source import ApolloMeta, Speech
 from dialoom.personas.apollo.source.drafts import (

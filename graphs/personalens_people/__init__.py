@@ -10,16 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dialoom.graphs.capabilities import Exporter
+from dialoom.graphs import Episode, Exporter, Graph, Outcome, Outline, RecipeError, Shared, Span, Table, Talk
 from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
-from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, generation_graph, unwritten
-from dialoom.graphs.judge import Graph
-from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.scenario import Shared
 from dialoom.graphs.tables.pivot import Column, Pivot, count, mean, share, tabulate
-from dialoom.graphs.tables.table import Outline, Span, Table
 from dialoom.personas import Demographics, Situation, Task
 from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema
 from dialoom.personas.rows import read_demographics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from dialoom.graphs.conversation import joined
+from dialoom.graphs import Scene, Update, ask_each, joined
 from dialoom.graphs.embedding import embedded
 from dialoom.graphs.generation import (
     GenerationState,
@@ -20,7 +20,6 @@ from dialoom.graphs.generation import (
     settled,
     written,
 )
-from dialoom.graphs.stage import Scene, Update, ask_each
 from dialoom.personas.profile import DomainSchema
 from dialoom.personas.similarity import packed
 

@@ -9,9 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.outcome import Episode, Line
-from dialoom.graphs.recipe import FilledAxis, FromZero, RecipeError
+from dialoom.graphs import Episode, Exporter, FilledAxis, FromZero, Line, RecipeError
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of, texts_of
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance

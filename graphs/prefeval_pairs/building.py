@@ -11,9 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from dialoom.graphs.conversation import joined
+from dialoom.graphs import Scene, Update, ask_each, joined
 from dialoom.graphs.embedding import embedded
-from dialoom.graphs.stage import Scene, Update, ask_each
 from dialoom.personas.preferences import Draft, PairRating
 from dialoom.personas.similarity import VectorIndex, content_words
 
