@@ -7,6 +7,7 @@ from .built_in_environments import JsonEnvironment, SqliteEnvironment
 from .capabilities import (
     Exporter,
     ExportOptions,
+    FileItem,
     WithExports,
     WithFacets,
     WithGate,
@@ -69,6 +70,7 @@ __all__ = [
     "Exporter",
     "Facet",
     "Facts",
+    "FileItem",
     "FilledAxis",
     "FittedLine",
     "FromZero",

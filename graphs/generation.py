@@ -111,6 +111,11 @@ def problem(check: str, reason: str, written: str = "", result: Result = "reject
     return Problem(check=check, reason=reason, written=written, result=result)
 
 
+def folded(text: str) -> str:
+    """Return a text in the form in which written texts are compared: without case, and with single spaces."""
+    return " ".join(text.casefold().split())
+
+
 def due(state: Mapping[str, Any], planned: Iterable[str]) -> list[str]:
     """Return the ids of the drafts to write in this attempt: all planned ones in the first, later the rejected ones."""
     return list(state["rejected"] or planned)

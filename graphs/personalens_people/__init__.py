@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dialoom.graphs import Episode, Exporter, Graph, Outcome, Outline, RecipeError, Shared, Span, Table, Talk
+from dialoom.graphs import Episode, Exporter, FileItem, Graph, Outcome, Outline, RecipeError, Shared, Span, Table, Talk
 from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
 from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, generation_graph, unwritten
 from dialoom.graphs.tables.pivot import Column, Pivot, count, mean, share, tabulate
@@ -87,7 +87,7 @@ def made_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator
         yield scenario, episode.outcome.details
 
 
-def release_files(people: Iterator[_Person]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def release_files(people: Iterator[_Person]) -> Iterator[FileItem]:
     """Yield the schema, and then the files of all people except twins."""
     twins: Twins | None = None
     for scenario, details in people:

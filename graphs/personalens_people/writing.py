@@ -14,6 +14,7 @@ from dialoom.graphs.generation import (
     Problems,
     due,
     earlier,
+    folded,
     problem,
     reviewed,
     rule,
@@ -151,7 +152,7 @@ async def verify(state: PersonState, scene: Scene[PersonScenario]) -> Update:
             scene, "personalens_people/summary-check", inputs
         )
         for name, reply in replies.items():
-            if reply is None or not all(_folded(each) in _folded(texts[name]) for each in reply.passages):
+            if reply is None or not all(folded(each) in folded(texts[name]) for each in reply.passages):
                 found[name] = problem("summary", _JUDGE_UNPARSED, result="unparsed")
             elif reply.passages:
                 why = f"this tells of preferences that the person does not have: {'; '.join(reply.passages)}"
@@ -339,7 +340,3 @@ def _preference_inputs(scenario: PersonScenario, domain: DomainSchema) -> dict[s
         ],
         "open_values": scenario.open_values,
     }
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
