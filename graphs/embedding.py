@@ -17,7 +17,6 @@ from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_e
 from dialoom.roles import PermanentProviderError
 
 PROMPT = "pools/embedder"
-REPLY_TYPE = "embeddings"
 
 _AT_ONCE = 100
 """Maximum number of texts in one call. Providers accept from a few hundred to a few thousand."""
@@ -61,7 +60,7 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
         """Add the embedder's prompt and reply type."""
         super().__init_subclass__()
         cls.prompts = (*cls.prompts, PROMPT)
-        cls.reply_types = {**cls.reply_types, REPLY_TYPE: Embeddings}
+        cls.reply_types = {**cls.reply_types, "embeddings": Embeddings}
 
     def embeds(self, options: Any) -> bool:
         """Return whether a run with these options compares any texts; true by default."""
