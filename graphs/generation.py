@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -78,7 +78,6 @@ class Note(TypedDict):
     reason: str
 
 
-Id = TypeVar("Id", bound=Hashable)
 Draft = TypeVar("Draft")
 Problems: TypeAlias = dict[str, Problem]
 DraftCheck: TypeAlias = Callable[[Mapping[str, Draft]], Awaitable[Mapping[str, Problem | None]]]
