@@ -7,6 +7,7 @@ from .built_in_environments import JsonEnvironment, SqliteEnvironment
 from .capabilities import (
     Exporter,
     ExportOptions,
+    FileItem,
     WithExports,
     WithFacets,
     WithGate,
@@ -19,17 +20,41 @@ from .capabilities import (
     WithRoles,
 )
 from .check import Check, Conversation
-from .conversation import DialogueState
+from .conversation import DialogueState, joined
 from .dialogue import DialogueRecipe, Turns
 from .environment import Environment
-from .judge import Case, Judge, add_judges
+from .gate.talk import Facts, GateLine, Talk
+from .judge import Case, Graph, Judge, add_judges
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
-from .recipe import Recipe, RecipeError, RecipeOptions
+from .recipe import (
+    AbsolutePath,
+    EmbedderName,
+    FilledAxis,
+    FromZero,
+    Recipe,
+    RecipeError,
+    RecipeOptions,
+    chosen,
+)
 from .scenario import Scenario, Shared
-from .stage import Scene, Stage, node, stream
-from .tables import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
+from .stage import Scene, Stage, Update, ask_each, node, stream
+from .tables import (
+    Chart,
+    Estimate,
+    Facet,
+    FittedLine,
+    Outline,
+    Runs,
+    Series,
+    Span,
+    Table,
+    Tally,
+    intervals,
+    side_by_side,
+)
 
 __all__ = [
+    "AbsolutePath",
     "Case",
     "Chart",
     "Check",
@@ -37,12 +62,20 @@ __all__ = [
     "DialogueFault",
     "DialogueRecipe",
     "DialogueState",
+    "EmbedderName",
     "Environment",
     "Episode",
     "Estimate",
     "ExportOptions",
     "Exporter",
+    "Facet",
+    "Facts",
+    "FileItem",
+    "FilledAxis",
     "FittedLine",
+    "FromZero",
+    "GateLine",
+    "Graph",
     "JsonEnvironment",
     "Judge",
     "Judgement",
@@ -52,6 +85,7 @@ __all__ = [
     "Recipe",
     "RecipeError",
     "RecipeOptions",
+    "Runs",
     "Scenario",
     "Scene",
     "Series",
@@ -60,8 +94,10 @@ __all__ = [
     "SqliteEnvironment",
     "Stage",
     "Table",
+    "Talk",
     "Tally",
     "Turns",
+    "Update",
     "WithExports",
     "WithFacets",
     "WithGate",
@@ -73,7 +109,10 @@ __all__ = [
     "WithReport",
     "WithRoles",
     "add_judges",
+    "ask_each",
+    "chosen",
     "intervals",
+    "joined",
     "node",
     "side_by_side",
     "stream",

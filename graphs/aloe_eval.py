@@ -214,63 +214,6 @@ _MEANS = (
 )
 
 
-def report_tables(runs: Runs) -> list[Table]:
-    """Return the tables of levels by round, improvement, judgements and dialogues, with a row per run.
-
-    Each run is read once.
-    """
-    models = [_Model(label, episodes) for label, episodes in runs]
-    last = max((len(model.alignment.levels) for model in models if model.alignment), default=0)
-    scored = models if last else []
-    improvement = ["average AL", "IR", "N-IR", "R²"]
-    found = [
-        Table(
-            "alignment",
-            "Alignment level by round",
-            ["model", *(f"k={k}" for k in range(1, last + 1))],
-            [[model.label, *model.levels(last)] for model in scored],
-            [_LEVELS],
-            scales={f"k={k}": SCALE for k in range(1, last + 1)},
-        ),
-        Table(
-            "improvement",
-            "Average alignment and improvement over the rounds",
-            ["model", *improvement],
-            [[model.label, *model.improvement] for model in scored],
-            [_FIGURES, _ASKEW],
-            decimals=dict.fromkeys(improvement[1:], 3),
-            scales={"average AL": SCALE},
-        ),
-        Table(
-            "judgements",
-            "Judgements by status",
-            ["model", *_STATUSES, "not sampled", "not reached"],
-            [[model.label, *model.judgements] for model in models if any(map(model.statuses.get, _STATUSES))],
-            [_HAD],
-        ),
-        Table(
-            "dialogues",
-            "Dialogues",
-            ["model", "dialogues", "failed", "rounds", "tokens per reply"],
-            [[model.label, *model.sizes] for model in models if model.dialogues],
-            [_MEANS],
-        ),
-    ]
-    for table in found:
-        table.facets = {"model": None}
-        table.judged = {column: [f"{METRIC} ({TARGET}) by turn"] for column in table.columns[1:]}
-    return [table for table in found if table.rows]
-
-
-def charts(runs: Runs) -> list[Chart]:
-    """Return a chart of AL by round with intervals and fitted lines; no chart if no run has a score."""
-    models = [_Model(label, episodes) for label, episodes in runs]
-    chart = Chart("alignment", "Alignment level by round", "round k", "AL(k), mean score from 1 to 5", y_range=SCALE)
-    chart.series = [_series(model.label, model.alignment) for model in models if model.alignment]
-    chart.notes.append("Bands: 95 % bootstrap intervals. Dashed: least-squares lines, whose slope is IR.")
-    return [chart] if chart.series else []
-
-
 class _Model:
     """The figures of one run."""
 
@@ -405,12 +348,61 @@ class AloeEval(DialogueRecipe):
         return without_directions(reply)
 
     def report_tables(self, runs: Runs) -> list[Table]:
-        """Return alignment levels by round and their improvement, as in the paper's table 1, with one row per run."""
-        return report_tables(runs)
+        """Return the tables of levels by round, improvement, judgements and dialogues, with a row per run.
+
+        Each run is read once.
+        """
+        models = [_Model(label, episodes) for label, episodes in runs]
+        last = max((len(model.alignment.levels) for model in models if model.alignment), default=0)
+        scored = models if last else []
+        improvement = ["average AL", "IR", "N-IR", "R²"]
+        found = [
+            Table(
+                "alignment",
+                "Alignment level by round",
+                ["model", *(f"k={k}" for k in range(1, last + 1))],
+                [[model.label, *model.levels(last)] for model in scored],
+                [_LEVELS],
+                scales={f"k={k}": SCALE for k in range(1, last + 1)},
+            ),
+            Table(
+                "improvement",
+                "Average alignment and improvement over the rounds",
+                ["model", *improvement],
+                [[model.label, *model.improvement] for model in scored],
+                [_FIGURES, _ASKEW],
+                decimals=dict.fromkeys(improvement[1:], 3),
+                scales={"average AL": SCALE},
+            ),
+            Table(
+                "judgements",
+                "Judgements by status",
+                ["model", *_STATUSES, "not sampled", "not reached"],
+                [[model.label, *model.judgements] for model in models if any(map(model.statuses.get, _STATUSES))],
+                [_HAD],
+            ),
+            Table(
+                "dialogues",
+                "Dialogues",
+                ["model", "dialogues", "failed", "rounds", "tokens per reply"],
+                [[model.label, *model.sizes] for model in models if model.dialogues],
+                [_MEANS],
+            ),
+        ]
+        for table in found:
+            table.facets = {"model": None}
+            table.judged = {column: [f"{METRIC} ({TARGET}) by turn"] for column in table.columns[1:]}
+        return [table for table in found if table.rows]
 
     def charts(self, runs: Runs) -> list[Chart]:
-        """Return a chart of the alignment levels by round with fitted lines, as in the paper's figure 4."""
-        return charts(runs)
+        """Return a chart of AL by round with intervals and fitted lines; no chart if no run has a score."""
+        models = [_Model(label, episodes) for label, episodes in runs]
+        chart = Chart(
+            "alignment", "Alignment level by round", "round k", "AL(k), mean score from 1 to 5", y_range=SCALE
+        )
+        chart.series = [_series(model.label, model.alignment) for model in models if model.alignment]
+        chart.notes.append("Bands: 95 % bootstrap intervals. Dashed: least-squares lines, whose slope is IR.")
+        return [chart] if chart.series else []
 
 
 def _unlike(people: Sequence[Persona], trained: Path | None, note: Callable[[str], None]) -> list[Persona]:

@@ -18,15 +18,10 @@ from dialoom.personas.apollo.source.checks import topic_diversity
 from dialoom.personas.apollo.source.scripted import ERRANDS, MOST_USERS, PAIRS_OF_SET, SETS, drawn_users, user_part
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 
+from . import Episode, Exporter, FileItem, Graph, Outcome, RecipeError, RecipeOptions, Scenario, Scene, Table, Update
 from .apollo.loop import gold_refusal
-from .capabilities import Exporter
 from .generation import GenerationRecipe, Loop, generation_graph
-from .judge import Graph
-from .outcome import Episode, Outcome
-from .recipe import RecipeError, RecipeOptions
-from .scenario import Scenario
-from .stage import Scene, Update
-from .tables.table import Cell, Table
+from .tables.table import Cell
 
 SOURCE_FORMAT = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
 """The description of the export format `apollo-source`."""
@@ -88,7 +83,7 @@ class BuildState(TypedDict, total=False):
     left_out: dict[str, str]
 
 
-def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _rows(episode: Episode, *_: Any) -> Iterator[FileItem]:
     """Yield every row with the name of its file."""
     for name in (META, USERS, SESSIONS, PAIRS):
         yield from (((name,), row) for row in episode.outcome.details[name])
@@ -209,9 +204,8 @@ def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
 
 def topics_table(topics: Mapping[str, list[str]]) -> Table:
     """Return a table of the sessions' diversity, computed from the topics of each kind."""
-    rows: list[Sequence[Cell]] = []
-    for kind, found in {**topics, "all": [topic for each in topics.values() for topic in each]}.items():
-        rows.append([kind, *topic_diversity(found)])
+    kinds = {**topics, "all": [topic for each in topics.values() for topic in each]}
+    rows: list[Sequence[Cell]] = [[kind, *topic_diversity(found)] for kind, found in kinds.items()]
     columns = ["sessions of kind", "sessions", "topics (K)", "entropy H / log K", "topics over 2 %"]
     notes = [
         "A topic is a domain and a first tool. For the paper's sessions, the entropy is 0.960, and 19 topics have over "

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -44,11 +44,7 @@ class Capability:
     @classmethod
     def of(cls, recipe: object) -> Self:
         """Return the recipe if it has the capability; otherwise wrap it so that it has the capability's defaults."""
-        if isinstance(recipe, cls):
-            return recipe
-        kind: Any = cls
-        made: Self = _with_defaults(kind)(recipe)
-        return made
+        return recipe if isinstance(recipe, cls) else cast(Self, _with_defaults(cast(Any, cls))(recipe))
 
 
 @cache
@@ -195,8 +191,7 @@ class WithJudging(Capability):
 
     def judging(self) -> Graph | None:
         """Return a graph that only judges (its nodes read `Scene.judged`); `None` if the recipe has no judges."""
-        recipe: Any = self
-        return judging_graph(recipe, self.judges) if self.judges else None
+        return judging_graph(cast(Any, self), self.judges) if self.judges else None
 
     def judging_roles(self) -> Mapping[str, float]:
         """Return the roles that judge, with their default temperatures."""
@@ -424,6 +419,10 @@ class ExportOptions(BaseModel):
     """The options of an export format. Fields work as in `RecipeOptions`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+
+
+FileItem: TypeAlias = tuple[tuple[str, ...], Any]
+"""A file's path (folder names and the file's name), and its content or one of its rows."""
 
 
 @dataclass(frozen=True, slots=True)

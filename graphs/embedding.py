@@ -11,16 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialoom.graphs.capabilities import WithPrompts, WithRoles
-from dialoom.graphs.recipe import Recipe, RecipeError
-from dialoom.graphs.scenario import Scenario
-from dialoom.graphs.stage import Scene
+from dialoom.graphs import Recipe, RecipeError, Scenario, Scene, WithPrompts, WithRoles
 from dialoom.inputs import Frozen
 from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
 from dialoom.roles import PermanentProviderError
 
 PROMPT = "pools/embedder"
-REPLY_TYPE = "embeddings"
 
 _AT_ONCE = 100
 """Maximum number of texts in one call. Providers accept from a few hundred to a few thousand."""
@@ -64,7 +60,7 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
         """Add the embedder's prompt and reply type."""
         super().__init_subclass__()
         cls.prompts = (*cls.prompts, PROMPT)
-        cls.reply_types = {**cls.reply_types, REPLY_TYPE: Embeddings}
+        cls.reply_types = {**cls.reply_types, "embeddings": Embeddings}
 
     def embeds(self, options: Any) -> bool:
         """Return whether a run with these options compares any texts; true by default."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -78,7 +78,6 @@ class Note(TypedDict):
     reason: str
 
 
-Id = TypeVar("Id", bound=Hashable)
 Draft = TypeVar("Draft")
 Problems: TypeAlias = dict[str, Problem]
 DraftCheck: TypeAlias = Callable[[Mapping[str, Draft]], Awaitable[Mapping[str, Problem | None]]]
@@ -109,6 +108,11 @@ def unwritten() -> dict[str, Any]:
 def problem(check: str, reason: str, written: str = "", result: Result = "rejected") -> Problem:
     """Return a `Problem` with these attributes."""
     return Problem(check=check, reason=reason, written=written, result=result)
+
+
+def folded(text: str) -> str:
+    """Return a text in the form in which written texts are compared: without case, and with single spaces."""
+    return " ".join(text.casefold().split())
 
 
 def due(state: Mapping[str, Any], planned: Iterable[str]) -> list[str]:

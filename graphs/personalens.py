@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
-from dialoom.graphs.capabilities import Exporter, WithExports
+from dialoom.graphs.capabilities import Exporter, FileItem, WithExports
 from dialoom.graphs.dialogue import DialogueRecipe, Turns
 from dialoom.graphs.gate.talk import Facts
 from dialoom.graphs.judge import Judge
@@ -240,52 +240,12 @@ _DIALOGUES = Pivot(
 )
 
 
-def tables(episodes: Iterable[Episode]) -> list[Table]:
-    """Return all tables of the report. The episodes are read once."""
-    table = Table("judgements", "Judgement status", ["setting", "metric", "ok", "unparsed", "error"])
-    table.facets = {"metric": None}
-    counts: dict[tuple[int, str], Counter[str]] = {}
-    of_status: dict[str, dict[str, Counted]] = {}
-
-    def counted() -> Iterator[Episode]:
-        for episode in episodes:
-            setting = SETTINGS.index(str(episode.facets["setting"]))
-            for each in episode.outcome.judgements:
-                named = f"{each.metric}{'' if each.turn is None else ' by turn'} ({each.target})"
-                counts.setdefault((setting, named), Counter())[each.status] += 1
-                counted = Counted(each.metric, each.target, each.status, by_turn=each.turn is not None)
-                of_status.setdefault(each.status, {})[named] = counted
-            yield episode
-
-    read = counted()
-    first = [*islice(read, 1)]
-    by_trait = [
-        Pivot(
-            name.replace("_", "-"),
-            f"Scores by setting and {name.replace('_', ' ')} of the user",
-            (_SETTING, Facet(name)),
-            (count("dialogues"), *_SCORES),
-        )
-        for name in TRAIT_FACETS
-        if any(name in episode.facets for episode in first)
-    ]
-    pivots = [*_PIVOTS, *by_trait, _DIALOGUES]
-    *pivoted, dialogues = tabulate(pivots, chain(first, read), "user", "people", keep_empty=True)
-    table.counted.update(of_status)
-    if any(count["tied"] for count in counts.values()):
-        table.columns = [*table.columns, "tied"]
-    for setting, metric in sorted(counts, key=lambda key: key[0]):
-        statuses = [counts[setting, metric][status] for status in table.columns[2:]]
-        table.rows.append([SETTINGS[setting], metric, *statuses])
-    return [each for each in (*pivoted, table, dialogues) if each.rows]
-
-
 _PARTS = {"user": "_user", "assistant": "_asst"}
 
 
 def release_files(
     episode: Episode, scenario: PersonaLensScenario, _: PromptLibrary, models: Mapping[str, str]
-) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+) -> Iterator[FileItem]:
     """Yield `output/dialogue/<user>/<assistant>/<task>_dialogue.json`, the layout that the release's tools read.
 
     The assistant's folder also states the setting, because a task may have been played in several settings.
@@ -305,7 +265,7 @@ def release_files(
 
 def evaluation_files(
     episode: Episode, scenario: PersonaLensScenario, _: PromptLibrary, models: Mapping[str, str]
-) -> Iterator[tuple[tuple[str, ...], str]]:
+) -> Iterator[FileItem]:
     """Yield `output/evaluation/<user>/<assistant>/<metric>/<judge>/<task>.txt`, as the release's own scripts read it.
 
     The score is worded in the way in which the scripts search for it (figures 16 to 20 of the paper). The scripts treat
@@ -535,7 +495,42 @@ class PersonaLens(DialogueRecipe, WithExports):
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return tables with the data of the paper's tables 3, 4, 12 and 13 and figures 4 and 5."""
-        return tables(episodes)
+        table = Table("judgements", "Judgement status", ["setting", "metric", "ok", "unparsed", "error"])
+        table.facets = {"metric": None}
+        counts: dict[tuple[int, str], Counter[str]] = {}
+        of_status: dict[str, dict[str, Counted]] = {}
+
+        def counted() -> Iterator[Episode]:
+            for episode in episodes:
+                setting = SETTINGS.index(str(episode.facets["setting"]))
+                for each in episode.outcome.judgements:
+                    named = f"{each.metric}{'' if each.turn is None else ' by turn'} ({each.target})"
+                    counts.setdefault((setting, named), Counter())[each.status] += 1
+                    counted = Counted(each.metric, each.target, each.status, by_turn=each.turn is not None)
+                    of_status.setdefault(each.status, {})[named] = counted
+                yield episode
+
+        read = counted()
+        first = [*islice(read, 1)]
+        by_trait = [
+            Pivot(
+                name.replace("_", "-"),
+                f"Scores by setting and {name.replace('_', ' ')} of the user",
+                (_SETTING, Facet(name)),
+                (count("dialogues"), *_SCORES),
+            )
+            for name in TRAIT_FACETS
+            if any(name in episode.facets for episode in first)
+        ]
+        pivots = [*_PIVOTS, *by_trait, _DIALOGUES]
+        *pivoted, dialogues = tabulate(pivots, chain(first, read), "user", "people", keep_empty=True)
+        table.counted.update(of_status)
+        if any(count["tied"] for count in counts.values()):
+            table.columns = [*table.columns, "tied"]
+        for setting, metric in sorted(counts, key=lambda key: key[0]):
+            statuses = [counts[setting, metric][status] for status in table.columns[2:]]
+            table.rows.append([SETTINGS[setting], metric, *statuses])
+        return [each for each in (*pivoted, table, dialogues) if each.rows]
 
 
 def _listed(values: Mapping[str, str]) -> str:

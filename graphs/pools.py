@@ -13,15 +13,9 @@ from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, PoolEntry, PoolKind,
 from dialoom.personas.similarity import LEXICAL, VectorIndex, packed, unpacked
 from dialoom.roles import UnparsedReplyError
 
-from .conversation import joined
+from . import AbsolutePath, EmbedderName, Episode, Graph, Outcome, RecipeOptions, Scene, Table, Talk, Update, joined
 from .embedding import EmbeddedScenario, EmbeddingRecipe, embedded, embedder_here
-from .gate.talk import Talk
 from .generation import GenerationRecipe, Loop, generation_graph
-from .judge import Graph
-from .outcome import Episode, Outcome
-from .recipe import AbsolutePath, EmbedderName, RecipeOptions
-from .stage import Scene, Update
-from .tables.table import Table
 
 PAPER_SIZES = {"profile": 330, "personality": 71}
 """The final sizes of the paper's pools (ALOE, section 2.1)."""

@@ -147,10 +147,6 @@ _MOST = 12
 """Maximum number of names that an error message lists."""
 
 
-def _absolute(path: Path) -> Path:
-    return path.expanduser().absolute()
-
-
 def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(values))
 
@@ -173,7 +169,7 @@ def _some(values: tuple[T, ...]) -> tuple[T, ...]:
 FromZero: TypeAlias = Annotated[int, _from(0)]
 FromOne: TypeAlias = Annotated[int, _from(1)]
 
-AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(_absolute)]
+AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 """A file or folder, made absolute so that the run can be resumed from any working directory."""
 
 EmbedderName: TypeAlias = Annotated[str, AfterValidator(located_embedder)]

@@ -130,7 +130,7 @@ class SharedValues:
         return self._cache[name]
 
 
-_LABEL = 40
+LONGEST_LABEL = 40
 """Maximum number of characters of a label made from a scenario's fields."""
 
 
@@ -149,7 +149,7 @@ class Scenario(BaseModel):
     @property
     def label(self) -> str:
         """A short text that identifies the scenario, e.g. `user2 SD-Alarm-task-1 base`; by default its first facets."""
-        return " ".join(map(str, self.facets().values()))[:_LABEL] or type(self).__name__
+        return " ".join(map(str, self.facets().values()))[:LONGEST_LABEL] or type(self).__name__
 
     def facets(self) -> dict[str, Any]:
         """Return the short JSON values by which reports group scenarios.

@@ -35,6 +35,7 @@ from .gate.talk import Facts
 from .judge import Judge
 from .outcome import REVIEWER, SYSTEM, TRIAL_OF, USER_MODEL, Episode, Judgement, Outcome
 from .recipe import RecipeOptions
+from .scenario import LONGEST_LABEL
 from .stage import Scene, Update
 from .study import (
     ASSISTANT,
@@ -70,7 +71,6 @@ _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
 RESERVED = ("person", "trial", TRIAL_OF, USER_MODEL)
 """Names of facets and columns that say whose, and which, conversation it is."""
 
-_LONGEST_LABEL = 40
 _LONGEST_FACET = 80
 """Maximum number of characters of a facet's value. Longer values describe a single person or task, and are not useful
 as groups.
@@ -93,7 +93,7 @@ class SimulatedTalk(TraitedScenario):
     @property
     def label(self) -> str:
         """The person's name and the beginning of the task."""
-        return f"{self.name} {next(iter(self.task.values()), '')}"[:_LONGEST_LABEL].strip()
+        return f"{self.name} {next(iter(self.task.values()), '')}"[:LONGEST_LABEL].strip()
 
     def facets(self) -> dict[str, Any]:
         """Return the person's name, and the short columns of both rows.

@@ -286,7 +286,7 @@ def _digest(value: Any) -> bytes:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).digest()[:16]
 
 
-def with_portrait(row: Row, columns: Iterable[str], name: str) -> Row:
+def _with_portrait(row: Row, columns: Iterable[str], name: str) -> Row:
     """Return a person's row with a column `portrait`: its columns as `name: value`, one per line.
 
     Args:
@@ -320,7 +320,7 @@ def pairs(
     seed = draw.getrandbits(64)
     spec = study.tasks
     if tasks is None or spec is None:
-        yield from ((name, _described(study, row, name), {}) for name, row in people.rows(note))
+        yield from ((name, _with_portrait(row, study.people.portrait, name), {}) for name, row in people.rows(note))
         return
     if spec.zip:
         for person, task in zip_longest(people.rows(note), tasks.rows()):
@@ -329,11 +329,11 @@ def pairs(
                 raise DataError(
                     fewer.place, f"there are fewer {fewer.table} than {more.table}; zip needs equal numbers"
                 )
-            yield person[0], _described(study, person[1], person[0]), task[1]
+            yield person[0], _with_portrait(person[1], study.people.portrait, person[0]), task[1]
         return
     errands = [row for _, row in tasks.rows()]
     for name, row in people.rows(note):
-        described = _described(study, row, name)
+        described = _with_portrait(row, study.people.portrait, name)
         chosen: Iterable[Row] = errands
         if spec.per_person is not None:
             if spec.per_person > len(errands):
@@ -342,10 +342,6 @@ def pairs(
             drawn = Random(f"{seed} {name} {_digest(row).hex()}").sample(range(len(errands)), spec.per_person)
             chosen = [errands[place] for place in sorted(drawn)]
         yield from ((name, described, task) for task in chosen)
-
-
-def _described(study: Study, row: Row, name: str) -> Row:
-    return with_portrait(row, study.people.portrait, name)
 
 
 def python_rows(given: Any, table: str) -> list[Any] | Any:

@@ -13,13 +13,12 @@ from pydantic import Field
 
 from dialoom.prompts import ChatMessage, FunctionCall, PromptLibrary, ToolDefinition
 
+from . import DialogueRecipe, Episode, Exporter, ExportOptions, Line, Recipe, RecipeError, WithExports, WithRoles
 from .acting import factory_of
-from .capabilities import Exporter, ExportOptions, WithExports, WithRoles
 from .conversation import TOOL, messages_of
-from .dialogue import ASSISTANT, DialogueRecipe
+from .dialogue import ASSISTANT
 from .environment import Workbench, arguments_of
-from .outcome import SYSTEM, Episode, Line
-from .recipe import Recipe, RecipeError
+from .outcome import SYSTEM
 from .simulation import Simulation
 from .transcript import Transcript
 

@@ -16,10 +16,9 @@ from dialoom.grouping import grouped
 from dialoom.inputs import DataError
 from dialoom.text import counted
 
+from . import RecipeError, Scenario
 from .gate.talk import language_of, spelt, terms_of, units_of, vocabulary
 from .outcome import USER
-from .recipe import RecipeError
-from .scenario import Scenario
 from .transcript_rows import recorded_talks
 
 COLUMNS = "columns"
@@ -32,7 +31,6 @@ STRESS: Mapping[str, str] = {
 """The built-in stress kinds, with the instructions of each."""
 
 MANNER = "manner"
-_PERCENTAGES = ("directness", "corrections")
 MEASURED = ("length", "directness", "patience", "corrections")
 TRAIT_FACETS = (*(f"trait_{name}" for name in MEASURED), "stress")
 """The facets of traits by which results are reported."""
@@ -148,7 +146,7 @@ def _columns(name: str, row: Mapping[str, Any]) -> dict[str, float]:
     for each in MEASURED:
         if (value := row.get(each, "")) == "":
             continue
-        most = 100 if each in _PERCENTAGES else math.inf
+        most = 100 if each in ("directness", "corrections") else math.inf
         try:
             found[each] = float(value)
         except (TypeError, ValueError):
@@ -195,10 +193,6 @@ def pushed_back(lines: Sequence[str]) -> float | None:
     return share(lines[1:], lambda line: _OBJECTS.search(spelt(line)))
 
 
-Manner = Mapping[str, float]
-"""The known values of `length`, `directness`, `patience` and `corrections`."""
-
-
 def manner_of(lines: Sequence[str]) -> dict[str, float]:
     """Return the manner of a user, measured in the user's lines of a conversation.
 
@@ -220,7 +214,7 @@ def manner_of(lines: Sequence[str]) -> dict[str, float]:
     return {name: round(value, 1) for name, value in found.items() if value is not None}
 
 
-def described(manner: Manner) -> str:
+def described(manner: Mapping[str, float]) -> str:
     """Return a manner as instructions for a simulated user, one per line."""
     return "\n".join(instruction(manner[name]) for name, instruction in _INSTRUCTIONS.items() if name in manner)
 

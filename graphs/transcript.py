@@ -15,16 +15,12 @@ from langchain_core.messages import BaseMessage
 from dialoom.inputs import DataError
 from dialoom.prompts import Utterance
 
-from .conversation import DialogueState, messages_of, speaker_of
-from .dialogue import Turns
-from .gate.talk import Facts
-from .judge import Graph
-from .outcome import SYSTEM, Line, Outcome
-from .recipe import RecipeError
+from . import DialogueState, Facet, Facts, Graph, Line, Outcome, RecipeError, Scene, Stage, Turns, Update, node
+from .conversation import messages_of, speaker_of
+from .outcome import SYSTEM
+from .scenario import LONGEST_LABEL
 from .simulation import SimulatedTalk, Simulation, SimulationOptions, simulation
-from .stage import Scene, Stage, Update, node
 from .study import ASSISTANT, USER, Study
-from .tables.table import Facet
 from .transcript_rows import (
     LABEL,
     LONGEST_FACET,
@@ -38,8 +34,6 @@ from .transcript_rows import (
     recorded_talks,
     rows_of,
 )
-
-_LONGEST_LABEL = 40
 
 
 class Transcript(SimulatedTalk):
@@ -63,7 +57,7 @@ class Transcript(SimulatedTalk):
     @property
     def label(self) -> str:
         """The conversation's id in its file; if there is none, the beginning of the user's first line."""
-        return (self.name or next((line.content for line in self.lines if line.role == USER), ""))[:_LONGEST_LABEL]
+        return (self.name or next((line.content for line in self.lines if line.role == USER), ""))[:LONGEST_LABEL]
 
     def facets(self) -> dict[str, Any]:
         """Return the short values of the conversation's row, with the user's identity as `person` if it is known."""
@@ -173,9 +167,7 @@ class Transcripts(Simulation):
         speak = self.speaker(role)
 
         async def continued(state: DialogueState, scene: Scene) -> Update:
-            if scene.is_fork:
-                return {**await speak(state, scene), "upcoming": ""}
-            return await _repeat(state, scene)
+            return {**await speak(state, scene), "upcoming": ""} if scene.is_fork else await _repeat(state, scene)
 
         continued.__name__ = role
         return continued

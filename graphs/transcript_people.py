@@ -20,7 +20,7 @@ from .judge import Graph
 from .outcome import USER, Episode, Line, Outcome
 from .personal_data import masker
 from .recipe import AbsolutePath, RecipeError, RecipeOptions
-from .scenario import Scenario
+from .scenario import LONGEST_LABEL, Scenario
 from .stage import Scene, Update
 from .study import ASSISTANT
 from .tables.table import Cell, Outline, Span, Table
@@ -64,7 +64,7 @@ class RecordedUser(Scenario):
     @property
     def label(self) -> str:
         """The conversation's id in its file; if there is none, the beginning of the user's first line."""
-        return (self.name or self.user_lines[0])[:40]
+        return (self.name or self.user_lines[0])[:LONGEST_LABEL]
 
     @property
     def user_lines(self) -> list[str]:

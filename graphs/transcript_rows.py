@@ -52,8 +52,6 @@ LABEL = "label:"
 LONGEST_FACET = 60
 """Maximum number of characters of a value by which imported conversations are grouped."""
 
-_RELEASE = ("user_id", "task_id")
-"""The keys that identify a dialogue of PersonaLens' release."""
 
 Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
 """The number of a row or of its line, and the row. If the row cannot be read, the error is in its place."""
@@ -230,7 +228,7 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
     columns = {**about, **described}
     if is_trial:
         columns[TRIAL_OF] = str(row["id"])[-LONGEST_FACET:]
-    released = " ".join(str(row[name]) for name in _RELEASE if row.get(name) is not None)
+    released = " ".join(str(row[name]) for name in ("user_id", "task_id") if row.get(name) is not None)
     return RecordedTalk(
         name=str(row.get("name") or "") if is_export else _named(row) or released,
         person=_columns(row.get("person"), "description", columns),

@@ -14,18 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from dialoom.inputs import DataError, Frozen, Record, read_json, validated
 from dialoom.text import well_formed_value
 
-STRAY_KEY = "domain names with stray characters repaired"
-EMPTY = "empty affinities left out"
-WITHHELD = "'[Redacted]' or 'N/A' values left out"
-UNTOLD = "'[Redacted]' or 'N/A' values of demographics or situations, which no prompt shows"
 OUTSIDE = "values that the schema does not list"
-FOREIGN_AFFINITY = "affinities that a task names but its domains lack"
-RESPELT_AFFINITY = "affinities matched by another spelling (Favourite/Favorite)"
-TAGGED_AFFINITY = "affinities matched without their '(Domain)' suffix"
 NON_ASCII = "profiles with letters beyond ASCII"
 FREE_SITUATION = "devices, days or times in free wording"
 HALVES = "values with half a character in a text, which was replaced"
-MASKED_TASK = "tasks left out because one of the domains is masked"
 
 _THINGS = "names values profiles devices days times tasks files texts lines marks"
 _ONE = {"affinities": "affinity", **{things: things[:-1] for things in _THINGS.split()}}
@@ -89,9 +81,11 @@ def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str |
         return name, None
     by_spelling = {_spelling(each): each for each in known}
     if found := by_spelling.get(_spelling(name)):
-        return found, RESPELT_AFFINITY
+        return found, "affinities matched by another spelling (Favourite/Favorite)"
     found = by_spelling.get(_spelling(_SUFFIX.sub("", name)))
-    return (found, TAGGED_AFFINITY) if found else (None, FOREIGN_AFFINITY)
+    if found:
+        return found, "affinities matched without their '(Domain)' suffix"
+    return None, "affinities that a task names but its domains lack"
 
 
 def free_form(device: str, day: str, time: str) -> int:

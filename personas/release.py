@@ -16,15 +16,10 @@ from dialoom.text import is_well_formed, well_formed_value
 
 from .profile import (
     DOMAINS,
-    EMPTY,
     FREE_SITUATION,
     HALVES,
-    MASKED_TASK,
     NON_ASCII,
     OUTSIDE,
-    STRAY_KEY,
-    UNTOLD,
-    WITHHELD,
     Affinity,
     AffinitySchema,
     AffinityType,
@@ -40,7 +35,7 @@ from .profile import (
     is_withheld,
     resolve_affinity,
 )
-from .rows import study_advice
+from .rows import KEYS, study_advice
 from .similarity import DrawnTexts
 
 _BY_DOMAIN = ("affinities", "interests", "interactions")
@@ -148,7 +143,7 @@ class PersonaLensRelease:
         mended: dict[str, Any] = {}
         for key, value in values.items():
             name = domain_name(key, self._domain_names)
-            self.repairs[STRAY_KEY] += name != key
+            self.repairs["domain names with stray characters repaired"] += name != key
             if name in mended:
                 raise DataError(path, f"{section} has {name!r} twice (once as {key!r})")
             mended[name] = value
@@ -164,9 +159,9 @@ class PersonaLensRelease:
                 )
             cleaned = [text.strip() for text in texts if text.strip() and not is_withheld(text)]
             withheld = sum(is_withheld(text) for text in texts)
-            self.repairs[WITHHELD] += withheld
+            self.repairs["'[Redacted]' or 'N/A' values left out"] += withheld
             if not cleaned:
-                self.repairs[EMPTY] += not withheld
+                self.repairs["empty affinities left out"] += not withheld
                 continue
             affinities[name] = tuple(cleaned) if isinstance(value, list) else cleaned[0]
             if self.schema is not None:
@@ -179,7 +174,7 @@ class PersonaLensRelease:
             if name not in profile.domains:
                 raise DataError(path, f"task {task.id!r} needs the domain {name!r}, which the profile lacks")
         is_eligible = all(profile.domains[name].of_interest for name in task.domains)
-        self.repairs[MASKED_TASK] += not is_eligible
+        self.repairs["tasks left out because one of the domains is masked"] += not is_eligible
         return is_eligible
 
     def _count(self, task: Task, profile: Profile) -> None:
@@ -190,7 +185,8 @@ class PersonaLensRelease:
         self.repairs[FREE_SITUATION] += free_form(situation.device, situation.day_of_week, situation.time_of_day)
 
     def _count_untold(self, record: Demographics | Situation) -> None:
-        self.repairs[UNTOLD] += sum(is_untold(value) for value in record.model_dump().values())
+        kind = "'[Redacted]' or 'N/A' values of demographics or situations, which no prompt shows"
+        self.repairs[kind] += sum(is_untold(value) for value in record.model_dump().values())
 
     def _known_affinities(self, domain: str, profile: Profile) -> list[str]:
         """Return the names of a domain's affinities in the schema, or in the profile if there is no schema."""
@@ -214,8 +210,6 @@ def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
     """Return a sort key with which digits in names compare as numbers."""
     return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name))
 
-
-DEMOGRAPHICS = tuple(name for name in Demographics.model_fields if name != "user_id")
 
 MOST_TEXTS = 20_000
 """Maximum number of texts of a kind that are kept. If there are more, this number of texts is sampled."""
@@ -273,7 +267,7 @@ class Census:
     """
 
     people: int = 0
-    demographics: dict[str, Counter[str]] = field(default_factory=lambda: {key: Counter() for key in DEMOGRAPHICS})
+    demographics: dict[str, Counter[str]] = field(default_factory=lambda: {key: Counter() for key in KEYS})
     preferences: dict[tuple[str, str], PreferenceValues] = field(default_factory=dict)
     tasks: dict[str, set[str]] = field(default_factory=dict)
     dialogues: Counter[str] = field(default_factory=Counter)
@@ -303,7 +297,7 @@ class Census:
     def _count_person(self, release: PersonaLensRelease, user: str) -> None:
         raw = release.as_written(user)
         self.people += 1
-        for key in DEMOGRAPHICS:
+        for key in KEYS:
             value = str(raw["demographics"].get(key, ""))
             self.demographics[key][NOT_SAID if value == "N/A" and key in _MAY_BE_KEPT else value] += 1
         for domain, preferences in raw["affinities"].items():

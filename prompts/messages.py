@@ -28,32 +28,33 @@ class FunctionCall(TypedDict):
     arguments: str
 
 
-class ChatMessage(TypedDict):
-    """A message of a request, in the form that chat models accept.
+class _Spoken(TypedDict):
+    """The keys that messages and utterances have in common.
 
     Attributes:
-        role: `system`, `user`, `assistant`, or `tool` for a tool's result.
+        content: The text.
         tool_calls: The tool calls of an assistant's message, in addition to its text.
         tool_call_id: The id of the call that a tool's message answers.
         carried: Data that must be sent back to the provider with the calls, such as signed thoughts. Nothing else reads
             it.
     """
 
-    role: str
     content: str
     tool_calls: NotRequired[Sequence[FunctionCall]]
     tool_call_id: NotRequired[str]
     carried: NotRequired[Mapping[str, Any]]
 
 
-class Utterance(TypedDict):
-    """A line of a conversation: its speaker and text. The other keys are those of `ChatMessage`."""
+class ChatMessage(_Spoken):
+    """A message of a request. Its `role` is `system`, `user`, `assistant`, or `tool` for a tool's result."""
+
+    role: str
+
+
+class Utterance(_Spoken):
+    """A line of a conversation, and its `speaker`."""
 
     speaker: str
-    content: str
-    tool_calls: NotRequired[Sequence[FunctionCall]]
-    tool_call_id: NotRequired[str]
-    carried: NotRequired[Mapping[str, Any]]
 
 
 def call_text(call: FunctionCall) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, field_validator
@@ -30,10 +30,10 @@ from dialoom.graphs.capabilities import (
 from dialoom.graphs.conversation import joined
 from dialoom.graphs.gate.talk import GateLine, Talk
 from dialoom.graphs.judge import Graph, Judge, add_judges
-from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
+from dialoom.graphs.outcome import Judgement, Line, Outcome
 from dialoom.graphs.recipe import Recipe
 from dialoom.graphs.stage import Scene, Stage, Update, node
-from dialoom.graphs.tables import Facet, Outline, Table
+from dialoom.graphs.tables import Facet
 from dialoom.inputs import Frozen
 from dialoom.prompts import Utterance
 from dialoom.roles import UnparsedReplyError
@@ -258,6 +258,8 @@ class Aloe(
     scenario_type = AloeScenario
     judges = (tree.PAIR,)
     facets = (Facet("persona", splits=True),)
+    outline = staticmethod(report.outline)
+    tables = staticmethod(report.tables)
 
     def judges_used(self, options: AloeOptions) -> Sequence[Judge]:
         """Return the judge of pairs, if pairs are verified."""
@@ -319,10 +321,6 @@ class Aloe(
         """Return the number of finished rounds on the longest path."""
         return {"round": max(map(len, state.get("open", [])), default=0)}
 
-    def outline(self, episode: Episode) -> Outline:
-        """Return the tree as an outline, round by round."""
-        return report.outline(episode)
-
     def played_by(self, scenario: AloeScenario) -> Mapping[str, str]:
         """Return the persona that the simulated user plays."""
         return scenario.persona()
@@ -362,10 +360,6 @@ class Aloe(
             Line(role="the reply in question", content=done["preferred"]),
             Line(role="another reply", content=done["rejected"]),
         ]
-
-    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return the tables of the trees by round."""
-        return report.tables(episodes)
 
 
 RECIPE = Aloe()

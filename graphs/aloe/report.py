@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import Field, field_validator
 
-from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.outcome import Episode
-from dialoom.graphs.tables import Outline, Span, Table, Tally, intervals
+from dialoom.graphs import Episode, Exporter, Outline, Span, Table, Tally, intervals
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.prompts import ChatMessage
 
@@ -58,8 +57,7 @@ def _round(done: Round, before: Round | None, path: str) -> Outline:
         spans = [Span(f"{'→' if is_taken else ' '} {name}: ", "note"), Span(done[name], "assistant")]
         parts.append(Outline(spans, kind="option", is_taken=is_taken))
     if done["verified"] is not None:
-        word = "the judge agrees" if done["verified"] else "the judge does not agree"
-        parts.append(Outline([Span(word, "note")]))
+        parts.append(Outline([Span("the judge agrees" if done["verified"] else "the judge does not agree", "note")]))
     line = [Span(f"{len(done['path']) + 1}. ", "heading"), Span(done["user"], "user")]
     return Outline(line, parts, kind="step", is_taken=path.startswith(done["path"]), where=done["path"])
 
@@ -255,17 +253,13 @@ def tree_lines(episode: Episode, *_: Any) -> Rows:
         yield {"id": episode.scenario, "persona": episode.outcome.details["persona"], "rounds": rounds}
 
 
-def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:
-    """Return an exporter's function, which yields the rows of each round in order."""
-
-    def items(episode: Episode, *_: Any, options: PairOptions) -> Rows:
-        rounds = _finished(episode)
-        for each in filter(options.take, rounds):
-            lines = conversation(rounds, each["path"])
-            prompt: Prompt = [{"role": line["speaker"], "content": line["content"]} for line in lines]
-            yield from rows(options.applied([*prompt, {"role": "user", "content": each["user"]}]), each)
-
-    return items
+def _pairs(episode: Episode, *_: Any, options: PairOptions, rows: Callable[[Prompt, Round], Rows]) -> Rows:
+    """Yield the rows of each selected round, in order."""
+    rounds = _finished(episode)
+    for each in filter(options.take, rounds):
+        lines = conversation(rounds, each["path"])
+        prompt: Prompt = [{"role": line["speaker"], "content": line["content"]} for line in lines]
+        yield from rows(options.applied([*prompt, {"role": "user", "content": each["user"]}]), each)
 
 
 def _finished(episode: Episode) -> list[Round]:
@@ -285,15 +279,22 @@ EXPORTERS: Mapping[str, Exporter] = {
         release_lines,
     ),
     "sft": Exporter(
-        "TRL prompt-completion: the preferred reply after the actual conversation", "lines", _pairs(sft), PairOptions
+        "TRL prompt-completion: the preferred reply after the actual conversation",
+        "lines",
+        partial(_pairs, rows=sft),
+        PairOptions,
     ),
     "dpo": Exporter(
-        "TRL preference: prompt, chosen, rejected", "lines", _pairs(preference), PairOptions, pair_roles=_PAIR_ROLES
+        "TRL preference: prompt, chosen, rejected",
+        "lines",
+        partial(_pairs, rows=preference),
+        PairOptions,
+        pair_roles=_PAIR_ROLES,
     ),
     "kto": Exporter(
         "TRL unpaired preference: prompt, completion, label",
         "lines",
-        _pairs(kto),
+        partial(_pairs, rows=kto),
         PairOptions,
         apart,
         pair_roles=_PAIR_ROLES,
@@ -301,7 +302,7 @@ EXPORTERS: Mapping[str, Exporter] = {
     "reward": Exporter(
         "TRL preference, for a reward model: prompt, chosen, rejected",
         "lines",
-        _pairs(preference),
+        partial(_pairs, rows=preference),
         PairOptions,
         pair_roles=_PAIR_ROLES,
     ),

@@ -14,10 +14,8 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from dialoom.graphs.judge import Case, Judge
-from dialoom.graphs.outcome import Judgement, Line, Outcome, by_subject
-from dialoom.graphs.recipe import AbsolutePath, RecipeOptions
-from dialoom.graphs.scenario import Scenario
+from dialoom.graphs import AbsolutePath, Case, Judge, Judgement, Line, Outcome, RecipeOptions, Scenario
+from dialoom.graphs.outcome import by_subject
 from dialoom.personas.pools import Persona, combined, read_personas, shipped_seeds
 from dialoom.prompts import Utterance
 

@@ -27,7 +27,7 @@ from dialoom.graphs.outcome import Judgement, Line, Outcome
 from dialoom.graphs.recipe import RecipeError, chosen
 from dialoom.graphs.scenario import Shared
 from dialoom.graphs.stage import Stage, node
-from dialoom.graphs.tables import Chart, Facet, Runs, Table
+from dialoom.graphs.tables import Facet
 from dialoom.personas.apollo.source import ApolloHistory, ApolloMeta, ApolloPair, ApolloSource, HistoryError, history
 
 from . import nodes, report
@@ -162,6 +162,8 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
     )
     facets = (Facet("user", splits=True), Facet("pair", unit="pairs"))
     evaluated = "assistant"
+    report_tables = staticmethod(report.report_tables)
+    charts = staticmethod(report.charts)
 
     def embeds(self, options: ApolloOptions) -> bool:
         """Return whether any sample uses rag."""
@@ -247,14 +249,6 @@ class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, Wit
         """Return the number of the agent's turns and calls."""
         turns = turns_of(state.get("messages", []), state.get("is_native", False))
         return {"turn": len(turns), "call": len(calls_of(turns))}
-
-    def report_tables(self, runs: Runs) -> list[Table]:
-        """Return accuracy and F1 by length, form, framework and the other axes."""
-        return report.report_tables(runs)
-
-    def charts(self, runs: Runs) -> list[Chart]:
-        """Return charts of accuracy by length, position and framework, for the axes that have several values."""
-        return report.charts(runs)
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """Return all lines of a sample. They contain no scores."""

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.outcome import Episode
+from dialoom.graphs import Episode, Exporter
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.personas.apollo import TOOLS, execute
 from dialoom.personas.apollo.calls import json_text

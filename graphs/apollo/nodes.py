@@ -16,20 +16,18 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
+from dialoom.graphs import Line, Outcome, RecipeError, Scene, Update
 from dialoom.graphs.conversation import acted, appended, said, tool_said, utterances
 from dialoom.graphs.embedding import embedded_rows, highest
-from dialoom.graphs.outcome import Line, Outcome
-from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.stage import Scene, Update
 from dialoom.inputs import Frozen
 from dialoom.personas.apollo import TOOLS, CallScores, World, compare, execute
 from dialoom.personas.apollo.scores import responses_text
-from dialoom.personas.apollo.source import Speech
+from dialoom.personas.apollo.source import ApolloSession, Speech
 from dialoom.prompts import FunctionCall, Utterance
 from dialoom.roles import UnparsedReplyError
 
 from .loop import call_line, calls_of, ending, output_line, read_lines, turn_of, turns_of
-from .scenario import ApolloScenario, NumberedSession
+from .scenario import ApolloScenario
 
 ASSISTANT = "assistant"
 RETRIEVED = 3
@@ -188,14 +186,14 @@ def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> d
         calling: The text that explains how to write calls as text; empty for native calls.
     """
     pair, retrieved, is_native = scenario.pair, state.get("retrieved"), state["is_native"]
-    shown = [each for each in scenario.history if retrieved is None or each.number in retrieved]
+    shown = {number: each for number, each in scenario.history.items() if retrieved is None or number in retrieved}
     failed = [read_lines(messages, is_native) for messages in attempts_of(state)[:-1]]
     return {
         "calling": calling,
         "reminder": state["framework"] == "reminder",
         "notes": state.get("notes", []),
         "user": scenario.user.information(pair.today),
-        "sessions": [{"number": each.number, "lines": each.session.lines} for each in shown],
+        "sessions": [{"number": number, "lines": session.lines} for number, session in shown.items()],
         "request": pair.query,
         "failed": [_text(attempt) for attempt in failed],
     }
@@ -210,9 +208,10 @@ def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
     """Yield a sample as readable lines: the user, the relevant sessions, the request, and each attempt."""
     pair = scenario.pair
     yield Line(role="user information", content="\n".join(scenario.user.information(pair.today)))
-    for is_relevant, run in groupby(scenario.history, key=lambda each: each.number in scenario.places):
-        sessions = list(run)
-        yield from map(_session_line, sessions) if is_relevant else [_folded(sessions)]
+    history = scenario.history
+    for is_relevant, run in groupby(history, key=lambda number: number in scenario.places):
+        numbers = list(run)
+        yield from [_session_line(each, history[each]) for each in numbers] if is_relevant else [_folded(numbers)]
     noted = [(note["session"], note["text"]) for note in state.get("notes", [])]
     noted += [(number, "(the reply could not be read)") for number in state.get("unread", [])]
     if noted:
@@ -239,9 +238,9 @@ def _text(lines: Sequence[Line]) -> str:
     return "\n".join(f"{line.role}: {line.content}" for line in lines)
 
 
-def _session_line(numbered: NumberedSession) -> Line:
-    lines = [f"session {numbered.number}"]
-    for turn in numbered.session.turns:
+def _session_line(number: int, session: ApolloSession) -> Line:
+    lines = [f"session {number}"]
+    for turn in session.turns:
         if isinstance(turn, Speech):
             lines.append(f"{turn.speaker}: {turn.text}")
         else:
@@ -249,8 +248,8 @@ def _session_line(numbered: NumberedSession) -> Line:
     return Line(role=HISTORY, content="\n".join(lines))
 
 
-def _folded(sessions: Sequence[NumberedSession]) -> Line:
-    first, last = sessions[0].number, sessions[-1].number
+def _folded(numbers: Sequence[int]) -> Line:
+    first, last = numbers[0], numbers[-1]
     which = f"session {first} is" if first == last else f"sessions {first} to {last} are"
     return Line(role=HISTORY, content=f"{which} about other things")
 
@@ -268,19 +267,19 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str,
     The calls are shared between samples, because a session's notes depend only on the session.
     """
 
-    async def of(numbered: NumberedSession) -> PreferenceNotes | None:
+    async def of(session: ApolloSession) -> PreferenceNotes | None:
         with suppress(UnparsedReplyError):
-            return await scene.ask_common("apollo/notes", session=numbered.session.lines)  # type: ignore[no-any-return]
+            return await scene.ask_common("apollo/notes", session=session.lines)  # type: ignore[no-any-return]
         return None
 
-    found = list(enumerate(await asyncio.gather(*map(of, scenario.history)), start=1))
+    found = list(enumerate(await asyncio.gather(*map(of, scenario.history.values())), start=1))
     notes = [{"session": number, "text": note} for number, each in found if each for note in each.notes]
     return notes, [number for number, each in found if each is None]
 
 
 async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
     """Return the numbers of the sessions whose embeddings are most similar to the request's, in ascending order."""
-    texts = ["\n".join(each.session.lines) for each in scenario.history]
+    texts = ["\n".join(session.lines) for session in scenario.history.values()]
     request = await embedded_rows([scenario.pair.query], scene, scenario.played.embedder)
     sessions = await embedded_rows(texts, scene, scenario.played.embedder)
     return sorted(place + 1 for place in highest(sessions @ request[0], RETRIEVED))

@@ -7,19 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from dialoom.graphs.outcome import Episode
+from dialoom.graphs import Chart, Episode, Estimate, Runs, Series, Table, Tally
 from dialoom.graphs.tables import (
     FEWEST,
     Cell,
-    Chart,
     Counted,
-    Estimate,
     FacetColumn,
     PairedDifference,
-    Runs,
-    Series,
-    Table,
-    Tally,
     holm,
     paired_difference,
     share_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -155,16 +155,6 @@ def _tokens(text: str) -> int:
     return int(found[1]) * (1000 if found[2] else 1) if found else 0
 
 
-GoldCalls = tuple[dict[str, Any], ...]
-
-
-class NumberedSession(NamedTuple):
-    """A session with its number in a history, counted from 1."""
-
-    number: int
-    session: ApolloSession
-
-
 class ApolloPerson(Frozen):
     """A user, with the unrelated sessions that all samples of the user draw from.
 
@@ -193,7 +183,7 @@ class ApolloCase(Frozen):
     pair: ApolloPair
     telling: tuple[ApolloSession, ...]
     tools: tuple[str, ...]
-    stale: tuple[GoldCalls, ...] = ()
+    stale: tuple[tuple[dict[str, Any], ...], ...] = ()
 
 
 class ApolloSetting(Frozen):
@@ -262,11 +252,10 @@ class ApolloScenario(Scenario):
         return " ".join([self.pair.id, shown, self.played.framework, *(["evolving"] if self.is_evolving else [])])
 
     @property
-    def history(self) -> tuple[NumberedSession, ...]:
-        """The past sessions with their numbers, oldest first."""
+    def history(self) -> dict[int, ApolloSession]:
+        """The past sessions by their numbers, from 1, oldest first."""
         unrelated, telling = self.who.value.unrelated, self.case.value.telling
-        sessions = (unrelated[at] if at >= 0 else telling[-1 - at] for at in self.order)
-        return tuple(NumberedSession(number, session) for number, session in enumerate(sessions, start=1))
+        return {number: unrelated[at] if at >= 0 else telling[-1 - at] for number, at in enumerate(self.order, start=1)}
 
     @property
     def places(self) -> tuple[int, ...]:

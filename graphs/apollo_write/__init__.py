@@ -10,14 +10,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from dialoom.graphs import (
+    Episode,
+    Exporter,
+    Facts,
+    FileItem,
+    GateLine,
+    Graph,
+    Outcome,
+    Outline,
+    RecipeError,
+    Span,
+    Table,
+    Talk,
+)
 from dialoom.graphs.apollo_build import SOURCE_FORMAT, pairs_table, topics_table
-from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.gate.talk import Facts, GateLine, Talk
 from dialoom.graphs.generation import GenerationRecipe, Loop, NoteTally, generation_graph, unwritten
-from dialoom.graphs.judge import Graph
-from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.tables.table import Outline, Span, Table
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.source import ApolloMeta, Speech
 from dialoom.personas.apollo.source.drafts import (
@@ -71,11 +79,7 @@ def _outlined(row: Mapping[str, Any]) -> str:
     return str(row.get("query") or row.get("persona"))
 
 
-Named = tuple[tuple[str, ...], dict[str, Any]]
-"""The name of a file, and one line of that file."""
-
-
-def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[FileItem]:
     """Yield a user's drafts, dropped ones first within each kind, and, with the first user, the drafts' settings."""
     if scenario.is_first:
         plan = scenario.model_dump(include={"flows", "pairs", "errands"})
@@ -86,7 +90,7 @@ def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[N
             yield from (((f"{kind}.jsonl",), row) for row in sorted(rows, key=lambda row: not row["problem"]))
 
 
-def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[FileItem]:
     """Yield a user with all sessions and pairs of the user that passed every check. A user without pairs is left out.
 
     Raises:

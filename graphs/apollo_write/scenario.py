@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
+from dialoom.graphs import AbsolutePath, RecipeOptions, Scenario, chosen
 from dialoom.graphs.apollo_build import planned_world
-from dialoom.graphs.recipe import AbsolutePath, RecipeOptions, chosen
-from dialoom.graphs.scenario import Scenario
 from dialoom.inputs import Frozen
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.calls import Value

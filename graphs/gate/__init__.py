@@ -52,12 +52,11 @@ class Gate:
     def _words(self) -> PromptWords:
         return PromptWords.of(self._prompts)
 
-    def faults(self, scenario: Any, outcome: Outcome) -> tuple[DialogueFault, ...] | None:
-        """Return all roles' faults in an outcome, in the order of the messages; `None` if there is no conversation."""
-        return self.passed(scenario, outcome).faults
-
     def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
-        """Return a copy of an outcome to which its faults and the languages of its conversations are added."""
+        """Return a copy of an outcome with its faults, in the order of the messages, and its conversations' languages.
+
+        The faults are `None` if there is no conversation.
+        """
         found: dict[DialogueFault, None] = {}
         if not (talks := list(self._recipe.talks(scenario, outcome))):
             return outcome.model_copy(update={"faults": None, "languages": ()})

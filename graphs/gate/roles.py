@@ -185,7 +185,9 @@ class _LeakFinder:
         for sentence in parts_of(line.own):
             text = spelt(sentence)
             is_of_prompt = self._rephrases(text) or self._is_about_form(text, place)
-            if is_of_prompt or (is_users and (self._retells(text) or self._directs(text))):
+            if is_of_prompt or (
+                is_users and (self._retells(text) or len(kinds_in(words.directing, text)) >= _FEWEST_DIRECTING)
+            ):
                 yield _Leak(normal(text), line.shown(), 0.7)
 
     def _rephrases(self, sentence: str) -> bool:
@@ -201,10 +203,6 @@ class _LeakFinder:
                 if is_duty and count >= max(per_word * _FEWEST_OF_DUTY, _OF_DUTY * len(instruction[1])):
                     return True
         return False
-
-    def _directs(self, sentence: str) -> bool:
-        """Return whether a sentence has several kinds of phrases about messages, tasks and roles."""
-        return len(kinds_in(self._talk.vocabulary.directing, sentence)) >= _FEWEST_DIRECTING
 
     def _retells(self, sentence: str) -> bool:
         """Return whether a user's sentence takes over words of the task and speaks of the user as of somebody else."""

@@ -19,6 +19,7 @@ from dialoom.graphs.gate.roles import (
     unfilled_blanks,
 )
 from dialoom.graphs.gate.talk import (
+    LETTERS,
     LONGEST,
     PASSAGE,
     GateLine,
@@ -36,9 +37,6 @@ from dialoom.graphs.gate.talk import (
     words_of,
 )
 from dialoom.graphs.outcome import DialogueFault
-
-_LETTERS = 2_000
-"""Maximum number of characters of a line from which its script and language are derived."""
 
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"”'’»)\]*_]*(?=\s|$)|[。！？]")
 _BARE_ITEM = re.compile(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d{1,3}[.)])\s*\Z")
@@ -68,7 +66,7 @@ def foreign_lines(talk: Talk) -> Iterator[DialogueFault]:
         return
     own = [each for code, each in vocabularies().items() if code in talk.facts.languages]
     for line in talk.checked_lines() if own else ():
-        if sureness := _is_foreign(line.own[:_LETTERS], own):
+        if sureness := _is_foreign(line.own[:LETTERS], own):
             yield line.fault("other_language", line.shown(), sureness)
 
 
@@ -167,7 +165,7 @@ def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
         return
     opening_stems = stems(opening.words) - stems(words_of(facts.task))
     private = [item for text in facts.kept_back for item in text.split(",")]
-    shown = [item.strip() for item in private if _is_revealed(stems(words_of(item)) - stems(stop), opening_stems)]
+    shown = [item.strip() for item in private if (own := stems(words_of(item)) - stems(stop)) and own <= opening_stems]
     stated = talk.vocabulary.likes.search(spelt(opening.own))
     if stated is not None and not talk.vocabulary.likes.search(spelt(facts.task)):
         yield opening.fault("early_preferences", stated[0], 0.9 if shown else 0.7)
@@ -317,10 +315,6 @@ def _leaves_unanswered(before: list[GateLine], last: GateLine, talk: Talk) -> bo
 
 def _last_sentence(text: str) -> str:
     return text.rstrip("?!. \"'”)").replace("!", ".").replace("?", ".").replace("。", ". ").rpartition(". ")[2]
-
-
-def _is_revealed(item: frozenset[str], known: frozenset[str]) -> bool:
-    return bool(item) and item <= known
 
 
 _FEWEST_WORDS, _FEWEST_LONG = 6, 5

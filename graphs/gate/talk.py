@@ -282,7 +282,8 @@ def _words_of(role: str, sections: tuple[str, ...]) -> PromptWords:
         runs.update(runs_of(tuple(terms_of(part))))
         for clause in clauses_in(part):
             words = terms_of(clause)
-            if (role != "judge" and len(words) >= _TOLD and _tells(words[0], known)) or known.reader & set(words):
+            tells = len(words) >= _TOLD and (not known.imperatives or words[0] in known.imperatives)
+            if (role != "judge" and tells) or known.reader & set(words):
                 clauses.add(stems(words))
     forms = {normal(value) for text in sections for form in _FORM.findall(text) for value in _VALUE.findall(form)}
     labels = {each for text in sections for each in labels_of(text)}
@@ -298,16 +299,8 @@ def _words_of(role: str, sections: tuple[str, ...]) -> PromptWords:
     )
 
 
-def _tells(word: str, known: Vocabulary) -> bool:
-    """Return whether a sentence that begins with a word tells the reader what to do."""
-    return not known.imperatives or word in known.imperatives
-
-
 def _is_lead(words: Sequence[str], known: Vocabulary) -> bool:
     return not known.reader.isdisjoint(words) and _FEWEST_OF_LEAD <= len(words) <= RUN
-
-
-NO_PROMPTS = PromptWords()
 
 
 def runs_of(words: tuple[str, ...], length: int = RUN) -> list[int]:
@@ -366,8 +359,8 @@ PASSAGE = 3
 """Minimum number of consecutive words that lines share in a passage that one takes over from the other."""
 
 _SHOWN = 120
-_LETTERS = 2_000
-"""The maximum number of characters of a line that are read to recognise its language."""
+LETTERS = 2_000
+"""Maximum number of characters of a line that are read to recognise its script and language."""
 
 _CODE = re.compile(r"```(?:.*?```|(?<!\A```).*\Z|\w.*\Z)|`[^`\n]*`", re.DOTALL)
 """Code in a text. Marks at the beginning that are never closed, and without a language, do not mark any."""
@@ -490,7 +483,7 @@ class Talk:
     facts: Facts = field(default_factory=Facts)
     ended_by: str = ""
     since: int = 0
-    prompts: PromptWords = NO_PROMPTS
+    prompts: PromptWords = PromptWords()
     author: str = ""
     has_tools: bool = False
 
@@ -537,7 +530,7 @@ class Talk:
         declared = self.facts.languages
         if len(declared) == 1:
             return declared[0]
-        languages = Counter(language_of(line.text[:_LETTERS]) for line in self.lines)
+        languages = Counter(language_of(line.text[:LETTERS]) for line in self.lines)
         found = [code for code, _ in languages.most_common() if code is not None and (not declared or code in declared)]
         return (*found, *declared, UNDETERMINED)[0]
 

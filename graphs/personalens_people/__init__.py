@@ -10,16 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dialoom.graphs.capabilities import Exporter
+from dialoom.graphs import Episode, Exporter, FileItem, Graph, Outcome, Outline, RecipeError, Shared, Span, Table, Talk
 from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
-from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, generation_graph, unwritten
-from dialoom.graphs.judge import Graph
-from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.scenario import Shared
 from dialoom.graphs.tables.pivot import Column, Pivot, count, mean, share, tabulate
-from dialoom.graphs.tables.table import Outline, Span, Table
 from dialoom.personas import Demographics, Situation, Task
 from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema
 from dialoom.personas.rows import read_demographics
@@ -93,7 +87,7 @@ def made_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator
         yield scenario, episode.outcome.details
 
 
-def release_files(people: Iterator[_Person]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def release_files(people: Iterator[_Person]) -> Iterator[FileItem]:
     """Yield the schema, and then the files of all people except twins."""
     twins: Twins | None = None
     for scenario, details in people:

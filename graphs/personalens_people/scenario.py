@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator, model_validator
 
+from dialoom.graphs import AbsolutePath, EmbedderName, RecipeOptions, Shared
 from dialoom.graphs.embedding import EmbeddedScenario
-from dialoom.graphs.recipe import AbsolutePath, EmbedderName, RecipeOptions
-from dialoom.graphs.scenario import Shared
 from dialoom.inputs import Frozen
 from dialoom.personas import EMBEDDERS, Demographics, Situation
 from dialoom.personas.profile import DomainSchema, is_withheld

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from dialoom.graphs.conversation import joined
+from dialoom.graphs import Scene, Update, ask_each, joined
 from dialoom.graphs.embedding import embedded
 from dialoom.graphs.generation import (
     GenerationState,
@@ -14,13 +14,13 @@ from dialoom.graphs.generation import (
     Problems,
     due,
     earlier,
+    folded,
     problem,
     reviewed,
     rule,
     settled,
     written,
 )
-from dialoom.graphs.stage import Scene, Update, ask_each
 from dialoom.personas.profile import DomainSchema
 from dialoom.personas.similarity import packed
 
@@ -152,7 +152,7 @@ async def verify(state: PersonState, scene: Scene[PersonScenario]) -> Update:
             scene, "personalens_people/summary-check", inputs
         )
         for name, reply in replies.items():
-            if reply is None or not all(_folded(each) in _folded(texts[name]) for each in reply.passages):
+            if reply is None or not all(folded(each) in folded(texts[name]) for each in reply.passages):
                 found[name] = problem("summary", _JUDGE_UNPARSED, result="unparsed")
             elif reply.passages:
                 why = f"this tells of preferences that the person does not have: {'; '.join(reply.passages)}"
@@ -340,7 +340,3 @@ def _preference_inputs(scenario: PersonScenario, domain: DomainSchema) -> dict[s
         ],
         "open_values": scenario.open_values,
     }
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())

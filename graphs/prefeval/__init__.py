@@ -30,7 +30,7 @@ from dialoom.graphs.gate.talk import GateLine, Talk
 from dialoom.graphs.judge import Graph, Judge, add_judges
 from dialoom.graphs.outcome import Judgement, Line, Outcome
 from dialoom.graphs.stage import Scene, Stage, Update, node
-from dialoom.graphs.tables import Chart, Facet, Runs, Table
+from dialoom.graphs.tables import Facet
 from dialoom.roles import UnparsedReplyError
 
 from . import report
@@ -223,6 +223,8 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
     checks = CHECKS
     facets = (Facet("topic", splits=True, unit="topics"), Facet("turns", tells_length=True))
     evaluated = "assistant"
+    report_tables = staticmethod(report.report_tables)
+    charts = staticmethod(report.charts)
 
     def embeds(self, options: PrefEvalOptions) -> bool:
         """Return whether any item uses rag."""
@@ -294,14 +296,6 @@ class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, W
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the number of judgements."""
         return {"judgement": len(state.get("judgements", []))}
-
-    def report_tables(self, runs: Runs) -> list[Table]:
-        """Return the tables of accuracy by length and topic, of errors, and the paper's other tables (2 and 4-13)."""
-        return report.report_tables(runs)
-
-    def charts(self, runs: Runs) -> list[Chart]:
-        """Return the paper's figures 3-13 and 23-25 that have data."""
-        return report.charts(runs)
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """Return the checker's inputs as lines."""

@@ -9,18 +9,13 @@ from typing import Any
 
 from pydantic import Field
 
-from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.outcome import Episode, Line
-from dialoom.graphs.recipe import FilledAxis, FromZero, RecipeError
+from dialoom.graphs import Episode, Exporter, FileItem, FilledAxis, FromZero, Line, RecipeError
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of, texts_of
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
 from .results import CHECKERS, UNJUDGED, UNPARSED, error_of, quote_of
 from .scenario import LINES_PER_TURN, Method, PrefEvalScenario, stating_lines, utterances
-
-Named = tuple[tuple[str, ...], dict[str, Any]]
-"""A file's path (folder names and the file's name), and one row of the file."""
 
 ROOT = "benchmark_results"
 LEFT_OUT = (ROOT, "left_out.json")
@@ -42,7 +37,7 @@ _METHODS: Mapping[Method, str] = {
 
 def release_rows(
     episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
-) -> Iterator[Named]:
+) -> Iterator[FileItem]:
     """Yield rows of the files that the release's scripts read: one of answers, and one of answers with verdicts.
 
     The scripts require all verdicts in every row of the second file, so an answer that lacks a verdict is only in the

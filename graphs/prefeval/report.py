@@ -33,7 +33,6 @@ Place = Callable[[Setting], float]
 
 PIE_TURNS = 10
 """The number of turns for which the paper shows the shares of errors."""
-_DONE = Counted(state="done")
 _FIXED_AXES = ("model", "method")
 """The axes that tables show even if all rows have the same value."""
 _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
@@ -214,7 +213,7 @@ def _of_task(results: ItemResults, task: str, name: str, title: str, figures: Fi
     settings = results.some(lambda setting: setting.task == task)
     axes = varying(settings, always=(*_FIXED_AXES, "length"))
     table = _table(name, title, [[each] for each in settings], axes, figures, notes, {"task": task})
-    table.population = _DONE
+    table.population = Counted(state="done")
     return table
 
 

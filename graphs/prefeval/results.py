@@ -14,10 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, model_validator
 
-from dialoom.graphs.check import Check, Conversation
-from dialoom.graphs.judge import Case, Judge
-from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.tables import FEWEST, Estimate, Runs, mean_of_shares, share_of
+from dialoom.graphs import Case, Check, Conversation, Episode, Estimate, Judge, Judgement, Line, Outcome, Runs
+from dialoom.graphs.tables import FEWEST, mean_of_shares, share_of
 from dialoom.graphs.tables.table import Counted, verdicts_with
 from dialoom.inputs import Frozen
 from dialoom.personas.preferences import FORMS

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import accumulate, islice, product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -283,13 +283,6 @@ def _lines(scenario: PrefEvalScenario, part: PreferencePair | range, replies: Re
 _USUAL_TURNS = 8
 
 
-class _Company(NamedTuple):
-    """The other preferences in an item's conversation, and the item's arm of the conflict setting, if any."""
-
-    extras: tuple[PreferencePair, ...] = ()
-    arm: Arm = ""
-
-
 def items(options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]) -> Iterator[PrefEvalScenario]:
     """Yield items by topic and pair, then by form, task, other preferences, position, length and method.
 
@@ -331,24 +324,23 @@ class _Plan:
         places = range(len(pair.options) if task == "classification" else 0)
         order = tuple(self._stream(pair, "options").sample(places, len(places)))
         for company, position in product(self._companies(pair), self._options.positions()):
-            for length in self._lengths(pair, company):
+            for length in self._lengths(pair, company["extras"]):
                 for method in self._methods():
                     yield PrefEvalScenario(
                         pair=shown,
                         task=task,
                         counter=COUNTER,
                         position=position,
-                        extras=company.extras,
-                        arm=company.arm,
                         order=order,
                         distractors=self._pool.first(length["turns"]),
+                        **company,
                         **length,
                         **method,
                     )
 
-    def _lengths(self, pair: PreferencePair, company: _Company) -> Iterator[dict[str, int]]:
+    def _lengths(self, pair: PreferencePair, extras: Sequence[PreferencePair]) -> Iterator[dict[str, int]]:
         """Yield each length as its turns, tokens, and token limit, which is 0 for lengths given in turns."""
-        count = sum(map(_stating_tokens, (pair, *company.extras)))
+        count = sum(map(_stating_tokens, (pair, *extras)))
         for turns in self._options.turns or (() if self._options.tokens else (_USUAL_TURNS,)):
             yield {"turns": turns, "tokens": count + self._pool.tokens(turns)}
         for most in self._options.tokens:
@@ -363,13 +355,12 @@ class _Plan:
             else:
                 yield {"method": method}
 
-    def _companies(self, pair: PreferencePair) -> Iterator[_Company]:
-        if self._options.conflict:
-            for arm in ARMS:
-                yield _Company(self._others.of_arm(arm, pair, self._stream(pair, "extras")), arm)
-            return
-        for count in self._options.extra:
-            yield _Company(self._others.drawn(pair, count, self._stream(pair, "extras"), "extra"))
+    def _companies(self, pair: PreferencePair) -> Iterator[dict[str, Any]]:
+        """Yield the other preferences in an item's conversation, with the arm of the conflict setting."""
+        for arm in ARMS if self._options.conflict else ():
+            yield {"extras": self._others.of_arm(arm, pair, self._stream(pair, "extras")), "arm": arm}
+        for count in () if self._options.conflict else self._options.extra:
+            yield {"extras": self._others.drawn(pair, count, self._stream(pair, "extras"), "extra")}
 
     def _stream(self, pair: PreferencePair, purpose: str) -> random.Random:
         """Return a random stream for one pair, so that its draws do not depend on other pairs."""

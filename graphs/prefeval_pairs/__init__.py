@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialoom.graphs.capabilities import Exporter
+from dialoom.graphs.capabilities import Exporter, FileItem
 from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
 from dialoom.graphs.gate.talk import Facts, GateLine, Talk
 from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, Result, generation_graph
@@ -58,17 +58,13 @@ def _outlined(draft: Draft) -> Outline:
     return Outline([Span((f"dropped: {draft.dropped}" if draft.dropped else rate) or "written", "note")], parts)
 
 
-Named = tuple[tuple[str, ...], dict[str, Any]]
-"""A file's path (folder names and the file's name), and one row of the file."""
-
-
-def draft_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[Named]:
+def draft_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[FileItem]:
     """Yield every draft of a topic, with the results of its checks. Dropped drafts come last."""
     for draft in sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped)):
         yield (f"{scenario.topic.topic}.json",), draft.model_dump(mode="json", exclude_defaults=True)
 
 
-def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[Named]:
+def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[FileItem]:
     """Yield the complete pairs as rows of the release's four files. Row i of each file belongs to the same pair.
 
     Raises:

@@ -11,9 +11,9 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from dialoom.graphs.conversation import joined
+from dialoom.graphs import Scene, Update, ask_each, joined
 from dialoom.graphs.embedding import embedded
-from dialoom.graphs.stage import Scene, Update, ask_each
+from dialoom.graphs.generation import folded
 from dialoom.personas.preferences import Draft, PairRating
 from dialoom.personas.similarity import VectorIndex, content_words
 
@@ -210,7 +210,7 @@ async def offer(state: PairsState, scene: Scene) -> Update:
     first = {
         at: {"preference": unfinished[at].preference, "query": reply.query}
         for at, reply in queries.items()
-        if reply is not None and _folded(reply.query) != _folded(unfinished[at].question)
+        if reply is not None and folded(reply.query) != folded(unfinished[at].question)
     }
     offered = await ask_each(scene, "prefeval_pairs/choice-options", first)
     second = {
@@ -283,7 +283,7 @@ async def finish(state: PairsState, scene: Scene) -> Update:
     for at, reply in answers.items():
         found[at] |= (reply and {"classification_task_options": list(reply.options)}) or {"dropped": "options unparsed"}
     for at, reply in earlier.items():
-        is_other = reply is not None and _folded(reply.preference) != _folded(single[at].preference)
+        is_other = reply is not None and folded(reply.preference) != folded(single[at].preference)
         conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}
         found[at] = {**conflicting, **found[at]}
     return _counted(scene, "options", "have options to choose from", found)
@@ -297,10 +297,6 @@ def _gives_away(talk: OfferedChoice, draft: Draft) -> bool:
 
 def _texts(draft: Draft) -> dict[str, Any]:
     return {"preference": draft.preference, "question": draft.question}
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _counted(scene: Scene, stage: str, what: str, found: Found) -> Update:

@@ -33,8 +33,6 @@ MOST_COMPARED = 2_000
 _ORDERS = (1, 2, 3, 4)
 _ROOM = 2**62
 
-Grams = Counter[tuple[str, ...]]
-
 
 @dataclass(frozen=True, slots=True)
 class LexicalDiversity:
@@ -222,7 +220,7 @@ def _sample(texts: Sequence[str], drawing: random.Random) -> list[str]:
     return taken
 
 
-def _counted(texts: Iterable[Sequence[str]], n: int) -> Grams:
+def _counted(texts: Iterable[Sequence[str]], n: int) -> Counter[tuple[str, ...]]:
     return Counter(chain.from_iterable(zip(*(words[start:] for start in range(n)), strict=False) for words in texts))
 
 

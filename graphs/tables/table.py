@@ -256,8 +256,6 @@ def _group(row: Sequence[Cell]) -> tuple[str, ...]:
     return tuple(str(cell) for cell in takewhile(lambda cell: isinstance(cell, str), row))
 
 
-Style = Literal["plain", "heading", "user", "assistant", "note", "new"]
-
 Kind = Literal["line", "step", "option", "branch"]
 """The kind of a nested outline, which decides how the outline is drawn in a tree.
 
@@ -271,7 +269,7 @@ class Span:
     """A piece of text with a style, such as a line of a `user` or an `assistant`, a `note`, or `new` information."""
 
     text: str
-    style: Style = "plain"
+    style: Literal["plain", "heading", "user", "assistant", "note", "new"] = "plain"
 
 
 @dataclass(slots=True)

@@ -23,13 +23,12 @@ Row = dict[str, Any]
 _Values: TypeAlias = Sequence[Any]
 _Rule: TypeAlias = Callable[[Mapping[str, Any]], _Values]
 _MOST_TOGETHER = 10_000
-_BETWEEN = "\x1f"
 _WORDS = struct.Struct("<16I")
 
 
 def keyed(*parts: object) -> bytes:
     """Return the key of a draw: its parts as strings, joined."""
-    return _BETWEEN.join(map(str, parts)).encode(errors="surrogatepass")
+    return "\x1f".join(map(str, parts)).encode(errors="surrogatepass")
 
 
 class Draw:
@@ -216,7 +215,6 @@ CONTENT: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "world.toml"
 CITIES: tuple[str, ...] = tuple(CONTENT["cities"])
 CLASSES_OF_HOTELS = (5, 5, 5, 4, 4, 3, 3, 2)  # at least three hotels even for the highest class
 _GENRES, _CINEMAS = (TOOLS["search_movie"].parameters[name].of for name in ("genre", "cinema"))
-_BEVERAGES: tuple[str, ...] = tuple(CONTENT["beverages"]["category"])
 _KM_ACROSS = 10
 _FLIGHTS, _HOTELS, _SHOWINGS, _TRACKS = (Columns(CONTENT[name]) for name in ("flights", "hotels", "showings", "tracks"))
 
@@ -426,7 +424,7 @@ def _showings(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
 
 
 def _beverages(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
-    return (draw.choice(_orders(_BEVERAGES))[:5],)
+    return (draw.choice(_orders(tuple(CONTENT["beverages"]["category"])))[:5],)
 
 
 def _tracks(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:

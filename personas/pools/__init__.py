@@ -59,13 +59,6 @@ class PoolEntry(Record):
         return self.model_dump(mode="json")
 
 
-BLANK = "blank lines left out"
-TRAILING = "lines with spaces at their end"
-SEVERAL = "lines with several values split"
-MARKED = "byte order marks left out"
-SIXTEEN = "files read as UTF-16"
-FOREIGN = "lines read as Windows-1252"
-
 _GAP = re.compile(r"[\s,]*")
 
 
@@ -75,42 +68,37 @@ def values_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, Any]]:
     Raises:
         DataError: If the file cannot be read, or a line is not valid JSON.
     """
-    for number, line in _lines(path, repairs):
-        text = _decoded(line, path, number, repairs)
+    for number, text in _lines(path, repairs):
         if not text.strip():
-            repairs[BLANK] += 1
+            repairs["blank lines left out"] += 1
             continue
-        repairs[TRAILING] += text != text.rstrip()
+        repairs["lines with spaces at their end"] += text != text.rstrip()
         values = list(_values(text.strip(), path, number, repairs))
-        repairs[SEVERAL] += len(values) > 1
+        repairs["lines with several values split"] += len(values) > 1
         yield from ((number, value) for value in values)
 
 
-def _lines(path: Path, repairs: Repairs) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines with their numbers, as UTF-8 or Windows-1252 bytes, without a byte order mark."""
+def _lines(path: Path, repairs: Repairs) -> Iterator[tuple[int, str]]:
+    """Yield the lines with their numbers, without a byte order mark."""
     for number, line in read_lines(path):
         if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            repairs[SIXTEEN] += 1
-            yield from _lines_of_sixteen(path)
+            repairs["files read as UTF-16"] += 1
+            try:
+                text = read_bytes(path).decode("utf-16")
+            except UnicodeError as error:
+                raise DataError(path, f"begins as UTF-16 but is not UTF-16 throughout: {error}") from error
+            yield from enumerate((each.removesuffix("\r") for each in text.removesuffix("\n").split("\n")), start=1)
             return
         if number == 1 and line.startswith(codecs.BOM_UTF8):
-            repairs[MARKED] += 1
+            repairs["byte order marks left out"] += 1
             line = line.removeprefix(codecs.BOM_UTF8)
-        yield number, line
-
-
-def _lines_of_sixteen(path: Path) -> Iterator[tuple[int, bytes]]:
-    try:
-        text = read_bytes(path).decode("utf-16")
-    except UnicodeError as error:
-        raise DataError(path, f"begins as UTF-16 but is not UTF-16 throughout: {error}") from error
-    yield from enumerate((line.removesuffix("\r").encode() for line in text.removesuffix("\n").split("\n")), start=1)
+        yield number, _decoded(line, path, number, repairs)
 
 
 def _decoded(line: bytes, path: Path, number: int, repairs: Repairs) -> str:
     with suppress(UnicodeDecodeError):
         return line.decode("utf-8")
-    repairs[FOREIGN] += 1
+    repairs["lines read as Windows-1252"] += 1
     try:
         return line.decode("cp1252")
     except UnicodeDecodeError as error:
@@ -138,13 +126,6 @@ def check_id(id_: str, lines: dict[str, int], path: Path, number: int) -> None:
     lines[id_] = number
 
 
-EMPTY_TEXT = "empty texts left out"
-SPACED = "texts with stray spaces or line breaks repaired"
-TWICE = "repeated texts left out"
-
-_SEEDS = Path(__file__).parent / "seeds"
-
-
 def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
     """Yield all entries of a file, including duplicates, each with its line number.
 
@@ -159,9 +140,9 @@ def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
             if not isinstance(values, dict) or not isinstance(values.get("text"), str):
                 raise DataError(path, f"{_shown(value)}; a line must be a string or an object with a 'text'", number)
             if not (text := " ".join(values["text"].split())):
-                repairs[EMPTY_TEXT] += 1
+                repairs["empty texts left out"] += 1
                 continue
-            repairs[SPACED] += text != values["text"]
+            repairs["texts with stray spaces or line breaks repaired"] += text != values["text"]
             yield number, validated(PoolEntry, {"id": content_id(text), **values, "text": text}, path, number)
 
 
@@ -180,7 +161,7 @@ def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
     entries: dict[str, PoolEntry] = {}
     for number, entry in entries_of(path, counts):
         if entry.text in entries:
-            counts[TWICE] += 1
+            counts["repeated texts left out"] += 1
         else:
             check_id(entry.id, lines, path, number)
             entries[entry.text] = entry
@@ -200,7 +181,7 @@ def write_pool(path: Path, entries: Iterable[PoolEntry], inputs: Iterable[Path] 
 
 def shipped_seeds(kind: PoolKind) -> list[PoolEntry]:
     """Return the seeds that dialoom ships."""
-    return read_pool(_SEEDS / f"{kind}.jsonl")
+    return read_pool(Path(__file__).parent / "seeds" / f"{kind}.jsonl")
 
 
 def _shown(value: Any) -> str:

@@ -274,7 +274,6 @@ def _is_text(value: object) -> bool:
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Level = Literal["high", "medium", "low"]
 Validity = Literal["valid", "contradicts", "fits", "lacks_facts"]
 
 
@@ -297,7 +296,7 @@ class PairRating(Frozen):
     """
 
     discard: bool
-    violation_probability: Level
+    violation_probability: Literal["high", "medium", "low"]
     reasoning_difficulty: Literal["high", "low"]
 
 

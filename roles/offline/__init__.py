@@ -9,6 +9,7 @@ prompt or dataset. A user's own system brings its own understudies: see `underst
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -100,7 +101,8 @@ def play(
         )
     with noting_the_unsaid() as unsaid:
         reply = cast(request)(request, request.draws())
-    turn = ToolTurn(reply) if isinstance(reply, str) else reply
+    text = json.dumps(reply, ensure_ascii=False) if isinstance(reply, Mapping) else reply
+    turn = ToolTurn(text) if isinstance(text, str) else text
     if not turn.words.strip() and not turn.calls:
         found = "; ".join(dict.fromkeys(unsaid)) or "it returned an empty text"
         raise SilentUnderstudyError(f"the understudy of the role {request.role!r} found no text: {found}")

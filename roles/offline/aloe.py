@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .aloe_speech import (
     ENGLISH,
@@ -54,8 +53,8 @@ Facts = tuple[Fact, ...]
 
 
 @understudy("aloe", "induction")
-def induce(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with a JSON object: `profile` and `personality`, each with the known sentences or null."""
+def induce(request: MarkedRequest, _draws: Draws) -> dict[str, str | None]:
+    """Answer with `profile` and `personality`, each with the known sentences or nothing."""
     lines = request.said_by("user")
     facts, traits = facts_of(request.part("profile")), facts_of(request.part("personality"))
     shown = {name for line in lines for name in shown_in(line)}
@@ -66,7 +65,7 @@ def induce(request: MarkedRequest, _draws: Draws) -> str:
         whole, known = request.part(tag), sorted(given_away(each, lines) | more)
         joint = "\n" if "\n" in whole else " "
         found[tag] = joint.join(called(each[at].source, whole, pronoun) for at in known) or None
-    return json.dumps(found, ensure_ascii=False)
+    return found
 
 
 @lru_cache(maxsize=512)
@@ -116,19 +115,18 @@ def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
 
 
 @understudy("aloe", "judge", marks=("profile", "message", "answer"))
-def judge_alignment(request: MarkedRequest, _draws: Draws) -> str:
-    """Judge one answer: a JSON object with `score` and `explanation`."""
+def judge_alignment(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
+    """Judge one answer."""
     score, _, why = _assessed(request, request.part("answer"))
-    return json.dumps({"score": score, "explanation": why}, ensure_ascii=False)
+    return {"score": score, "explanation": why}
 
 
 @understudy("aloe", "judge", marks=("message", "first", "second"))
-def judge_pair(request: MarkedRequest, _draws: Draws) -> str:
-    """Judge which of two answers suits better: a JSON object with `better` and `explanation`."""
+def judge_pair(request: MarkedRequest, _draws: Draws) -> dict[str, str]:
+    """Judge which of two answers suits better."""
     one, other = (_assessed(request, request.part(place)) for place in ("first", "second"))
     better = "second" if other[:2] > one[:2] else "first"
-    why = f"The first: {one[2]} The second: {other[2]}"
-    return json.dumps({"better": better, "explanation": why}, ensure_ascii=False)
+    return {"better": better, "explanation": f"The first: {one[2]} The second: {other[2]}"}
 
 
 def stock_phrase(text: str) -> str:

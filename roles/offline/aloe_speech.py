@@ -230,9 +230,7 @@ def _turned(text: str, pronoun: str) -> str:
 def _second_verb(word: str, after: str, before: list[str]) -> str | None:
     """Return a sentence's second verb in the first person; `None` if it may be a noun, as in `crosswords and walks`."""
     sure = after in listed("determiners") or before[-1] in listed("adverbs") or before[0].isdigit()
-    if sure or word not in listed("nounish_thirds"):
-        return _first_person(word, word)
-    return None
+    return _first_person(word, word) if sure or word not in listed("nounish_thirds") else None
 
 
 @cache

@@ -115,18 +115,16 @@ _ID = re.compile(r'"[A-Z]{2}\d+"')
 
 
 @understudy("apollo", "judge")
-def explain(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with a JSON object that holds the error label."""
-    label, why = _label(request)
-    return json.dumps({"label": label, "explanation": why}, ensure_ascii=False)
+def explain(request: MarkedRequest, _draws: Draws) -> dict[str, str]:
+    """Answer with the error label."""
+    return dict(zip(("label", "explanation"), _label(request), strict=True))
 
 
 def _label(request: MarkedRequest) -> tuple[str, str]:
     gold, transcript = _CALL.findall(request.part("gold")), request.part("transcript")
     made = _CALL.findall(transcript)
     if not made:
-        has_question = "?" in transcript
-        return ("unawareness", "It asks.") if has_question else ("unhelpful", "It calls nothing.")
+        return ("unawareness", "It asks.") if "?" in transcript else ("unhelpful", "It calls nothing.")
     for place, ((right, correct), (name, given)) in enumerate(zip(gold, made, strict=False)):
         if (right, correct) == (name, given):
             continue
@@ -143,17 +141,18 @@ def _label(request: MarkedRequest) -> tuple[str, str]:
 
 
 @understudy("apollo", "memory")
-def note(request: MarkedRequest, draws: Draws) -> str:
-    """Answer with a JSON object that holds the notes."""
+def note(request: MarkedRequest, draws: Draws) -> dict[str, list[str]]:
+    """Answer with the notes."""
     form, preference = session_of(request.part("session"))
     if preference is None or (request.model == "generic" and form in _HARD):
-        return json.dumps({"notes": []})
+        return {"notes": []}
     values = {**preference.values, "lookups": [*preference.order]}
-    notes = [
-        WORDS.say("notes", draws, {"flow": preference.flow, "facet": facet, "value": json.dumps(value)})
-        for facet, value in values.items()
-    ]
-    return json.dumps({"notes": notes}, ensure_ascii=False)
+    return {
+        "notes": [
+            WORDS.say("notes", draws, {"flow": preference.flow, "facet": facet, "value": json.dumps(value)})
+            for facet, value in values.items()
+        ]
+    }
 
 
 _PART = r"<{0}>\n(.*?)\n</{0}>"
@@ -266,30 +265,29 @@ _Made = Mapping[str, Any]
 
 
 @understudy("apollo_write", "writer")
-def write(request: MarkedRequest, draws: Draws) -> str:
-    """Answer with a JSON object."""
-    made = _errand if "tool" in request else _WRITERS.get(request.reply_key, _query)
-    return json.dumps(made(request, draws), ensure_ascii=False)
+def write(request: MarkedRequest, draws: Draws) -> _Made:
+    """Answer in the form that the instruction asks for."""
+    return (_errand if "tool" in request else _WRITERS.get(request.reply_key, _query))(request, draws)
 
 
 @understudy("apollo_write", "checker")
-def check(request: MarkedRequest, _draws: Draws) -> str:
+def check(request: MarkedRequest, _draws: Draws) -> _Made:
     """Answer with the preference that a session states, or with the verdict of a check."""
     parted = (line.partition(": ") for line in request.part("conversation_read").splitlines())
     preference = read_preference((speaker, text) for speaker, _, text in parted)
     if "part" in request and "conversation_read" in request:
         values = [{"facet": name, "value": value} for name, value in (preference.values if preference else {}).items()]
-        return json.dumps({"facets": values, "form": preference.form if preference else "explicit", "verdict": "right"})
+        return {"facets": values, "form": preference.form if preference else "explicit", "verdict": "right"}
     is_none = any(part.body in WORDS.get("story.none") for part in request.parts("preference"))
     why = WORDS.get("checker.told") if preference else WORDS.get("checker.story") if is_none else ""
-    return json.dumps({"explanation": why, "verdict": "wrong" if why else "right"})
+    return {"explanation": why, "verdict": "wrong" if why else "right"}
 
 
 @understudy("apollo_write", "solver")
-def solve(request: MarkedRequest, _draws: Draws) -> str:
+def solve(request: MarkedRequest, _draws: Draws) -> _Made:
     """Answer with the first possible value of each facet."""
     first = {part.attributes["name"]: re.search(r"It can be (.*?): ", part.body) for part in request.parts("part")}
-    return json.dumps({"facets": [{"facet": name, "value": found and found[1]} for name, found in first.items()]})
+    return {"facets": [{"facet": name, "value": found and found[1]} for name, found in first.items()]}
 
 
 def _profile(request: MarkedRequest, draws: Draws) -> _Made:
@@ -350,8 +348,7 @@ def _outputs(request: MarkedRequest) -> list[Any] | None:
 
 
 def _occasion(request: MarkedRequest) -> dict[str, Any]:
-    fields = request.fields("occasion")
-    return {name: int(value) if name == "nights" else value for name, value in fields.items()}
+    return {name: int(value) if name == "nights" else value for name, value in request.fields("occasion").items()}
 
 
 def _lasting(request: MarkedRequest) -> list[tuple[str, str]]:

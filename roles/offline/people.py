@@ -19,7 +19,6 @@ user's text.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,8 +52,8 @@ _ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
 
 
 @understudy("pools", "writer")
-def write_texts(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with `{"items": [...]}`: the number of texts in the prompt's input `count`, by default one."""
+def write_texts(request: MarkedRequest, _draws: Draws) -> dict[str, list[str]]:
+    """Answer with `items`: the number of texts in the prompt's input `count`, by default one."""
     number = min(request.inputs.get("count", 1), _MOST)
     is_character = request.prompt == "pools/personalities"
     compose = _character if is_character else _life
@@ -69,7 +68,7 @@ def write_texts(request: MarkedRequest, _draws: Draws) -> str:
                 break
         before.append(words)
         items.append(person.described(templates))
-    return json.dumps({"items": items}, ensure_ascii=False)
+    return {"items": items}
 
 
 class _Fact(NamedTuple):
@@ -163,41 +162,34 @@ def _facts(text: str) -> tuple[_Fact, ...]:
 
 
 @understudy("personalens_people", "writer")
-def write(request: MarkedRequest, draws: Draws) -> str:
-    """Answer with a JSON object, or with a summary."""
-    if not request.reply_key:
-        return _summary(request, draws)
-    return json.dumps(_WRITERS.get(request.reply_key, _interests)(request, draws), ensure_ascii=False)
+def write(request: MarkedRequest, draws: Draws) -> Mapping[str, Any] | str:
+    """Answer in the form that the instruction asks for, or with a summary."""
+    return _WRITERS.get(request.reply_key, _interests)(request, draws)
 
 
 @understudy("personalens_people", "judge")
-def judge(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with a JSON object that holds the contradictions, or the passages that do not fit the person."""
-    found: dict[str, Any]
+def judge(request: MarkedRequest, _draws: Draws) -> dict[str, list[Any]]:
+    """Answer with the contradictions, or the passages that do not fit the person."""
     if "summary" in request:
         own = {joined(values_of(value)).lower() for value in request.fields("preferences").values()}
         told = (
             (each, heard(WORDS.get("summary.told"), each)) for each in dict.fromkeys(sentences(request.part("summary")))
         )
-        found = {"passages": [each for each, slots in told if slots and slots["value"].lower() not in own]}
-    else:
-        demographics = request.fields("demographics")
-        found = {
-            "contradictions": [
-                {
-                    "domain": part.attributes.get("domain", ""),
-                    "preference": name,
-                    "reason": WORDS.get("judge.rules_out").format(
-                        key=against["key"], value=demographics[against["key"]]
-                    ),
-                }
-                for part in request.parts("preferences")
-                for name, value in part.fields.items()
-                for against in _ruled_out(demographics)
-                if against["words"] in value
-            ]
-        }
-    return json.dumps(found, ensure_ascii=False)
+        return {"passages": [each for each, slots in told if slots and slots["value"].lower() not in own]}
+    demographics = request.fields("demographics")
+    return {
+        "contradictions": [
+            {
+                "domain": part.attributes.get("domain", ""),
+                "preference": name,
+                "reason": WORDS.get("judge.rules_out").format(key=against["key"], value=demographics[against["key"]]),
+            }
+            for part in request.parts("preferences")
+            for name, value in part.fields.items()
+            for against in _ruled_out(demographics)
+            if against["words"] in value
+        ]
+    }
 
 
 def _ruled_out(demographics: Mapping[str, str]) -> list[Mapping[str, Any]]:
@@ -291,7 +283,8 @@ def _name(part: Part) -> str:
     return part.attributes.get("name", "")
 
 
-_WRITERS: Mapping[str, Callable[[MarkedRequest, Draws], Mapping[str, Any]]] = {
+_WRITERS: Mapping[str, Callable[[MarkedRequest, Draws], Mapping[str, Any] | str]] = {
+    "": _summary,
     "preferences": _preferences,
     "tasks": _tasks,
     "location": _situation,
@@ -306,16 +299,15 @@ _SHORT = 8
 
 
 @understudy("transcript_people", "analyst")
-def infer(request: MarkedRequest, _draws: Draws) -> str:
+def infer(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
     """Answer with `person`, `goal` and `traits`, each statement with the sentence that shows it."""
     lines = request.said_by("user")
     texts = [part for line in lines for each in line.splitlines() for part in sentences(each)]
-    reply = {
+    return {
         "person": _statement("You say of yourself: {}", _first(_SELF, texts), request.model),
         "goal": _statement("You want what you ask for: {}", _first(_THREE_WORDS, texts), request.model),
         "traits": [_statement(trait, shown, request.model) for trait, shown in _traits(lines, texts)],
     }
-    return json.dumps(reply, ensure_ascii=False)
 
 
 def _traits(lines: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -334,5 +326,4 @@ def _first(pattern: re.Pattern[str], texts: Sequence[str]) -> str:
 def _statement(template: str, shown: str, model: str) -> dict[str, Any]:
     if not shown:
         return {"statement": "", "evidence": []}
-    quote = shown if model == "attentive" else shown.lower()
-    return {"statement": template.format(shown), "evidence": [quote]}
+    return {"statement": template.format(shown), "evidence": [shown if model == "attentive" else shown.lower()]}

@@ -17,11 +17,11 @@ As "generic", a judge is cruder: it only counts phrases and preferences.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from .personalens_user import (
     acts,
@@ -38,21 +38,19 @@ from .words import joined
 
 
 @understudy("personalens", "judge")
-def judgement(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with one JSON object: a verdict or a score, and an explanation that quotes the evidence."""
-    metric = request.prompt.rpartition("/judge-")[2]
-    crude = request.model == "generic"
-    target = request.inputs.get("target", "assistant")
-    if metric == "personalization":
-        value, why = _personalization(request, crude)
-    elif metric == "naturalness":
-        value, why = _naturalness(request.said_by(target), target, crude)
-    elif metric == "coherence":
-        value, why = _coherence(request, target, crude)
-    else:
-        verdict, why = _completion(request, crude)
-        return json.dumps({"verdict": verdict, "explanation": why}, ensure_ascii=False)
-    return json.dumps({"score": value, "explanation": why}, ensure_ascii=False)
+def judgement(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
+    """Answer with a verdict or a score, and an explanation that quotes the evidence."""
+    crude, target = request.model == "generic", request.inputs.get("target", "assistant")
+    match request.prompt.rpartition("/judge-")[2]:
+        case "personalization":
+            value, why = _personalization(request, crude)
+        case "naturalness":
+            value, why = _naturalness(request.said_by(target), target, crude)
+        case "coherence":
+            value, why = _coherence(request, target, crude)
+        case _:
+            value, why = _completion(request, crude)
+    return {"verdict" if isinstance(value, bool) else "score": value, "explanation": why}
 
 
 @dataclass
@@ -243,12 +241,12 @@ _RUN = 8
 
 
 @understudy("gate", "reviewer")
-def review(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer whether the fault in question occurs: a JSON object with `verdict` and `explanation`."""
+def review(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
+    """Answer whether the fault in question occurs."""
     given = " ".join(part.body for part in request.parts("about"))
     shown = _LOOKED_FOR.get(request.inputs.get("fault", ""), _revealed)(request, given)
     why = f"It shows in {quoted(shown)}." if shown else "There is nothing to find."
-    return json.dumps({"verdict": bool(shown), "explanation": why}, ensure_ascii=False)
+    return {"verdict": bool(shown), "explanation": why}
 
 
 def _contradicted(request: MarkedRequest, given: str) -> str:

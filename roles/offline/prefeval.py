@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -91,16 +90,14 @@ _QUOTED = re.compile(r"“(.+?)”", re.DOTALL)
 
 
 @understudy("prefeval", "judge")
-def judge(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer a checker's question with a JSON object."""
+def judge(request: MarkedRequest, _draws: Draws) -> dict[str, str]:
+    """Answer a checker's question."""
     metric = request.prompt.rpartition("/judge-")[2]
-    check = {"violates": _violates, "hallucinates": _hallucinates, "helpful": _helpful}.get(metric)
-    if check is None:
-        key, why = "quote", _named(request.part("answer"))
-        yes = bool(why)
-    else:
-        key, (yes, why) = "explanation", check(request)
-    return json.dumps({key: why, "answer": "yes" if yes else "no"}, ensure_ascii=False)
+    if check := {"violates": _violates, "hallucinates": _hallucinates, "helpful": _helpful}.get(metric):
+        yes, why = check(request)
+        return {"explanation": why, "answer": "yes" if yes else "no"}
+    quote = _named(request.part("answer"))
+    return {"quote": quote, "answer": "yes" if quote else "no"}
 
 
 def _violates(request: MarkedRequest) -> tuple[bool, str]:
@@ -146,10 +143,9 @@ _MOST, _TRIES = 50, 20
 
 
 @understudy("prefeval_pairs", "writer")
-def write(request: MarkedRequest, draws: Draws) -> str:
-    """Answer with a JSON object."""
-    made = _WRITERS.get(request.reply_key, _pairs)(request, draws)
-    return json.dumps(made, ensure_ascii=False)
+def write(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    """Answer in the form that the instruction asks for."""
+    return _WRITERS.get(request.reply_key, _pairs)(request, draws)
 
 
 def slots_of(preference: str) -> dict[str, str]:
@@ -228,14 +224,13 @@ _LIKELY = {1: "low", 2: "medium", 3: "medium"}
 
 
 @understudy("prefeval_pairs", "judge")
-def judge_pair(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with a JSON object that holds a pair's class or the matching persona."""
+def judge_pair(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
+    """Answer with a pair's class or the matching persona."""
     people = [part.body for part in request.parts("persona")]
     if people:
         words = set(content_words(request.part("preference")))
         number = next((at for at, who in enumerate(people, start=1) if words.isdisjoint(content_words(who))), 0)
-        why = WORDS.get("verdict.found" if number else "judge.none")
-        return json.dumps({"explanation": why, "number": number})
+        return {"explanation": WORDS.get("verdict.found" if number else "judge.none"), "number": number}
     preference, question = request.part("preference"), request.part("question")
     trait = set(content_words(slots_of(preference).get("trait", preference)))
     if trait and trait <= set(content_words(question)):
@@ -243,7 +238,7 @@ def judge_pair(request: MarkedRequest, _draws: Draws) -> str:
         verdict = "contradicts" if is_wanted else "fits"
     else:
         verdict = "lacks_facts" if len(question.split()) < _FEWEST_WORDS else "valid"
-    return json.dumps({"explanation": WORDS.get(f"verdict.{verdict}"), "verdict": verdict})
+    return {"explanation": WORDS.get(f"verdict.{verdict}"), "verdict": verdict}
 
 
 @understudy("prefeval_pairs", "answerer")
@@ -256,12 +251,11 @@ def answer(request: MarkedRequest, draws: Draws) -> str:
 
 
 @understudy("prefeval_pairs", "rater")
-def rate(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with a JSON object that holds a pair's rating."""
+def rate(request: MarkedRequest, _draws: Draws) -> dict[str, Any]:
+    """Answer with a pair's rating."""
     number = Draws("prefeval_pairs", request.part("preference")).number(0, 9)
-    rating = {
+    return {
         "discard": number == 0,
         "violation_probability": _LIKELY.get(number, "high"),
         "reasoning_difficulty": "low" if number % 2 else "high",
     }
-    return json.dumps(rating)

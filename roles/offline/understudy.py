@@ -317,7 +317,7 @@ class ToolTurn:
     calls: tuple[tuple[str, str], ...] = ()
 
 
-Understudy = Callable[[MarkedRequest, Draws], str | ToolTurn]
+Understudy = Callable[[MarkedRequest, Draws], str | Mapping[str, Any] | ToolTurn]
 _BUILT_IN = ("personalens_assistant", "personalens_judges", "aloe", "prefeval", "people", "apollo")
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -347,8 +347,9 @@ def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable
         marks: Tags of parts that a request must contain. If several functions match, the one with the most marks is
             used. If none matches, the closest is used, so that a prompt with missing parts is answered, too.
 
-    A function takes the `MarkedRequest` and `Draws` seeded by its content, and returns the reply. Registering the same
-    role and marks again replaces the earlier function, so a module can be loaded twice.
+    A function takes the `MarkedRequest` and `Draws` seeded by its content, and returns the reply: a text, a `ToolTurn`,
+    or a mapping, which is sent as JSON. Registering the same role and marks again replaces the earlier function, so a
+    module can be loaded twice.
     """
 
     def register(function: Understudy) -> Understudy:

@@ -21,7 +21,8 @@ _SEAMS = (
     (re.compile(r"([.!?][\"”]?)\.(?=\s|$)"), r"\1"),
 )
 _START = re.compile(r"(^[\"“]?|(?<![A-Z]\.[A-Z])(?<!\b[ap]\.m)(?<!\b(?:St|Mr|Dr|vs))[.!?][\"”]?\s+[\"“]?)([a-z])")
-_PLAIN = re.compile(r"[^\[\]<>|{}]+")
+_PLAIN = re.compile(r"\{([^}]*)\}|[^\[\]<>|{}]+")
+"""A slot, or text without any mark."""
 _unsaid: ContextVar[list[str] | None] = ContextVar("unsaid", default=None)
 
 
@@ -123,7 +124,7 @@ def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
 
 @lru_cache(maxsize=4096)
 def _pattern(template: str) -> re.Pattern[str]:
-    return re.compile(_regular(_parse(template.strip().rstrip(".!?"))), re.IGNORECASE)
+    return re.compile("".join(map(_regular, _parse(template.strip().rstrip(".!?")))), re.IGNORECASE)
 
 
 def _slots(pieces: Iterable[_Piece]) -> Iterator[str]:
@@ -136,19 +137,15 @@ def _slots(pieces: Iterable[_Piece]) -> Iterator[str]:
                 yield from _slots(option)
 
 
-def _regular(pieces: Iterable[_Piece]) -> str:
-    done = ""
-    for piece in pieces:
-        match piece:
-            case str():
-                done += re.escape(piece)
-            case _Slot(name):
-                done += f"(?P<{name}>.+?)"
-            case _Optional(body):
-                done += f"(?:{_regular(body)})?"
-            case _Choice(options):
-                done += f"(?:{'|'.join(map(_regular, options))})"
-    return done
+def _regular(piece: _Piece) -> str:
+    match piece:
+        case _Slot(name):
+            return f"(?P<{name}>.+?)"
+        case _Optional(body):
+            return f"(?:{''.join(map(_regular, body))})?"
+        case _Choice(options):
+            return f"(?:{'|'.join(''.join(map(_regular, option)) for option in options)})"
+    return re.escape(piece)
 
 
 @dataclass(frozen=True)
@@ -180,27 +177,23 @@ def _parse(template: str) -> tuple[_Piece, ...]:
 def _sequence(text: str, at: int, stops: str) -> tuple[tuple[_Piece, ...], int]:
     pieces: list[_Piece] = []
     while at < len(text) and text[at] not in stops:
-        mark = text[at]
-        if mark == "{":
-            end = text.index("}", at)
-            pieces.append(_Slot(text[at + 1 : end]))
-            at = end + 1
-        elif mark == "[":
-            body, at = _sequence(text, at + 1, "]")
+        if found := _PLAIN.match(text, at):
+            pieces.append(_Slot(found[1]) if found[1] else found[0])
+            at = found.end()
+        elif text[at] == "[":
+            body, end = _sequence(text, at + 1, "]")
             pieces.append(_Optional(body))
-            at += 1
-        elif mark == "<":
-            option, at = _sequence(text, at + 1, "|>")
-            options = [option]
-            while text[at : at + 1] == "|":
+            at = end + 1
+        elif text[at] == "<":
+            options: list[tuple[_Piece, ...]] = []
+            while text[at : at + 1] in ("<", "|"):
                 option, at = _sequence(text, at + 1, "|>")
                 options.append(option)
             pieces.append(_Choice(tuple(options)))
             at += 1
         else:
-            plain = _PLAIN.match(text, at)
-            pieces.append(plain[0] if plain else mark)
-            at += len(plain[0] if plain else mark)
+            pieces.append(text[at])
+            at += 1
     return tuple(pieces), at
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dialoom
 from dialoom import Check, Episode, Judgement, Line, Outcome
 from dialoom.graphs import Estimate, Table, Tally, side_by_side
-from dialoom.graphs.personalens import tables
+from dialoom.graphs.personalens import RECIPE
 from dialoom.graphs.tables import (
     Counted,
     Pivot,
@@ -253,7 +253,7 @@ episodes = st.lists(
 
 @given(episodes)
 def test_tables_agree_with_counting_by_hand(given_episodes: list[Episode]) -> None:
-    by_name = {table.name: table for table in tables(given_episodes)}
+    by_name = {table.name: table for table in RECIPE.tables(given_episodes)}
     for name, group_of in (
         ("scores", lambda e: ["single-domain" if e.facets["kind"] == "single" else "multi-domain"]),
         ("domains", lambda e: e.facets["domains"]),

@@ -3,7 +3,6 @@
 dialoom run docs/examples/twenty_questions/recipe.py:RECIPE --judge -o words.db
 """
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -83,11 +82,11 @@ def play_guesser(request: MarkedRequest, draws: Draws) -> str:
 
 
 @understudy("twenty_questions", "judge")
-def play_judge(request: MarkedRequest, draws: Draws) -> str:
+def play_judge(request: MarkedRequest, draws: Draws) -> dict[str, object]:
     """Decide whether every answer agrees with words.toml."""
     traits = WORDS.get(f"things.{request.part('word')}", [])
     for question, reply in zip(request.said_by("guesser"), request.said_by("keeper"), strict=False):
         trait = (heard(WORDS.get("guesser.ask"), question) or {}).get("trait")
         if trait and (trait in traits) != reply.startswith("Yes"):
-            return json.dumps({"verdict": False, "explanation": f"{question} {reply}"})
-    return json.dumps({"verdict": True, "explanation": WORDS.say("judge.honest", draws)})
+            return {"verdict": False, "explanation": f"{question} {reply}"}
+    return {"verdict": True, "explanation": WORDS.say("judge.honest", draws)}

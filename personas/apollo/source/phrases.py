@@ -19,14 +19,13 @@ from dialoom.personas.apollo.flows import FLOWS
 
 from .source import PreferenceForm, stems
 
-_FOLDER = Path(__file__).parent / "content"
 _CENTS = re.compile(r"(\$[\d,]+\.\d|\d\.\d(?= [A-Z]{3}\b))(?!\d)")
 _CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 
 
 def content(name: str) -> Mapping[str, Any]:
     """Read a packaged data file."""
-    return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((Path(__file__).parent / "content" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 class Filling(dict[str, Any]):
@@ -66,7 +65,6 @@ def listed(items: list[str], word: str = "or") -> str:
 CONTENT = content("preferences")
 _FRAMES: Mapping[str, Sequence[str]] = CONTENT["frames"]
 _ORDINALS: Sequence[str] = tuple(CONTENT["ordinals"].values())
-_LISTING: tuple[PreferenceForm, ...] = ("choice", "anti")
 
 
 class FacetPhrases:
@@ -99,7 +97,7 @@ class FacetPhrases:
         words = self._values[value]
         if form == "facts":
             return ask, _one_unused(words["facts"], draw, used)
-        if form not in _LISTING:
+        if form not in ("choice", "anti"):
             frame = _one_unused(self._frames(form), draw, used)
             return ask, frame.format_map(Filling(name=draw.choice(words["names"]), rest=self._rest(value)))
         options = draw.sample(list(self._values), len(self._values))

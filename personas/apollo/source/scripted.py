@@ -14,7 +14,7 @@ from dialoom.personas.apollo.world import CITIES, World
 
 from .checks import day_phrases, leaking_place, pair_refusal, query_text, unrelated_refusal
 from .phrases import content, phrases, telltale_words
-from .sessions import REQUESTS, SIZE, errand_scripts, errand_turns, flow_tools, preference_turns, unrelated_sessions
+from .sessions import REQUESTS, SCRIPTS, SIZE, errand_turns, flow_tools, preference_turns, unrelated_sessions
 from .source import (
     FORMS,
     ApolloPair,
@@ -225,7 +225,7 @@ def example_session(world_seed: int, flow: str, form: PreferenceForm) -> tuple[s
 @lru_cache(maxsize=256)
 def example_errand(world_seed: int, tool: str) -> tuple[str, ...]:
     """Return another person's session about an unrelated tool."""
-    script, draw, world = errand_scripts(tool)[0], random.Random(f"example {tool}"), World(world_seed)
+    script, draw, world = SCRIPTS[tool][0], random.Random(f"example {tool}"), World(world_seed)
     while True:
         lines = _lines([*errand_turns(TOOLS[tool], script, {}, draw, partial(execute, world))])
         if -(-len("\n".join(lines)) // 4) in SIZE:

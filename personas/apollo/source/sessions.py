@@ -22,18 +22,14 @@ from .phrases import as_said, capital, content, filled, phrases
 from .source import ApolloSession, ApolloUser, PastCall, PreferenceForm, Speech
 
 _CONTENT = content("errands")
-_SCRIPTS: Mapping[str, Sequence[Sequence[str]]] = _CONTENT["scripts"]
+SCRIPTS: Mapping[str, Sequence[Sequence[str]]] = _CONTENT["scripts"]
+"""The scripts of sessions about each unrelated tool."""
 _DRAWS: Mapping[str, Sequence[Value]] = _CONTENT["draws"]
 _TRIES, _OWN = 40, 0.4
 SIZE = range(150, 451)  # tokens
 _ONE_OF_MANY = re.compile(r"(?<![\d.])1 (gram|hour|litre|minute|point|portion|time)s\b")
 _DIFFERENT = {"to_currency": "from_currency", "to_station": "from_station"}
 UNRELATED_TOOLS = tuple(name for name, tool in TOOLS.items() if tool.domain not in PREFERENCE_DOMAINS)
-
-
-def errand_scripts(tool: str) -> Sequence[Sequence[str]]:
-    """Return the scripts of sessions about an unrelated tool."""
-    return _SCRIPTS[tool]
 
 
 def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -> list[ApolloSession]:
@@ -44,7 +40,7 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
     draw, sessions, used = random.Random(f"errands {seed} {user.id}"), list[ApolloSession](), set[str]()
     for round_ in range(rounds):
         for name in UNRELATED_TOOLS:
-            scripts = _SCRIPTS[name]
+            scripts = SCRIPTS[name]
             for _ in range(_TRIES):
                 script, answer = scripts[round_ % len(scripts)], partial(execute, world)
                 session = ApolloSession(
@@ -341,7 +337,7 @@ def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output],
         outputs: The tool's results so far.
         draw: The random stream for arguments and words, the same for all pieces of a session.
     """
-    scripts, turns = errand_scripts(tool), list[PastCall | Speech]()
+    scripts, turns = SCRIPTS[tool], list[PastCall | Speech]()
     try:
         for turn in errand_turns(TOOLS[tool], scripts[number % len(scripts)], {}, draw, replayed(outputs)):
             turns.append(turn)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import dialoom
 from dialoom import Episode, Judgement, Line, Outcome
 from dialoom.graphs import Estimate
-from dialoom.graphs.aloe_eval import Alignment, Scores, charts, report_tables
+from dialoom.graphs.aloe_eval import RECIPE, Alignment, Scores
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
 from tests.processes import Started
@@ -198,7 +198,7 @@ def test_models_are_rows_of_each_table_and_missing_values_are_counted() -> None:
     steady = [_episode(number, [3, 3, 3]) for number in range(4)]
     rising = [_episode(number, [1, 2, 3, 4]) for number in range(3)]
     rising += [_episode(3, [1, None, 5, 4]), _episode(4, [1, 2], failed=True)]
-    tables = {table.name: table for table in report_tables([("model-a", steady), ("model-b", rising)])}
+    tables = {table.name: table for table in RECIPE.report_tables([("model-a", steady), ("model-b", rising)])}
     assert list(tables) == ["alignment", "improvement", "judgements", "dialogues"]
     levels = tables["alignment"]
     assert levels.columns == ["model", "k=1", "k=2", "k=3", "k=4"]
@@ -214,7 +214,7 @@ def test_models_are_rows_of_each_table_and_missing_values_are_counted() -> None:
 def test_chart_has_levels_bands_and_fitted_line() -> None:
     rising = [_episode(number, [1, 2, 3, 4]) for number in range(5)]
     unscored = [_episode(0, [None, None])]
-    (chart,) = charts([("model-a", rising), ("model-b", unscored)])
+    (chart,) = RECIPE.charts([("model-a", rising), ("model-b", unscored)])
     (series,) = chart.series
     assert list(chart.y_range or ()) == [1, 5]
     assert (series.label, list(series.x), list(series.y)) == ("model-a", [1, 2, 3, 4], [1, 2, 3, 4])
@@ -226,9 +226,9 @@ def test_chart_has_levels_bands_and_fitted_line() -> None:
 
 def test_run_without_scores_has_no_levels_and_no_chart() -> None:
     unscored = [_episode(0, [None, None])]
-    assert [table.name for table in report_tables([("a", unscored)])] == ["judgements", "dialogues"]
-    assert charts([("a", unscored)]) == []
-    assert report_tables([("a", [])]) == []
+    assert [table.name for table in RECIPE.report_tables([("a", unscored)])] == ["judgements", "dialogues"]
+    assert RECIPE.charts([("a", unscored)]) == []
+    assert RECIPE.report_tables([("a", [])]) == []
 
 
 def _scores(dialogues: Sequence[dict[int, int] | dict[int, float]]) -> Scores:
