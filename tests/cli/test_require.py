@@ -244,6 +244,9 @@ rows = [{rows}]
 max_turns = 4
 ends = []
 
+[user]
+brief = "You are {{{{ person.name }}}}."
+
 [[judge]]
 metric = "kind"
 rubric = "The assistant is kind."
@@ -264,11 +267,11 @@ per_turn = true
 def test_requirements_and_reports_have_the_same_intervals(tmp_path: Path) -> None:
     """The turns and the trials of a scenario are not independent."""
 
-    async def user(_messages: object) -> str:
-        return "Hello."
+    async def user(messages: object) -> str:
+        return "I am odd." if any(f"Person {number}." in str(messages) for number in range(1, 12, 2)) else "I am even."
 
-    async def assistant(messages: object, session: Any) -> str:  # noqa: ARG001
-        return "Go away." if session.person[-1] in "02468ace" and session.trial == 1 else "Good day."
+    async def assistant(messages: object, session: Any) -> str:
+        return "Go away." if "odd" in str(messages) and session.trial == 1 else "Good day."
 
     async def judge(messages: object) -> str:
         is_kind = "Go away." not in str(messages)
