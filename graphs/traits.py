@@ -14,10 +14,10 @@ from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serial
 
 from dialoom.grouping import grouped
 from dialoom.inputs import DataError
-from dialoom.text import counted
+from dialoom.text import CHARACTER, counted
 
 from . import RecipeError, Scenario
-from .gate.talk import language_of, spelt, terms_of, units_of, vocabulary
+from .gate.talk import UNSPLIT, is_written_in, language_of, may_be_english, spelt, terms_of, units_of, vocabulary
 from .outcome import USER
 from .transcript_rows import recorded_talks
 
@@ -37,6 +37,9 @@ TRAIT_FACETS = (*(f"trait_{name}" for name in MEASURED), "stress")
 
 UNKNOWN = "unknown"
 """The facet's value if a trait cannot be measured in a conversation, e.g. corrections in a single line."""
+
+LENGTH_UNIT, WORDS, CHARACTERS = "length_unit", "words", "characters"
+"""The column of the unit of `length`, and its values; words if it is missing."""
 
 _LEVELS = 3
 
@@ -108,7 +111,7 @@ def traits_of(spec: str, draw: Random, note: Callable[[str], None]) -> Traits:
     return drawn
 
 
-def _manners(path: Path) -> list[dict[str, float]]:
+def _manners(path: Path) -> list[dict[str, Any]]:
     """Return the manner of each conversation's user."""
     if not path.exists():
         raise DataError(path, f"there is no such file; give one, or {' or '.join(STRESS)}")
@@ -140,9 +143,9 @@ def _levels(values: Sequence[float]) -> Callable[[float], str]:
     return level
 
 
-def _columns(name: str, row: Mapping[str, Any]) -> dict[str, float]:
+def _columns(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the manner that is given in the columns of a person's row."""
-    found = {}
+    found: dict[str, Any] = {}
     for each in MEASURED:
         if (value := row.get(each, "")) == "":
             continue
@@ -154,9 +157,11 @@ def _columns(name: str, row: Mapping[str, Any]) -> dict[str, float]:
         if not 0 <= found[each] <= most or math.isinf(found[each]):
             bounds = "from 0 to 100" if most == 100 else "of at least 0"
             raise RecipeError(f"traits of {name}: {each!r} must be a number {bounds}, got {value!r:.60}")
+    if (unit := row.get(LENGTH_UNIT) or WORDS) not in (WORDS, CHARACTERS):
+        raise RecipeError(f"traits of {name}: {LENGTH_UNIT!r} must be {WORDS!r} or {CHARACTERS!r}, got {unit!r:.60}")
     if not found:
         raise RecipeError(f"traits of {name}: at least one of the columns {', '.join(MEASURED)} is needed")
-    return found
+    return {**found, LENGTH_UNIT: unit}
 
 
 _OBJECTS = re.compile(
@@ -193,7 +198,7 @@ def pushed_back(lines: Sequence[str]) -> float | None:
     return share(lines[1:], lambda line: _OBJECTS.search(spelt(line)))
 
 
-def manner_of(lines: Sequence[str]) -> dict[str, float]:
+def manner_of(lines: Sequence[str]) -> dict[str, Any]:
     """Return the manner of a user, measured in the user's lines of a conversation.
 
     Args:
@@ -203,29 +208,39 @@ def manner_of(lines: Sequence[str]) -> dict[str, float]:
         `length`: words per line. `directness`: the percentage of all different content words that occur in the first
         line. `patience`: the number of lines. `corrections`: the percentage of lines after the first that object.
         Values that cannot be counted are left out: `directness` and `corrections` for a single line, `corrections` for
-        languages other than English.
+        languages other than English, and the first two for languages such as Thai, whose words nothing separates.
+        `length_unit` is present if most units are characters of Chinese or Japanese, which count as words.
     """
+    text = "\n".join(lines)
+    has_words = not is_written_in(UNSPLIT, text)
     found = {
-        "length": words_per_line(lines),
-        "directness": disclosed(lines),
+        "length": words_per_line(lines) if has_words else None,
+        "directness": disclosed(lines) if has_words else None,
         "patience": float(len(lines)),
-        "corrections": pushed_back(lines) if language_of("\n".join(lines)) in ("en", None) else None,
+        "corrections": pushed_back(lines) if may_be_english(text) else None,
     }
-    return {name: round(value, 1) for name, value in found.items() if value is not None}
+    known: dict[str, Any] = {name: round(value, 1) for name, value in found.items() if value is not None}
+    units = units_of(text)
+    if 2 * sum(re.fullmatch(CHARACTER, unit) is not None for unit in units) > len(units):
+        known[LENGTH_UNIT] = CHARACTERS
+    return known
 
 
-def described(manner: Mapping[str, float]) -> str:
+def described(manner: Mapping[str, Any]) -> str:
     """Return a manner as instructions for a simulated user, one per line."""
-    return "\n".join(instruction(manner[name]) for name, instruction in _INSTRUCTIONS.items() if name in manner)
+    unit = manner.get(LENGTH_UNIT, WORDS)
+    return "\n".join(instruction(manner[name], unit) for name, instruction in _INSTRUCTIONS.items() if name in manner)
 
 
-_INSTRUCTIONS: Mapping[str, Callable[[float], str]] = {
-    "length": lambda value: f"Each of your messages has {f'about {value:.0f} words' if value >= 1.5 else 'one word'}.",
-    "patience": lambda value: (
+_INSTRUCTIONS: Mapping[str, Callable[[float, str], str]] = {
+    "length": lambda value, unit: (
+        f"Each of your messages has {f'about {value:.0f} {unit}' if value >= 1.5 else f'one {unit[:-1]}'}."
+    ),
+    "patience": lambda value, _: (
         f"You write {f'about {value:.0f} messages' if value >= 1.5 else 'one message'} in all, and then you stop."
     ),
-    "directness": lambda value: f"Your first message tells about {value:.0f} % of what you tell in all.",
-    "corrections": lambda value: (
+    "directness": lambda value, _: f"Your first message tells about {value:.0f} % of what you tell in all.",
+    "corrections": lambda value, _: (
         f"In about {value:.0f} % of your later messages you object to what the assistant has said."
         if value
         else "You do not object to what the assistant says unless it is plainly wrong."

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 from dialoom.graphs import Episode
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
+from dialoom.runs.report.differences import subject_of
 from dialoom.runs.report.requirements import Checked, Requirement, accepted, check_outcome
 from dialoom.runs.stepping import Case, ReplayResult, read_case
 from dialoom.runs.stepping import replay as play_case
@@ -310,7 +311,7 @@ def worst_conversation(
     worst: tuple[float, Episode, str] | None = None
     for episode in episodes:
         for each in episode.outcome.judgements:
-            if unmet.metric not in (each.metric, f"{each.metric} ({each.target})"):
+            if unmet.metric not in (each.metric, f"{each.metric} ({each.target})", subject_of(each)):
                 continue
             rank = float("-inf") if each.score is None else (-1 if unmet.is_upper else 1) * float(each.score)
             if worst is None or rank < worst[0]:

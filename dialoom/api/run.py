@@ -617,7 +617,8 @@ class RunReader:
                 other = opened.enter_context(not_worse_than._opened())
             elif not_worse_than is not None:
                 other = opened.enter_context(RunReader(not_worse_than, trust=self._trust)._opened())
-            opened.enter_context(file.snapshot())
+            for each in filter(None, (file, other)):
+                opened.enter_context(each.snapshot())
             arguments = metrics, judging, where, is_confident, allow, allow_different_users
             return required(file, requirements, other, *arguments)
 
@@ -810,7 +811,7 @@ class RunReader:
         return RunFile(self.path, recipe=self._given, trust=self._trust)
 
     def _read(self, read: Callable[[RunFile], Result]) -> Result:
-        with self._opened() as file:
+        with self._opened() as file, file.snapshot():
             return read(file)
 
     @contextmanager

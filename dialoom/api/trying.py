@@ -97,6 +97,7 @@ async def atry_judge(
         RunError: If a setting is wrong, or no conversation was judged.
         StoreError: If `path` cannot be written, or `source` is a file that is not a run.
     """
+    from dialoom.runs.agreement.results import LabelledItems  # deferred: imports numpy
     from dialoom.runs.report.rater_agreement import require_statistics
 
     require_statistics()
@@ -111,9 +112,11 @@ async def atry_judge(
             await aimport_transcripts(found, path=target, study=judges, control=settings.get("control"))
         elif not target.exists():
             copy_run(found, target)
-        if given is None:
-            with RunFile(target, trust=Trust(settings.get("trust", False))) as file:
+        with RunFile(target, trust=Trust(settings.get("trust", False))) as file:
+            if given is None:
                 _check_labels(found, file)
+            else:
+                LabelledItems(file, given, None, None).check()
         run = await ajudge(
             target, model, judges=judges, repeat=repeat, where=where, retry_failed=retry_failed, **settings
         )
@@ -187,6 +190,8 @@ def _check_labels(source: Path, run: RunFile) -> None:
 def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
     """Return the labels in the rows of a file of conversations; rows of one conversation are merged.
 
+    Labels of conversations that a judge has not judged are returned, too.
+
     Raises:
         DataError: If a row has a label for something that is not judged, or another label than an earlier row.
     """
@@ -194,21 +199,26 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
 
     rows = [*labelled_rows(source)]
     annotators = tuple(dict.fromkeys(name for row in rows for name in row.labels))
-    checks = {check.metric for check in WithJudging.of(run.recipe).checks}
+    judging_of = WithJudging.of(run.recipe)
+    checks = {check.metric for check in judging_of.checks}
+    expected = {metric: f"{metric}/{judge.target}" for judge in judging_of.judges for metric in judge.metrics}
     cells: dict[str, dict[str, str]] = defaultdict(dict)
     lines: dict[str, int] = {}
     for row in rows:
         episode = run.episode(run.resolve(row.id), judging)
-        if episode is None or not episode.outcome.judgements:
-            continue  # the judging of this conversation failed
-        judged = [each for each in items_of(episode, run.recipe) if each.judgement.metric not in checks]
+        items = items_of(episode, run.recipe) if episode is not None else ()
+        judged = [each for each in items if each.judgement.metric not in checks]
         keys = [each.id.removeprefix(f"{row.id}/") for each in judged]
         whole = {each.judgement.metric: key for each, key in zip(judged, keys, strict=True) if not each.group.by_turn}
         for name, given in row.labels.items():
-            labels = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
+            labels = given if isinstance(given, Mapping) else dict.fromkeys(keys or expected.values(), given)
             for key, label in labels.items():
-                item = whole.get(key, key)
-                if item not in keys or (labels is not given and len(keys) > 1):
+                item = str((expected | whole).get(key, key))
+                subject = "/".join(item.split("/")[:2])
+                is_judged = subject not in expected.values() or any(
+                    f"{each}/".startswith(f"{subject}/") for each in keys
+                )
+                if (is_judged and item not in keys) or (labels is not given and len(labels) > 1):
                     problem = f"{LABEL}{name}: {given!r:.60} does not state which judgement it labels; give an object"
                     raise DataError(source, f"{problem} with keys from: {', '.join([*whole, *keys])}", row.line)
                 line = lines.setdefault(id_ := f"{row.id}/{item}", row.line)

@@ -6,7 +6,7 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from importlib import resources
@@ -186,6 +186,31 @@ def language_of(text: str) -> str | None:
         code: len(each.scripts ^ scripts.keys()) for code, each in vocabularies().items() if script in each.scripts
     }
     return min(alike, key=alike.__getitem__) if alike and script != "LATIN" else None
+
+
+UNSPLIT = frozenset({"KHMER", "LAO", "MYANMAR", "THAI"})
+"""The scripts whose words neither spaces nor `units_of` separate, as in the Unicode names of their letters."""
+
+_SCRIPT_SHARE = 0.2
+_LATIN_SHARE = 0.9
+"""The share of ASCII letters from which a text of unknown language may be English."""
+
+
+def is_written_in(scripts: Collection[str], text: str) -> bool:
+    """Return whether more than a fifth of the letters of a text are of one of these scripts.
+
+    In Japanese, more than a fifth are kana, despite its Chinese characters.
+    """
+    letters = [script_of(letter) in scripts for letter in text if letter.isalpha()]
+    return sum(letters) > _SCRIPT_SHARE * len(letters)
+
+
+def may_be_english(text: str) -> bool:
+    """Return whether a text is English, or too short for its language to be known and written without accents."""
+    if (code := language_of(text)) is not None:
+        return code == "en"
+    letters = [letter.isascii() for letter in text if letter.isalpha()]
+    return sum(letters) >= _LATIN_SHARE * len(letters)
 
 
 @cache

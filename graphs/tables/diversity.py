@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dialoom.graphs.outcome import USER, Outcome
 from dialoom.graphs.tables.table import Table
-from dialoom.text import UNIT
+from dialoom.text import CHARACTER, UNIT
 
 if TYPE_CHECKING:  # functions import it, as few runs need it
     import numpy as np
@@ -235,6 +235,7 @@ def _ent_words(text: str) -> list[str]:
 MOST_EARLIER = 500
 """Maximum number of earlier openings of the same task with which an opening is compared. The latest ones are used."""
 
+_OPENING_WORD = re.compile(rf"{CHARACTER}|(?:(?!{CHARACTER})\w)+")
 _SIZES = (10, 30, 100, 300, 1000, 3000)
 
 
@@ -264,6 +265,7 @@ def repeated(openings: Iterable[Opening], redraws: int, similarity: float) -> li
     """Return the positions of the openings that nearly repeat an earlier opening of the same task.
 
     Two openings are nearly the same if the Jaccard index of their pairs of adjacent words is at least `similarity`.
+    Each character of Chinese or Japanese is a word.
 
     Args:
         openings: The openings, in the order of the plan.
@@ -274,7 +276,7 @@ def repeated(openings: Iterable[Opening], redraws: int, similarity: float) -> li
     earlier: dict[str, deque[frozenset[tuple[str, str]]]] = defaultdict(lambda: deque(maxlen=MOST_EARLIER))
     found: list[int] = []
     for opening in openings:
-        pairs = frozenset(pairwise(["", *re.findall(r"\w+", opening.text.lower()), ""]))
+        pairs = frozenset(pairwise(["", *_OPENING_WORD.findall(opening.text.lower()), ""]))
         known = earlier[opening.task]
         if opening.times < redraws and any(len(pairs & other) >= similarity * len(pairs | other) for other in known):
             found.append(opening.position)
@@ -294,7 +296,7 @@ def variety_table(openings: list[str]) -> Table:
     for size in [*(size for size in _SIZES if size < len(openings)), len(openings)]:
         first = openings[:size]
         figures = varied(first)
-        distinct = len({" ".join(re.findall(r"\w+", text.lower())) for text in first})
+        distinct = len({" ".join(_OPENING_WORD.findall(text.lower())) for text in first})
         table.rows.append([size, distinct, figures.dist_1, figures.dist_2, figures.self_bleu])
     table.notes.append(
         "Variety of the users' first messages, in the order of the plan. Dist-n: share of distinct n-grams among all, "

@@ -39,7 +39,7 @@ from .calibration import (
 )
 from .items import Scale, Scales
 from .labels import labels_beside, read_labels
-from .results import LabelledItems, earlier_note, label_codes
+from .results import LabelledItems, label_codes, left_out_notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +181,7 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
     notes = [f"Labels: {labels.path.name}, by {', '.join(labels.annotators)}; several labels of an item are averaged."]
     missing = ((group, count) for group, count in unscored.items() if count)
     notes += [f"{group}: labelled items without a judge's score, left out: {count:,}." for group, count in missing]
-    if (earlier := matched.earlier()).count:
-        notes.append(earlier_note(earlier))
+    notes += left_out_notes(*matched.left_out())
     return _Calibrated(reported.label, groups, {group: scales.of(group.metric) for group in groups}, notes)
 
 

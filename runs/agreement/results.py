@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +29,7 @@ from dialoom.runs.report.rater_agreement import (
 )
 from dialoom.runs.report.reported import offline_note, reported_runs
 from dialoom.runs.store import RunFile
+from dialoom.text import counted
 
 from .items import Scale, Scales, digest_of, items, scenario_of
 from .labels import LabelRow, Labels
@@ -79,8 +80,8 @@ class GroupAgreement:
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierLabels:
-    """Labels of a scenario's earlier conversation, which has since been replaced by another one.
+class LabelsLeftOut:
+    """Labels that are not counted, for one reason.
 
     Attributes:
         count: Number of labels.
@@ -118,14 +119,16 @@ class Agreement:
         annotators: Names of the annotators.
         groups: The agreement in each group.
         disagreements: The judgements whose score differs from a label, in plan order.
-        earlier: Labels that are not counted.
+        earlier: Labels of conversations that have since been replaced by others.
+        unjudged: Labels of conversations that the judge has not judged.
         offline: A note on roles played by an offline model, if there are any.
     """
 
     annotators: tuple[str, ...]
     groups: tuple[GroupAgreement, ...]
     disagreements: tuple[Disagreement, ...] = ()
-    earlier: EarlierLabels = EarlierLabels()
+    earlier: LabelsLeftOut = LabelsLeftOut()
+    unjudged: LabelsLeftOut = LabelsLeftOut()
     offline: str | None = None
 
 
@@ -169,7 +172,7 @@ def agreement(
                 texts = tuple("" if code == MISSING else scale.text(code + scale.low) for code in given)
                 turn = item.judgement.turn
                 differing.append(Disagreement(episode.id, item.group, turn, scale.text(score), texts))
-    earlier = matched.earlier()
+    earlier, unjudged = matched.left_out()
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
         raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} belong to {there}", setting="metrics")
@@ -184,6 +187,7 @@ def agreement(
         ),
         tuple(each for each in differing if each.group in rows),
         earlier,
+        unjudged,
         offline_note(reported_runs([run], recipe, judging)),
     )
 
@@ -203,39 +207,60 @@ class LabelledItems:
         self._selection = None if where is None else {episode.id for episode in selected(run, judging, where)}
         self._left = {(row.item, row.digest): row for row in labels.rows}
         self._scored: set[str] = set()
+        self._judged: dict[str, set[str]] = defaultdict(set)
 
     def __iter__(self) -> Iterator[tuple[Episode, Item, LabelRow | None]]:
         labelled = {row.item for row in self._labels.rows}
         recipe, left = self._run.recipe, self._left
         for episode, item in items(self._run, self._judging, ()):
             row = None
-            self._scored.add(_score_of(item.judgement))
+            self._scored.add(score := _score_of(item.judgement))
+            self._judged[episode.id].add(score)
             if item.id in labelled:
                 row = left.pop((item.id, ""), None) or left.pop((item.id, digest_of(episode, recipe, item)), None)
             if self._selection is None or episode.id in self._selection:
                 yield episode, item, row
 
-    def earlier(self) -> EarlierLabels:
-        """Return the labels of conversations that have been replaced; call this after all items have been read.
+    def left_out(self) -> tuple[LabelsLeftOut, LabelsLeftOut]:
+        """Return the labels of conversations that have been replaced, and of those that the judge has not judged.
+
+        Call this after all items have been read.
 
         Raises:
             DataError: If a row belongs to no judgement of the run.
         """
-        count, scenarios = 0, dict[str, None]()
+        earlier, unjudged = Counter[str](), Counter[str]()
         for row in self._left.values():
             scenario = self._scenario_of(row)
+            is_judged = _is_of(row.item, scenario, self._judged.get(scenario, ()))
+            if is_judged and not row.digest:
+                raise DataError(self._labels.path, self._wrong(row), row.line)
             if (given := sum(map(bool, row.cells))) and (self._selection is None or scenario in self._selection):
-                count += given
-                scenarios[scenario] = None
-        return EarlierLabels(count, tuple(scenarios))
+                (earlier if is_judged else unjudged)[scenario] += given
+        return LabelsLeftOut(earlier.total(), tuple(earlier)), LabelsLeftOut(unjudged.total(), tuple(unjudged))
+
+    def check(self) -> None:
+        """Check, before the run is judged, that all labels belong to its judges and are on the recipe's scales.
+
+        Raises:
+            DataError: If a label is wrong; the message states the line.
+        """
+        known = Scales(WithJudging.of(self._run.recipe).scales)
+        for row in self._labels.rows:
+            metric = row.item.removeprefix(f"{self._scenario_of(row)}/").partition("/")[0]
+            if metric in WithJudging.of(self._run.recipe).metrics:
+                label_codes(self._labels, row, known.of(metric))
+
+    def _wrong(self, row: LabelRow) -> str:
+        return f"item {row.item!r} is not a judgement of {self._run.path}"
 
     def _scenario_of(self, row: LabelRow) -> str:
-        """Return the id of the scenario whose earlier conversation a row belongs to.
+        """Return the id of the scenario to which a row belongs.
 
         Raises:
             DataError: If no conversation of the run can have this item.
         """
-        run, wrong = self._run, f"item {row.item!r} is not a judgement of {self._run.path}"
+        run, wrong = self._run, self._wrong(row)
         found = scenario_of(run, row.item)
         if found is None:
             raise DataError(self._labels.path, wrong, row.line)
@@ -253,8 +278,6 @@ class LabelledItems:
             raise DataError(
                 self._labels.path, f"{wrong}; after the scenario's id, it must name one of {ends}", row.line
             )
-        if not row.digest:
-            raise DataError(self._labels.path, wrong, row.line)
         return scenario
 
 
@@ -371,7 +394,7 @@ def notes(agreement: Agreement) -> list[str]:
             f"Resamples in which a kappa is undefined are excluded from its interval: at most {skipped:,} for "
             "each kappa.",
         ),
-        (agreement.earlier.count, earlier_note(agreement.earlier)),
+        *((True, note) for note in left_out_notes(agreement.earlier, agreement.unjudged)),
         *((True, note) for group in agreement.groups for note in _missing_notes(group, len(agreement.annotators))),
         (agreement.offline, agreement.offline or ""),
     )
@@ -404,7 +427,10 @@ def as_json(agreement: Agreement) -> dict[str, Any]:
             }
             for each in agreement.disagreements
         ],
-        "earlier": {"labels": agreement.earlier.count, "scenarios": list(agreement.earlier.scenarios)},
+        **{
+            reason: {"labels": left.count, "scenarios": list(left.scenarios)}
+            for reason, left in (("earlier", agreement.earlier), ("unjudged", agreement.unjudged))
+        },
         "notes": notes(agreement),
     }
 
@@ -417,15 +443,24 @@ def _comparison_rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparis
         yield "annotators (Fleiss)", group.fleiss
 
 
-def earlier_note(earlier: EarlierLabels) -> str:
-    """Return the note on labels of conversations that have been replaced."""
-    shown = ", ".join([*earlier.scenarios[:_MOST_SCENARIOS], *(["..."] if earlier.scenarios[_MOST_SCENARIOS:] else [])])
-    return (
-        f"Labels given to an earlier conversation, left out: {earlier.count:,}, of {len(earlier.scenarios):,} "
-        f"scenario{'' if len(earlier.scenarios) == 1 else 's'} ({shown}). In these scenarios, another branch has "
-        "become the outcome, or the scenario was played again. The labels count again if the labelled conversation "
-        "becomes the outcome again."
-    )
+_EARLIER = (
+    "Labels given to an earlier conversation, left out: {count}. In these scenarios, another branch has become the "
+    "outcome, or the scenario was played again. The labels count again if the labelled conversation becomes the "
+    "outcome again."
+)
+_UNJUDGED = (
+    "Labels of conversations that the judge has not judged, left out: {count}. The judging failed or was not "
+    "requested, or there was nothing to judge, as where the judged role says nothing."
+)
+
+
+def left_out_notes(earlier: LabelsLeftOut, unjudged: LabelsLeftOut) -> Iterator[str]:
+    """Yield the notes on labels of conversations that have been replaced, or that the judge has not judged."""
+    for text, left in ((_EARLIER, earlier), (_UNJUDGED, unjudged)):
+        if left.count:
+            shown = [*left.scenarios[:_MOST_SCENARIOS], *(["..."] if left.scenarios[_MOST_SCENARIOS:] else [])]
+            scenarios = counted(len(left.scenarios), "scenarios")
+            yield text.format(count=f"{left.count:,}, of {scenarios} ({', '.join(shown)})")
 
 
 def _missing_notes(group: GroupAgreement, annotators: int) -> Iterator[str]:

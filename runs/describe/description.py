@@ -141,7 +141,7 @@ def _describe(
     check_lists(against=against)
     with ExitStack() as opened:
         others = [
-            run_dataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else _rows_of(path)
+            _opened_run(path, trust, opened) if is_sqlite(path) else _rows_of(path)
             for path in map(Path, (*against, *([like] if like else [])))
         ]
         tables, charts = describe_dialogues(dataset, others[: len(against)], alike)
@@ -160,6 +160,13 @@ def _describe(
                 shown.notes.insert(0, STAND_INS.format(roles=roles))
             tables, charts = [table, *tables], [chart, *charts]
         return Report(f"{dataset.name}: {counted(count, 'dialogues')}", tables, charts)
+
+
+def _opened_run(path: Path, trust: Trust | None, opened: ExitStack) -> Dataset:
+    """Return the dialogues of a run, as of one moment."""
+    file = opened.enter_context(RunFile(path, trust=trust))
+    opened.enter_context(file.snapshot())
+    return run_dataset(file)
 
 
 def _rows_of(path: Path) -> Dataset:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialoom.graphs import Chart, Estimate, Series, Table
-from dialoom.graphs.gate.talk import language_of, spelt, units_of, words_of
+from dialoom.graphs.gate.talk import UNSPLIT, is_written_in, may_be_english, spelt, units_of, words_of
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.tables.statistics import FEWEST, percentiles
 from dialoom.graphs.traits import disclosed, pushed_back, share, words_per_line
@@ -36,6 +36,12 @@ _MISTYPED = re.compile(
 """Signs of hasty typing in English: small i, missing apostrophes, common misspellings and abbreviations, spaces before
 punctuation marks, repeated words, and tripled letters.
 """
+_QUESTION = re.compile(r"[?¿？؟\u037e՞፧⸮﹖︖⁇⁈⁉‽᥅꘏❓❔]|[\u0370-\u037d\u0386-\u03ff\u1f00-\u1fff]{2}[^;\n]*;")
+"""The question marks of all scripts. In Greek, most keyboards write the question mark as a semicolon."""
+
+_UNMARKED = UNSPLIT | {"HIRAGANA", "KATAKANA", "TIBETAN"}
+"""The scripts whose questions mostly have no question mark."""
+
 _DISTANCE = (
     "Distance: how far the values of simulated and real dialogues differ (Wasserstein-1), in standard deviations of "
     "the real ones; 0 means equal distributions; users who are all alike are far from varied users even if the means "
@@ -51,7 +57,9 @@ _MEASURED = (
     "share of the user's distinct content words that occur in the first line. Push-back: lines that object to what the "
     "assistant has said. "
     "Politeness, typing errors and push-back are found by English phrases, and these measures are left out for sets "
-    "whose lines are mostly in another language."
+    "whose lines are mostly in another language. Questions are found by question marks, and left out for sets that are "
+    "mostly in a language which hardly uses them (Burmese, Japanese, Khmer, Lao, Thai, Tibetan). Words are left out "
+    "for sets mostly in Burmese, Khmer, Lao or Thai, whose words nothing separates."
 )
 
 
@@ -61,11 +69,15 @@ class _Measure:
 
     Attributes:
         of: Returns the value from the user's lines; `None` if there are too few lines.
-        is_english: Whether the measure depends on English phrases.
+        covers: Returns whether the measure applies to the language of a text.
     """
 
     of: Callable[[Sequence[str]], float | None]
-    is_english: bool = False
+    covers: Callable[[str], bool] = lambda _text: True
+
+
+def _has_words(text: str) -> bool:
+    return not is_written_in(UNSPLIT, text)
 
 
 def _different_words(lines: Sequence[str]) -> float | None:
@@ -81,13 +93,17 @@ def _mistyped(lines: Sequence[str]) -> float | None:
 
 
 MEASURES: Mapping[str, _Measure] = {
-    "words per turn": _Measure(words_per_line),
-    "different words (type-token ratio)": _Measure(_different_words),
-    "questions, % of turns": _Measure(lambda lines: share(lines, lambda line: re.search("[?？؟]", line))),
-    "politeness, % of turns": _Measure(lambda lines: share(lines, lambda line: _POLITE.search(spelt(line))), True),
-    "typing errors, per 100 words": _Measure(_mistyped, True),
-    "disclosed in the opening, %": _Measure(disclosed),
-    "push-back, % of later turns": _Measure(pushed_back, True),
+    "words per turn": _Measure(words_per_line, _has_words),
+    "different words (type-token ratio)": _Measure(_different_words, _has_words),
+    "questions, % of turns": _Measure(
+        lambda lines: share(lines, _QUESTION.search), lambda text: not is_written_in(_UNMARKED, text)
+    ),
+    "politeness, % of turns": _Measure(
+        lambda lines: share(lines, lambda line: _POLITE.search(spelt(line))), may_be_english
+    ),
+    "typing errors, per 100 words": _Measure(_mistyped, may_be_english),
+    "disclosed in the opening, %": _Measure(disclosed, _has_words),
+    "push-back, % of later turns": _Measure(pushed_back, may_be_english),
     "turns until the end": _Measure(lambda lines: float(len(lines))),
 }
 
@@ -136,19 +152,22 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
 
 
 def _measured(dataset: Dataset) -> NDArray[np.float64]:
-    """Return the measures of a set's dialogues (dialogues x measures); NaN where a measure has no value."""
-    drawn, languages = _drawn(dataset.dialogues()), [0, 0]
-    rows = []
+    """Return the measures of a set's dialogues (dialogues x measures); NaN where a measure has no value.
+
+    A measure that does not apply to the language of most dialogues has no value at all.
+    """
+    drawn, measures = _drawn(dataset.dialogues()), MEASURES.values()
+    rows, covered = [], []
     for lines in drawn:
-        languages[language_of("\n".join(lines)) in ("en", None)] += 1
-        rows.append([math.nan if (value := each.of(lines)) is None else value for each in MEASURES.values()])
+        rows.append([math.nan if (value := each.of(lines)) is None else value for each in measures])
+        text = "\n".join(lines)
+        covered.append([each.covers(text) for each in measures])
     if len(rows) < 2:
         roles = dict.fromkeys(line.role for each in dataset.dialogues() for line in each.lines)
         problem = f"{dataset.name} has fewer than two dialogues with lines of a user; its roles are"
         raise RunError(f"like: {problem} {', '.join(roles) or 'none'}", setting="like")
     found = np.array(rows)
-    if languages[0] > languages[1]:
-        found[:, [place for place, each in enumerate(MEASURES.values()) if each.is_english]] = np.nan
+    found[:, np.mean(covered, axis=0) < 0.5] = np.nan
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Table
-from dialoom.runs.store.connections import open_for_reading
+from dialoom.runs.store.connections import open_for_reading, transaction
 from dialoom.runs.store.leases import OPEN_LEASES
 from dialoom.runs.store.ledger import SAID
 
@@ -25,7 +25,7 @@ def cost_table(path: Path) -> Table:
     Raises:
         StoreError: If the file is not a run.
     """
-    with closing(open_for_reading(path)) as connection:
+    with closing(open_for_reading(path)) as connection, transaction(connection):
         rows = connection.execute(_QUERY, {"said": SAID}).fetchall()
         (failed,) = connection.execute("SELECT count(*) FROM attempts").fetchone()
         (leased,) = connection.execute(f"SELECT count(*) {OPEN_LEASES}").fetchone()
@@ -54,16 +54,6 @@ def cost_table(path: Path) -> Table:
         table.rows.append(_cells("all", "", {each: _sum(rows, each) for each in _SUMMED}))
     table.notes += _notes(rows, failed, leased)
     return table
-
-
-def seconds_of_calls(path: Path) -> float:
-    """Return the total duration in seconds of a run's answered calls; the run may be in progress.
-
-    Raises:
-        StoreError: If the file is not a run.
-    """
-    with closing(open_for_reading(path)) as connection:
-        return float(connection.execute("SELECT total(latency) FROM calls").fetchone()[0])
 
 
 def _cells(role: str, model: str, row: dict[str, Any]) -> list[Any]:

@@ -253,7 +253,7 @@ def check_not_worse(
     apart = user_differences(baseline, reported, recipe)
     _ensure_comparable(baseline, reported, recipe, apart, allow_different_users)
     rows, by_facets = paired_differences([baseline, reported], recipe, where)
-    named = {name for row in rows for name in (row.what, row.what.partition(" (")[0])}
+    named = {name for row in rows for name in _names(row.what)}
     everything = {
         subject_of(judgement)
         for each in (baseline, reported)
@@ -262,7 +262,7 @@ def check_not_worse(
     }
     if lacking := [metric for metric in metrics or sorted(everything) if metric not in named]:
         raise RunError(f"{baseline.run.path} and {reported.run.path} have no scores of {lacking[0]!r} to compare")
-    rows = [row for row in rows if not metrics or row.what in metrics or row.what.partition(" (")[0] in metrics]
+    rows = [row for row in rows if not metrics or not _names(row.what).isdisjoint(metrics)]
     if not rows or by_facets:
         raise RunError(f"{baseline.run.path} and {reported.run.path} have no scores of the same scenarios to compare")
     unsound = list(dict.fromkeys(why for each in (baseline, reported) for why in _unsound(each, where, allowed)))
@@ -272,7 +272,7 @@ def check_not_worse(
     for row, p in zip(rows, holm([row.paired.p for row in rows]), strict=True):
         doubted = [f"{why} in {path}" for path, each in doubts if (why := each.get(row.what))]
         reasons = [*unsound, *([] if "unhealthy" in allowed else doubted)]
-        is_low_good = not low.isdisjoint((row.what, row.what.partition(" (")[0]))
+        is_low_good = not low.isdisjoint(_names(row.what))
         word, change, sign = ("higher", "rise", 1) if is_low_good else ("lower", "loss", -1)
         if sign * row.paired.estimate.mean > 0 and (p is None or p < ALPHA):
             why = f" and there are too few {units} for a significance test" if p is None else f" p {p:.3f}"
@@ -333,27 +333,34 @@ class _Scores:
     trials: dict[tuple[Hashable, str], list[bool]] = field(default_factory=lambda: defaultdict(list))
 
 
-def _tallied(episodes: Iterable[Episode], recipe: Recipe, low: Collection[str]) -> dict[tuple[str, str], _Scores]:
-    """Return the scores by metric and target."""
+def _tallied(episodes: Iterable[Episode], recipe: Recipe, low: Collection[str]) -> dict[str, _Scores]:
+    """Return the scores by subject. The turns of one conversation belong to one unit of intervals."""
     unit, checks = WithFacets.of(recipe).unit_facet, WithJudging.of(recipe).check_metrics
-    found: dict[tuple[str, str], _Scores] = {}
+    found: dict[str, _Scores] = {}
     for episode in episodes:
-        person = episode.unit(unit)
+        person, successes = episode.unit(unit), defaultdict[str, list[bool | None]](list)
         for each in episode.outcome.judgements:
-            scores = found.setdefault((each.metric, each.target), _Scores(Tally(judged=each.metric not in checks)))
+            what = subject_of(each)
+            scores = found.setdefault(what, _Scores(Tally(judged=each.metric not in checks)))
+            if each.turn is None:
+                successes[what].append(None if each.score is None else bool(each.score) != (each.metric in low))
             if each.score is None:
                 scores.missing += 1
                 continue
-            scores.tally.add(each.score, person, episode.repeated)
-            scores.is_verdict = scores.is_verdict is not False and isinstance(each.score, bool)
             if each.turn is None:
-                scores.trials[person, episode.in_trials].append(bool(each.score) != (each.metric in low))
+                scores.tally.add(each.score, person, episode.repeated)
+            else:
+                scores.tally.add(each.score, episode.cluster(unit), episode.repeated or episode.scenario)
+            scores.is_verdict = scores.is_verdict is not False and isinstance(each.score, bool)
+        for what, of_trial in successes.items():
+            if None not in of_trial:
+                found[what].trials[person, episode.in_trials].append(all(of_trial))
     return found
 
 
 def _checked(
     requirement: Requirement,
-    scored: Mapping[tuple[str, str], _Scores],
+    scored: Mapping[str, _Scores],
     recipe: Recipe,
     unsound: Sequence[str],
     is_confident: bool,
@@ -373,7 +380,7 @@ def _checked(
         form = f"has scores from {scale[0]} to {scale[1]}; give a number in this range"
         raise RunError(f"'{requirement}': {requirement.metric} {form}")
     estimate = scores.tally.estimate() if requirement.k is None else passed(pass_hat, requirement.k, scores.trials)
-    doubt = doubts.get(subject) or doubts.get(f"{subject} by turn", "")
+    doubt = doubts.get(subject, "")
     without = (
         "there are no scores" if requirement.k is None else f"no scenario has {requirement.k} trials with a verdict"
     )
@@ -433,18 +440,23 @@ def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> li
     return [] if compared(end, requirement.bound) else [f"the interval's {which} end does not meet the requirement"]
 
 
-def _named(metric: str, scored: Mapping[tuple[str, str], _Scores], recipe: Recipe) -> tuple[str, _Scores]:
+def _named(metric: str, scored: Mapping[str, _Scores], recipe: Recipe) -> tuple[str, _Scores]:
     """Return the subject that a metric names, with or without a target, and its scores."""
-    named = {f"{name} ({target})": scores for (name, target), scores in scored.items()}
-    found = [each for (name, _), each in zip(scored, named, strict=True) if metric in (name, each)]
+    found = [metric] if metric in scored else [each for each in scored if metric in _names(each)]
     if len(found) > 1:
-        raise RunError(f"{metric!r} is judged for several targets; give one of {', '.join(found)}")
+        raise RunError(f"{metric!r} names several scores; give one of {', '.join(found)}")
     if found:
-        return found[0], named[found[0]]
+        return found[0], scored[found[0]]
     if metric in WithJudging.of(recipe).check_metrics:
         return metric, _Scores()
-    known = ", ".join(dict.fromkeys(name for name, _ in scored))
+    known = ", ".join(dict.fromkeys(each.rpartition(" (")[0] for each in scored))
     raise RunError(f"unknown metric {metric!r}; the run has {known or 'no scores'}", setting="metrics")
+
+
+def _names(subject: str) -> set[str]:
+    """Return the names of a subject: with its target and whether turns are judged, without the latter, without both."""
+    whole = subject.removesuffix(" by turn")
+    return {subject, whole, whole.rpartition(" (")[0]}
 
 
 def _change(value: float, is_share: bool) -> str:

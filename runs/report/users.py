@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dialoom.graphs import Estimate, Recipe, Table, WithFacets, WithJudging
 from dialoom.graphs.outcome import USER, USER_MODEL
-from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES, Tally, intervals, percentiles
+from dialoom.graphs.tables.statistics import FEWEST, RESAMPLES, Tally, intervals, percentiles, widening
 from dialoom.grouping import grouped
 from dialoom.runs.reading.scenarios import selected
 
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 RANKING = "user-ranking"
 """The name of the table of rankings; its columns `tau` and `same order` are read by scorecards."""
 
+FEWEST_OF_VARIANCE = 20
+"""Minimum number of people for the interval of a share of the variance; with fewer, it covers too rarely."""
+
 _SHARES = (
     "Shares of the variance of a scenario's score between the user models of this run, between scenarios, and the rest "
     "(the user models' different effects on scenarios, and chance); by a two-way analysis of variance of the scenarios "
     "that were scored with every user model. In brackets: 95 % intervals for these user models, bootstrapped over "
-    "{units} (none for fewer than {fewest} {units}). A dash: all scores are equal."
+    "{units} and widened for few {units} as by Student's t (none for fewer than {fewest} {units}, because they would "
+    "miss the true share too often). A dash: all scores are equal, or those of fewer than two {units} are known."
 )
 _TAU = (
     "Kendall's tau-b compares the order of the assistants' means with one user model to their order with another: 1 is "
@@ -58,7 +62,7 @@ def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     read = [_Scores.read(each, where) for each in several]
     left_out = without_turns({what for scores in read for what in scores.by_turn})
     means.notes = [intervals(units), *left_out]
-    spread.notes = [_SHARES.format(units=units, fewest=FEWEST), *left_out]
+    spread.notes = [_SHARES.format(units=units, fewest=FEWEST_OF_VARIANCE), *left_out]
     for each, scores in zip(several, read, strict=True):
         name = [each.label] if label else []
         means.shares |= dict.fromkeys(scores.verdicts, ("mean",))
@@ -154,7 +158,10 @@ def shares_of_variance(
 
     The user models are a fixed set, not a sample. Their component is the variance of their effects minus its part that
     is due to chance, which is estimated from the independent units. The interval is a bootstrap over units; there, the
-    part due to chance is subtracted twice, once for the sample and once for the resample.
+    part due to chance is subtracted twice, once for the sample and once for the resample. The distances of its ends
+    from the share are widened as in `Tally.estimate`. Estimates of large shares are skewed, so the lower end is at most
+    the upper end, reflected at the share in log odds. There is no interval for fewer than
+    `FEWEST_OF_VARIANCE` units, or if all resamples are equal.
 
     Args:
         scores: For each scenario, its score with each of at least two user models.
@@ -197,11 +204,16 @@ def shares_of_variance(
     whole = of_users + of_scenarios + rest
     if whole <= 1e-12:
         return None
-    low, high = None, None
-    if count >= FEWEST:
+    share, low, high = of_users / whole, None, None
+    if count >= FEWEST_OF_VARIANCE:
         parts = components(_drawn(count), 2)
-        low, high = percentiles(parts[0] / np.maximum(sum(parts), 1e-12))
-    return Estimate(size, of_users / whole, low, high), of_scenarios / whole, rest / whole
+        first, last = percentiles(parts[0] / np.maximum(sum(parts), 1e-12))
+        if last - first > 1e-9:
+            factor, odds = widening(count), share / max(1 - share, 1e-12)
+            reflected = odds * (odds * (1 - last) / max(last, 1e-12)) ** factor
+            low = max(0.0, min(share + factor * (first - share), reflected / (1 + reflected), share))
+            high = min(1.0, max(share + factor * (last - share), share))
+    return Estimate(size, share, low, high), of_scenarios / whole, rest / whole
 
 
 def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[Hashable]) -> Estimate | None:

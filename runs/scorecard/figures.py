@@ -18,7 +18,6 @@ from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report
 from dialoom.runs.report.building import FaultsOf
-from dialoom.runs.report.cost import seconds_of_calls
 from dialoom.runs.report.judges import judges_tables
 from dialoom.runs.report.reported import ReportedRun, notes_on, plan_hash
 from dialoom.runs.store import RunFile, panel_of
@@ -43,7 +42,7 @@ class PlayedSystem:
 
 
 def open_systems(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tuple[Suite, Size, list[PlayedSystem]]:
-    """Open all runs of the folders until the stack is closed.
+    """Open all runs of the folders until the stack is closed; all reads of a run are of one moment.
 
     Raises:
         RunError: If a folder has no scorecard or is given twice, or if the folders differ in suite or size.
@@ -73,6 +72,7 @@ def open_systems(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tup
             if (name := assistant.runs.get(system.label)) is None:
                 raise RunError(f"{folder / RECORD} names no run of {system.label} by {assistant.label}")
             file = stack.enter_context(RunFile(folder / name, trust=trust))
+            stack.enter_context(file.snapshot())
             reported.append(ReportedRun(label, file, panel_of(file.judgement_sets()) or file.judgement_set(None)))
         played.append(PlayedSystem(system, reported[0].run.recipe, reported))
     return records[0].suite, records[0].size, played
@@ -229,7 +229,7 @@ def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
     columns = ["system", "assistant", "calls", "input tokens", "output tokens", "US dollars", "seconds"]
     table = Table("cost", "Usage and cost", columns, decimals={"US dollars": 4, "seconds": 1})
     for played, reported in _reported_runs(systems):
-        usage, seconds = reported.run.status().usage, seconds_of_calls(reported.run.path)
+        usage, seconds = reported.run.status().usage, reported.run.seconds_of_calls()
         figures = [usage.calls, usage.input_tokens, usage.output_tokens, usage.cost, seconds]
         table.rows.append([played.system.label, reported.label, *figures])
     table.notes.append(

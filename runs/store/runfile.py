@@ -214,6 +214,10 @@ class RunFile(PlanReader, StatusReader, CallReader, ListReader):
         """The messages that planning reported, such as repairs of the source data."""
         return [row["text"] for row in self._reader.execute("SELECT text FROM notes ORDER BY id")]
 
+    def seconds_of_calls(self) -> float:
+        """Return the total duration of the answered calls, in seconds."""
+        return float(self._reader.execute("SELECT total(latency) FROM calls").fetchone()[0])
+
     def state_of(self, position: int) -> str:
         """Return a scenario's state: `pending`, `done` or `failed`."""
         row = self._reader.execute("SELECT state FROM scenarios WHERE position = ?", (position,)).fetchone()

@@ -189,6 +189,46 @@ def test_wrong_labels_give_one_message_before_the_first_call(
         dialoom.try_judge(folder / "one.jsonl", judge, judges=folder / "judges.toml")
 
 
+@pytest.mark.parametrize(
+    ("item", "label", "message"),
+    [
+        ("{id}/resolved/assistant", "maybe", r"labels\.csv:3: label of anna: 'maybe' is not yes or no"),
+        ("{id}/polished/assistant", "yes", r"labels\.csv:3: item .*polished.* it must name one of"),
+        ("c9/resolved/assistant", "yes", r"labels\.csv:3: item 'c9/resolved/assistant' is not a judgement of"),
+    ],
+)
+def test_wrong_labels_file_gives_one_message_before_the_first_call(
+    item: str, label: str, message: str, folder: Path
+) -> None:
+    async def judge(messages: list[Any]) -> str:
+        raise AssertionError(f"called before the labels were checked: {messages}")
+
+    dialoom.import_transcripts(folder / "talks.jsonl", path=folder / "talks.db", study=folder / "judges.toml")
+    first, second, *_ = (each.id for each in open_run(folder / "talks.db").episodes())
+    rows = ["item,label:anna", f"{first}/resolved/assistant,yes", f"{item.format(id=second)},{label}"]
+    (folder / "labels.csv").write_text("\n".join(rows))
+    for source, judges in ((folder / "talks.jsonl", folder / "judges.toml"), (folder / "talks.db", None)):
+        with pytest.raises(DataError, match=message):
+            dialoom.try_judge(source, judge, judges=judges, labels=folder / "labels.csv")
+
+
+def test_labels_of_conversations_that_are_not_judged_are_counted(folder: Path, dialoom: Command) -> None:
+    """The judges of a study do not judge a conversation in which the judged role says nothing."""
+    rows = _rows()
+    for row in rows[:3]:
+        del row["messages"][1:]
+    (folder / "talks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    dialoom("import", "talks.jsonl", "-o", "talks.db", "--judges", "judges.toml")
+    items = [f"{each.id}/resolved/assistant" for each in open_run(folder / "talks.db").episodes()]
+    (folder / "labels.csv").write_text("\n".join(["item,label:anna", *(f"{item},yes" for item in items)]))
+    tried = ["judge", "--try", "talks.jsonl", "--judges", "judges.toml", "--model", "judge=python:cast:sound"]
+    for given in ([], ["--labels", "labels.csv"]):
+        printed = " ".join(dialoom(*tried, *given).stdout.split())
+        assert "judge, anna 7" in printed
+        left_out = "Labels of conversations that the judge has not judged, left out: 3, of 3 scenarios (c0-"
+        assert left_out in printed and "an earlier conversation" not in printed
+
+
 def test_rows_of_one_conversation_are_merged_unless_their_labels_differ(folder: Path) -> None:
     """Each annotator may have written a file of their own, and the files were joined."""
     both = folder / "both.jsonl"

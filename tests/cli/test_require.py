@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import dialoom
 from dialoom import open_run
 from dialoom.graphs import Estimate
 from tests.conftest import Command, MadeOnce
@@ -231,3 +234,80 @@ def test_lower_is_better_metrics_are_compared_and_counted_in_their_direction(tmp
     table = open_run(tmp_path / "rude.db", trust=True).report(tables=["pass"])["pass"]
     once, twice = (cell.mean for row in table.rows if isinstance(cell := row[2], Estimate))
     assert 0 < once <= 0.5 and twice == 0, "every second trial is rude"
+
+
+TURNS = """
+[people]
+rows = [{rows}]
+
+[dialogue]
+max_turns = 4
+ends = []
+
+[user]
+brief = "You are {{{{ person.name }}}}."
+
+[[judge]]
+metric = "kind"
+rubric = "The assistant is kind."
+
+[[judge]]
+metric = "kind"
+rubric = "The reply is kind."
+per_turn = true
+
+[[judge]]
+metric = "tone"
+scale = [1, 5]
+rubric = "The tone."
+per_turn = true
+"""
+
+
+def test_requirements_and_reports_have_the_same_intervals(tmp_path: Path) -> None:
+    """The turns and the trials of a scenario are not independent."""
+
+    async def user(messages: object) -> str:
+        return "I am odd." if any(f"Person {number}." in str(messages) for number in range(1, 12, 2)) else "I am even."
+
+    async def assistant(messages: object, session: Any) -> str:
+        return "Go away." if "odd" in str(messages) and session.trial == 1 else "Good day."
+
+    async def judge(messages: object) -> str:
+        is_kind = "Go away." not in str(messages)
+        return json.dumps({"explanation": "Heard it.", "verdict": is_kind, "score": 4 if is_kind else 2})
+
+    (tmp_path / "study.toml").write_text(
+        TURNS.format(rows=", ".join(f'{{ name = "Person {number}" }}' for number in range(12)))
+    )
+    models: dict[str, Any] = {"user": user, "assistant": assistant, "judge": judge}
+    run = dialoom.play(str(tmp_path / "study.toml"), path=tmp_path / "r.db", models=models, trials=2)
+    report, allowed = run.report(), ["missing", "unhealthy"]
+
+    def required(text: str) -> Estimate | None:
+        (found,) = run.require(text, allow=allowed)
+        return found.estimate
+
+    whole = required("kind (assistant) >= 0%")
+    assert whole is not None and whole.n == 24
+    assert figures(whole) == figures(report["scores"].rows[0][report["scores"].columns.index("kind %")])
+    passed = next(row for row in report["pass"].rows if row[1] == 2)
+    assert figures(required("pass^2(kind (assistant)) >= 0%")) == figures(passed[2])
+    by_turn = required("kind (assistant) by turn >= 0%")
+    assert by_turn is not None and by_turn.n == 96
+    (of_judge,) = (each for each in run.judge_health() if each.what == "kind (assistant) by turn")
+    assert figures(by_turn) == figures(of_judge.most_frequent[1])
+    assert (by_turn.low, by_turn.high) == (whole.low, whole.high), "all turns of a conversation have the same verdict"
+    tone = required("tone (assistant) >= 1")
+    assert tone is not None and tone.n == 96 and None not in (tone.low, tone.high, whole.low, whole.high)
+    widths = [(each.high or 0) - (each.low or 0) for each in (tone, whole)]
+    assert widths[0] / 2 == pytest.approx(widths[1], rel=0.25), "scores of 2 and 4, instead of verdicts"
+    dialoom.expect(run, allow=allowed).metric("tone").at_least(tone.mean - 0.01)
+    with pytest.raises(dialoom.DialoomError, match=r"names several scores; give one of kind \(assistant\), kind"):
+        run.require("kind >= 0%", allow=allowed)
+
+
+def figures(found: object) -> tuple[object, ...]:
+    """Return the n, mean and ends of an estimate."""
+    assert isinstance(found, Estimate)
+    return found.n, found.mean, found.low, found.high

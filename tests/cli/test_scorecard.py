@@ -274,3 +274,40 @@ def test_shipped_suite_has_all_figures_and_names_offline_models(dialoom: Command
     assert all(any(note.startswith(offline) for note in each) for each in notes.values())
     assert read_suite(tmp_path / "card" / "suite.yaml").hash == read_suite(tmp_path / "little.yaml").hash
     assert found["suite"]["hash"] == read_suite(tmp_path / "little.yaml").hash
+
+
+RESUMING = """
+from pathlib import Path
+
+import dialoom
+from dialoom.graphs.personalens import PersonaLens
+
+
+class Resuming(PersonaLens):
+    def tables(self, episodes):
+        found = super().tables(episodes)
+        folder = Path(__file__).parent
+        if (asked := folder / "resume").exists():
+            asked.unlink()
+            for path in (folder / "card").glob("*.db"):
+                dialoom.resume(path, budget=dialoom.Budget(max_calls=10_000))
+        return found
+
+
+RECIPE = Resuming()
+"""
+
+
+def test_figures_of_a_scorecard_are_of_one_moment(dialoom: Command, tmp_path: Path) -> None:
+    """The first table that is built resumes all runs."""
+    _sources(tmp_path)
+    (tmp_path / "resuming.py").write_text(RESUMING)
+    suite = yaml.safe_load(SUITE)
+    suite["systems"] = [{**suite["systems"][0], "recipe": "resuming.py:RECIPE", "name": "tasks"}]
+    (tmp_path / "ours.yaml").write_text(yaml.safe_dump(suite))
+    dialoom("scorecard", *BOTH, "-o", "card", "--max-calls", 30, code=3)
+    before = open_scorecard(tmp_path / "card").as_json()
+    (tmp_path / "resume").touch()
+    assert open_scorecard(tmp_path / "card").as_json() == before
+    assert not (tmp_path / "resume").exists() and before["scenarios"]["pending"]
+    assert not open_scorecard(tmp_path / "card").pending

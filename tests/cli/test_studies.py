@@ -811,6 +811,20 @@ def test_repeated_openings_are_drawn_again_whatever_the_interruptions(dialoom: C
     assert "distinct openings" in dialoom("report", "one.db", "--table", "variety").stdout
 
 
+def test_openings_without_spaces_are_compared_by_character(folder: Path) -> None:
+    openings = iter(
+        ["我想退货，因为水壶坏了。", "我想退货，因为水壶坏了！", "我想退货了，因为水壶坏了。", "可以换货吗？"] * 4
+    )
+
+    async def user(messages: list[dict[str, str]]) -> str:
+        return "谢谢。DONE" if len(messages) > 2 else next(openings)
+
+    (folder / "support.toml").write_text(STUDY + "[variety]\nredraws = 1\nsimilarity = 0.7\n")
+    run = api.play(str(folder / "support.toml"), path=folder / "r.db", models={"user": user}, concurrency=1)
+    (notes,) = ([note for note in run.report().notes if note.startswith("Played again")],)
+    assert notes == ["Played again, with a new opening or in a retry: 1 of 4 scenarios."]
+
+
 def test_quotas_bound_the_conversations_of_a_value(dialoom: Command, folder: Path) -> None:
     (folder / "support.toml").write_text(STUDY + '[quotas]\nstyle = { wordy = 1, "in a hurry" = 5 }\n')
     output = dialoom("run", "support.toml", "-o", "support.db").stdout

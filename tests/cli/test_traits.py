@@ -12,6 +12,7 @@ import dialoom as api
 from tests.conftest import Command
 
 ADA = "length = '12', patience = 3, corrections = 0"
+TRAITS = ("length", "directness", "patience", "corrections")
 STUDY = """
 name = "shop"
 [people]
@@ -91,6 +92,9 @@ def test_a_stress_kind_is_a_facet(dialoom: Command, tmp_path: Path, kind: str, w
 
 
 def test_columns_of_people_are_traits(dialoom: Command, tmp_path: Path) -> None:
+    study(tmp_path, "columns", "length = 12, length_unit = 'characters'")
+    dialoom("run", "shop.toml", "-o", "characters.db")
+    assert "about 12 characters." in asked(tmp_path / "characters.db", "user")[0]
     study(tmp_path, "columns")
     dialoom("run", "shop.toml", "-o", "s.db")
     first, *_, last = asked(tmp_path / "s.db", "user")
@@ -104,6 +108,7 @@ def test_columns_of_people_are_traits(dialoom: Command, tmp_path: Path) -> None:
     [
         ("columns", "directness = 'high'", "traits of Ada: 'directness' must be a number from 0 to 100, got 'high'"),
         ("columns", "corrections = 120", "traits of Ada: 'corrections' must be a number from 0 to 100, got 120"),
+        ("columns", "length = 9, length_unit = 'lines'", "'length_unit' must be 'words' or 'characters', got 'lines'"),
         ("columns", "length = 'nan'", "traits of Ada: 'length' must be a number of at least 0, got 'nan'"),
         ("none.jsonl", ADA, "none.jsonl: there is no such file; give one, or uncooperative or mistaken"),
         ("empty.jsonl", ADA, "empty.jsonl: contains no line of the role 'user'; its roles are none"),
@@ -127,6 +132,19 @@ def test_words_of_languages_without_spaces_are_characters(dialoom: Command, tmp_
     assert "drawn from 1 conversation\n" in dialoom("run", "shop.toml", "-o", "s.db").stdout
     (found,) = {(each["trait_length"], each["trait_directness"]) for each in facets(tmp_path / "s.db")}
     assert found == ("6.5", "57.1")  # seven and six characters; 我想, 想退, 退货, 以吗 of these and 不对, 我要, 要退
+    for each in asked(tmp_path / "s.db", "user"):
+        assert "Each of your messages has about 6 characters." in each
+
+
+def test_a_language_without_separate_words_has_no_length(dialoom: Command, tmp_path: Path) -> None:
+    lines = [{"role": "user", "content": text} for text in ("ฉันขอคืนสินค้าได้ไหม", "ขอบคุณค่ะ")]
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"messages": lines}, ensure_ascii=False) + "\n")
+    study(tmp_path, "talks.jsonl")
+    dialoom("run", "shop.toml", "-o", "s.db")
+    (found,) = {tuple(each[f"trait_{name}"] for name in TRAITS) for each in facets(tmp_path / "s.db")}
+    assert found == ("unknown", "unknown", "2", "unknown")
+    for each in asked(tmp_path / "s.db", "user"):
+        assert "You write about 2 messages in all" in each and "Each of your messages has" not in each
 
 
 def test_people_without_the_columns_are_refused(dialoom: Command, tmp_path: Path) -> None:

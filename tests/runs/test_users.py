@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dialoom
@@ -207,9 +208,27 @@ def test_intervals_cover_the_truth() -> None:
     assert right == 60
 
 
+@pytest.mark.parametrize(("effect", "scenarios"), [(0.3, 1), (1.0, 3), (3.0, 1), (3.0, 3)])
+def test_shares_of_few_people_have_an_interval_that_covers_the_truth_or_none(effect: float, scenarios: int) -> None:
+    draw, truth, covered = np.random.default_rng(3), effect**2 / (effect**2 + 1.5), 0
+    people = np.repeat(np.arange(20), scenarios)
+    for _ in range(200):
+        levels = draw.normal(0, 0.5**0.5, 20)[people] + draw.normal(0, 0.5**0.5, len(people))
+        chance = draw.normal(0, 0.5**0.5, (len(people), 3))
+        scores = levels[:, None] + effect * np.array([-1.0, 0.0, 1.0]) + chance
+        found = shares_of_variance(scores.tolist(), people.tolist())
+        assert found is not None and found[0].low is not None and found[0].high is not None
+        covered += found[0].low <= truth <= found[0].high
+    assert covered >= 0.93 * 200
+    few = shares_of_variance(scores[people < 19].tolist(), people[people < 19].tolist())
+    assert few is not None and few[0].low is None and few[0].high is None
+
+
 def test_undefined_shares_and_ranks_are_none() -> None:
     assert shares_of_variance([[1, 1], [1, 1]], [1, 2]) is None, "all scores are equal"
     assert shares_of_variance([[1, 2], [3, 4]], [1, 1]) is None, "one person"
+    apart = shares_of_variance([[0, 1]] * 30, range(30))
+    assert apart is not None and (apart[0].mean, apart[0].low) == (1, None), "all resamples are equal"
     few = shares_of_variance([[1, 2], [3, 4.5], [2, 2.5]], [1, 2, 3])
     assert few is not None and few[0].low is None
     assert rank_agreement([[[1, 1], [1, 2]]] * 6, range(6)) is None, "with one user model both are equal"

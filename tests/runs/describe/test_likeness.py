@@ -114,6 +114,45 @@ def test_other_languages_and_small_files_have_no_invented_figures(tmp_path: Path
     assert few["words per turn"][2].low is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "stated"),
+    [
+        ("Πού είναι το κατάστημα;", "Θέλω να επιστρέψω τον βραστήρα· ευχαριστώ."),
+        ("Έχετε iPhone\u037e", "Ναι."),
+        ("هل يمكنني إرجاعه؟", "أريد إرجاعه؛ شكرا."),
+        ("Կարո՞ղ եմ վերադարձնել", "Ուզում եմ վերադարձնել։"),
+        ("መመለስ እችላለሁ፧", "መመለስ እፈልጋለሁ።"),
+        ("可以退货吗？", "我要退货；谢谢。"),
+        ("Can I return it?", "I want to return it; thank you."),
+    ],
+    ids=["Greek", "Greek mark", "Arabic", "Armenian", "Ethiopic", "Chinese", "English"],
+)
+def test_questions_are_recognised_in_scripts_with_question_marks(asked: str, stated: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "users.jsonl", lambda draw: draw.choice([asked, stated]), 1)
+    assert rows_of(file, file)["questions, % of turns"][0] == pytest.approx(50, abs=6)
+
+
+@pytest.mark.parametrize(
+    ("lines", "has_words"),
+    [
+        (("ฉันขอคืนสินค้าได้ไหม", "ขอบคุณ Acme ค่ะ"), False),
+        (("ຂ້ອຍສາມາດສົ່ງຄືນໄດ້ບໍ", "ຂອບໃຈ"), False),
+        (("返品できますか。", "商品を返品したいです。"), True),
+    ],
+    ids=["Thai", "Lao", "Japanese"],
+)
+def test_questions_and_words_that_nothing_marks_are_not_measured(
+    lines: tuple[str, ...], has_words: bool, tmp_path: Path
+) -> None:
+    file = written(tmp_path / "users.jsonl", lambda draw: " ".join(draw.choices(lines, k=draw.randint(1, 4))), 1)
+    found = rows_of(file, file)
+    assert found["questions, % of turns"] == [None, None, None, None]
+    for measure in ("words per turn", "different words (type-token ratio)", "disclosed in the opening, %"):
+        assert (found[measure][0] is not None) == has_words
+    assert found["politeness, % of turns"] == found["push-back, % of later turns"] == [None, None, None, None]
+    assert found["turns until the end"][0] is not None
+
+
 def test_likeness_on_the_command_line(dialoom: Command, tmp_path: Path) -> None:
     real = written(tmp_path / "real.jsonl", plain, 1)
     dialoom("run", "personalens", "--users", "1", "--limit", "6", "--no-judge", "-o", "r.db")
