@@ -11,7 +11,7 @@ from dialoom.errors import RunError
 
 from .completion import judgings, metrics
 from .option_flags import WHERE, TrustFlag, trust
-from .terminal import say, say_json
+from .terminal import say_json, say_lines
 
 if TYPE_CHECKING:
     from dialoom.runs.agreement import Sample
@@ -122,13 +122,14 @@ def _names(annotators: str | None) -> tuple[str, ...]:
 
 
 def _print_sample(sample: Sample, run: Path, out: Path, size: int) -> None:
-    is_stream = not out.is_file()
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
-    say(f"{sample.n:,} judgements to label written to {out}{fewer}", err=is_stream)
-    for group, count in sample.counts.items():
-        say(f"{count:>7,}  {group}", err=is_stream)
-    say(f"{sample.conversations:>7,}  conversations to read", err=is_stream)
+    lines = [
+        f"{sample.n:,} judgements to label written to {out}{fewer}",
+        *(f"{count:>7,}  {group}" for group, count in sample.counts.items()),
+        f"{sample.conversations:>7,}  conversations to read",
+    ]
     if sample.unscored:
-        say(f"{sample.unscored:,} judgements have no score and were excluded from the draw", err=is_stream)
-    if not is_stream:
-        say(f"after filling it in, run: dialoom agree {run} --labels {out}")
+        lines.append(f"{sample.unscored:,} judgements have no score and were excluded from the draw")
+    if is_file := out.is_file():
+        lines.append(f"after filling it in, run: dialoom agree {run} --labels {out}")
+    say_lines(lines, err=not is_file)

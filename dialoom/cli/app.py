@@ -314,7 +314,6 @@ def judge(
     from .playing import judge_run, try_judge_on
 
     shared = {"judges": judges, "repeat": repeat, "retry_failed": retry_failed}
-
     if tried is not None:
         others = {"RUN": run, "--name": name, "--sample": sample, "--where": where}
         if unfit := [*filter(others.get, others)]:

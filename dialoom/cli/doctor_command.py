@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from .terminal import say, say_json
+from .terminal import say, say_json, say_lines
 
 if TYPE_CHECKING:
     from dialoom.cli.doctor import Check
@@ -58,8 +58,7 @@ def _print_checks(checks: Sequence[Check], missing: Collection[str]) -> None:
     """Print a line for each check, except those of extras that are not installed."""
     shown = [check for check in checks if check.about != "extra" or check.name not in missing]
     width = max(len(f"{check.about} {check.name}") for check in shown)
-    for check in shown:
-        say(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
+    say_lines(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}" for check in shown)
 
 
 def _print_missing_extras(missing: Collection[str]) -> None:

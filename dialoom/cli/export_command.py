@@ -14,7 +14,7 @@ from .completion import judgings
 from .errors import OF_LOOKING
 from .option_flags import WHERE, Flags, TrustFlag, flags_of, with_flags
 from .option_flags import trust as trust_in_file
-from .terminal import say
+from .terminal import say, say_lines
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -152,8 +152,7 @@ def _export(
         + (f" (pending: {counted(status.pending, 'scenarios')})" if status.pending else ""),
         err=is_piped,
     )
-    for notice in counts.notices:
-        say(notice, err=True)
+    say_lines(counts.notices, err=True)
     if test_share is not None and len(counts) > 1:
         say(_realised(counts, test_share, facet or ""), err=is_piped)
     for id_, branch in branches:

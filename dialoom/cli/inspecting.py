@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich import box
-from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
@@ -30,12 +28,12 @@ from dialoom.runs.report.health import Health, health_by_subject
 from dialoom.runs.store import OWN_JUDGEMENTS, CommonCall, JudgementSet, RecordedEpisode, Status, Usage
 from dialoom.text import rounded
 
-from .console import HarmlessConsole, make_console
+from .console import HarmlessConsole, make_console, table_of
 from .errors import worded
 from .option_flags import trust
 from .setting_flags import UNBOUNDED
 from .show_lines import COLOURS, at_message, bound_lines, budget_flags, changed_lines, of_the_rest
-from .terminal import say, say_json
+from .terminal import say, say_json, say_lines
 
 _MOST_READ = 1_000
 """The maximum number of scenarios that are read to determine the health of a judge."""
@@ -59,10 +57,10 @@ def print_status(path: Path, as_json: bool) -> None:
     prompts = f", prompts {', '.join(config.prompts)}" if config.prompts else ""
     say(f"{path}: {config.recipe}, seed {config.seed}{prompts}")
     say(f"{status.total:,} {config.units}: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
-    make_console().print(_usage_table(config, status, later))
-    failed_checks = (f"failed check: {each}" for each in progress.check_errors)
-    for line in (*_broken_off(status), *changed_lines(changes), *failed_checks):
-        say(line)
+    columns = ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost")
+    make_console().print(table_of(columns, _usage_rows(config, status, later), texts=2))
+    say_lines((*_broken_off(status), *changed_lines(changes)))
+    say_lines(f"failed check: {each}" for each in progress.check_errors)
     for name in sets:
         if unparsed[name]:
             say(f"judgements {name!r}: {unparsed[name]:,} are unparsed and have no score")
@@ -74,8 +72,7 @@ def print_status(path: Path, as_json: bool) -> None:
     if status.usage.unanswered:
         why = "in progress, or lost in a crash" if is_played else "lost when a process ended, but possibly billed"
         say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
-    for line in bound_lines(bounds, str(path)):
-        say(line)
+    say_lines(bound_lines(bounds, str(path)))
     if is_played:
         say("another dialoom process is writing it now")
     elif status.pending:
@@ -93,10 +90,7 @@ def _broken_off(status: Status) -> list[str]:
 
 
 def _status_for_programs(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> dict[str, Any]:
-    roles = {}
-    for role, model in config.model_names.items():
-        usage = status.by_role.get(role, Usage())
-        roles[role] = {"model": model, "models": _players(model, usage), **_usage(usage)}
+    roles = {role: (model, status.by_role.get(role, Usage())) for role, model in config.model_names.items()}
     return {
         "recipe": config.recipe,
         "prompts": list(config.prompts),
@@ -116,7 +110,10 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
                 for language, count in status.languages.items()
             },
         },
-        "roles": roles,
+        "roles": {
+            role: {"model": model, "models": _players(model, usage), **_usage(usage)}
+            for role, (model, usage) in roles.items()
+        },
         "judgings": {
             judging.name: {"models": judging.model_names, **_usage(status.by_judging.get(judging.name, Usage()))}
             for judging in later
@@ -124,18 +121,14 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
     }
 
 
-def _usage_table(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> RichTable:
-    table = RichTable(box=box.SIMPLE_HEAD)
-    for column in ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost"):
-        table.add_column(column, justify="left" if column in ("role", "model") else "right")
+def _usage_rows(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> Iterator[list[str]]:
     for role, model in config.model_names.items():
         usage = status.by_role.get(role, Usage())
-        table.add_row(role, ", ".join(_players(model, usage)), *_cells(usage))
+        yield [role, ", ".join(_players(model, usage)), *_cells(usage)]
     for judging in later:
-        models = ", ".join(judging.model_names.values())
-        table.add_row(f"judging {judging.name!r}", models, *_cells(status.by_judging.get(judging.name, Usage())))
-    table.add_row("all", "", *_cells(status.usage))
-    return table
+        usage = status.by_judging.get(judging.name, Usage())
+        yield [f"judging {judging.name!r}", ", ".join(judging.model_names.values()), *_cells(usage)]
+    yield ["all", "", *_cells(status.usage)]
 
 
 def _players(model: str, usage: Usage) -> list[str]:
@@ -155,33 +148,27 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
     with RunReader(path, trust=trust(is_trusted)) as run:
         config, recipe, changes = run.config, _recipe(run), run.changes()
     usual = {} if recipe is None else WithRoles.of(recipe).reply_limits
-    limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
-    limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in usual}
-    values: dict[str, Any] = {
-        **config.options,
+    fields = {} if recipe is None else recipe.options_type.model_fields
+    models = config.models.items()
+    of_roles = {
         "model": _models(config),
-        "temperature": {
-            role: UNBOUNDED if each.temperature is None else each.temperature for role, each in config.models.items()
-        },
-        "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
-        "structured": {role: each.structured for role, each in config.models.items() if each.structured != "auto"}
-        or None,
-        "stateful": ",".join(role for role, each in config.models.items() if each.stateful) or None,
-        "takes_tools": ",".join(
-            role for role, each in config.models.items() if each.takes_tools and is_providers(each.model)
-        )
-        or None,
-        "session": {role: each.session for role, each in config.models.items() if each.session} or None,
-        "max_reply": limits or None,
-        "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
+        "temperature": {role: UNBOUNDED if each.temperature is None else each.temperature for role, each in models},
+        "api_base": {role: each.api_base for role, each in models if each.api_base},
+        "structured": {role: each.structured for role, each in models if each.structured != "auto"},
+        "stateful": ",".join(role for role, each in models if each.stateful),
+        "takes_tools": ",".join(role for role, each in models if each.takes_tools and is_providers(each.model)),
+        "session": {role: each.session for role, each in models if each.session},
+        "max_reply": {role: each.max_reply or UNBOUNDED for role, each in models if each.max_reply or role in usual},
+        "param": {role: dict(each.params) for role, each in models if each.params},
+    }
+    values = {
+        **{(name in fields and fields[name].alias) or name: value for name, value in config.options.items()},
+        **{name: value or None for name, value in of_roles.items()},
         **config.run_settings(is_complete=False),
     }
-    fields = {} if recipe is None else recipe.options_type.model_fields
-    aliases = {name: field.alias for name, field in fields.items() if field.alias}
-    values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
+    values = {name: value for name, value in values.items() if value is not None}
     say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
-    for line in changed_lines(changes):
-        say(f"# {line}")
+    say_lines(f"# {line}" for line in changed_lines(changes))
 
 
 def list_scenarios(

@@ -27,7 +27,7 @@ from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
 from .option_flags import by_role
 from .playing import play_or_resume, print_estimate, run_with_display
 from .setting_flags import RunCommand
-from .terminal import say
+from .terminal import say, say_lines
 from .watcher import Watcher, watched
 
 _PARTS = ("person", "goal", "traits")
@@ -136,19 +136,16 @@ def import_file(
         **settings,
     )
     found: Imported = run_with_display(work, watcher)
-    for error in found.errors:
-        say(error, err=True)
+    say_lines(found.errors, err=True)
     if found.broken > len(found.errors):
         say(f"and {found.broken - len(found.errors):,} more", err=True)
     known = f", {found.known:,} already present" if found.known else ""
     left = f", {counted(found.broken, 'broken rows')} left out" if found.broken else ""
     say(f"{out}: {counted(found.added, 'conversations')} added{known}{left}")
-    for notice in found.notices:
-        say(notice, err=True)
+    say_lines(found.notices, err=True)
     if not found.is_complete:
         say("stopped; run the same command again to add the rest")
         raise typer.Exit(EXIT_INTERRUPTED)
     if errors := found.run.check_errors():
-        for each in errors:
-            say(f"failed check: {each}")
+        say_lines(f"failed check: {each}" for each in errors)
         raise typer.Exit(EXIT_SOME_FAILED)
