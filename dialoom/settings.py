@@ -28,7 +28,6 @@ from typing import (
     cast,
     get_origin,
     get_type_hints,
-    overload,
     runtime_checkable,
 )
 
@@ -50,8 +49,6 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from dialoom.errors import SettingError
 
-Value = TypeVar("Value")
-Scalar = TypeVar("Scalar", bound=float | str)
 Kind = TypeVar("Kind", bound=Mapping[str, object])
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -74,10 +71,6 @@ FLAG = "flag"
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-@overload
-def by_name(given: Mapping[str, Value] | None) -> dict[str, Value]: ...
-@overload
-def by_name(given: Scalar) -> dict[str, Scalar]: ...
 def by_name(given: Any) -> dict[str, Any]:
     """Return a setting as a mapping by role or model; the key of a value for all of them is the empty name."""
     if given is None:
@@ -705,10 +698,8 @@ class RunSettings(PlayerSettings, total=False):
 @lru_cache
 def model_of(kind: Any) -> type[BaseModel]:
     """Return the pydantic model of a typed dictionary's settings; those without a default are `None` if not given."""
-    hints = get_type_hints(kind, include_extras=True)
-    model = create_model(
-        kind.__name__, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True), **{**hints}
-    )
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    model = create_model(kind.__name__, __config__=config, **{**get_type_hints(kind, include_extras=True)})
     for field in model.model_fields.values():
         if field.is_required():
             field.default = None

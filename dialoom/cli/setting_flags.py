@@ -227,8 +227,8 @@ def with_settings(
             f"recipe {recipe.name!r}: the option {taken[0]!r} has the name of a setting of every run; rename it"
         )
     flags = flags_of(recipe.options_type, recipe.name) if recipe else {}
-    settings = {each.key: each for each in _declared(kind) if each.name not in without}
-    in_panels = sorted(settings.values(), key=lambda each: _PANELS.index(each.flag.panel))
+    settings = (each for each in _declared(kind) if each.name not in without)
+    in_panels = sorted(settings, key=lambda each: _PANELS.index(each.flag.panel))
     flags |= {each.key: each.option() for each in in_panels}
     return with_flags(command, flags, lambda values: read_settings(kind, values, recipe), globals())
 

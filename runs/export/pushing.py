@@ -138,6 +138,7 @@ def pushed(
         )
     except Exception as error:  # errors of the client and of its HTTP library
         first = next(iter(str(error).strip().splitlines()), type(error).__name__).strip()
-        reason = f"the upload failed: {first}; {folder} is unchanged, and can be pushed again"
-        raise RunError(f"{repository}: {reason}") from error
+        raise RunError(
+            f"{repository}: the upload failed: {first}; {folder} is unchanged, and can be pushed again"
+        ) from error
     return replace(push, url=str(sent.repo_url.url))
