@@ -150,10 +150,15 @@ class RunProgress:
     def of(cls, run: RunFile) -> RunProgress:
         """Read the progress from a run's file."""
         sets = run.judgement_sets()
-        unparsed = run.unparsed(sets[0].name) if sets else 0
-        is_played = is_written_by_another(run.path)
-        errors = run.failure_causes(), run.check_errors()
-        return cls(run.status(), run.usage_by_model(), BudgetStatus.of(run), unparsed, *errors, is_played)
+        return cls(
+            status=run.status(),
+            by_model=run.usage_by_model(),
+            bounds=BudgetStatus.of(run),
+            unparsed=run.unparsed(sets[0].name) if sets else 0,
+            causes=run.failure_causes(),
+            check_errors=run.check_errors(),
+            is_played=is_written_by_another(run.path),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,10 +49,15 @@ def print_status(path: Path, as_json: bool) -> None:
         unparsed, unjudged = {name: run.unparsed(name) for name in sets}, {name: run.unjudged(name) for name in sets}
     status, bounds, is_played = progress.status, progress.bounds, progress.is_played
     if as_json:
-        data = _status_for_programs(config, status, later)
-        data["check_errors"] = [asdict(each) for each in progress.check_errors]
-        data |= {"unparsed": unparsed, "unjudged": unjudged}
-        say_json({**data, "not_sent_as_configured": changes, "is_being_written": is_played, **bounds.as_json()})
+        data = {
+            **_status_for_programs(config, status, later),
+            "check_errors": [asdict(each) for each in progress.check_errors],
+            "unparsed": unparsed,
+            "unjudged": unjudged,
+            "not_sent_as_configured": changes,
+            "is_being_written": is_played,
+        }
+        say_json({**data, **bounds.as_json()})
         return
     prompts = f", prompts {', '.join(config.prompts)}" if config.prompts else ""
     say(f"{path}: {config.recipe}, seed {config.seed}{prompts}")
@@ -201,7 +206,7 @@ def list_scenarios(
         for place, (position, episode) in enumerate(chosen):
             if place == 0 and metrics and not as_json:
                 say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
-            faults = episode.outcome.faults
+            faults = None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults)
             scores = {
                 f"{metric}.{target}" if metric in several else metric: value
                 for metric, score in scores_of(episode).items()
@@ -211,13 +216,12 @@ def list_scenarios(
             ending = episode.outcome.ended_by
             if as_json:
                 known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
-                known |= {"scores": scores, "faults": None if faults is None else dialogue_faults(faults)}
-                say_json({**known, **({} if words is None else {"match": words})})
+                matched = {} if words is None else {"match": words}
+                say_json({**known, "scores": scores, "faults": faults, **matched})
                 continue
-            counts = {} if faults is None or not ending else {"faults": dialogue_faults(faults)}
-            values: dict[str, float] = {**scores, **counts}
-            cells = [rounded(values[name]) if name in values else "-" for name in metrics]
-            figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
+            values: dict[str, float | None] = {**scores, "faults": faults if ending else None}
+            shown = {name: "-" if (value := values.get(name)) is None else rounded(value) for name in metrics}
+            figures = "".join(f"{cell:>{len(name)}} " for name, cell in shown.items())
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
             if words is not None:
                 say(f"{'':>9}{snippet(words, search or '')}")
@@ -297,12 +301,8 @@ def _print_episode(
     failing = {what: each for what, each in health_by_subject(health).items() if each.marks}
     console.print(episode.id, style="bold")
     for key, value in described.items():
-        text = (
-            ", ".join(map(str, value.values() if isinstance(value, dict) else value))
-            if isinstance(value, dict | list)
-            else str(value)
-        )
-        _print_named(console, key, text)
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        _print_named(console, key, ", ".join(map(str, parts)))
     if models:  # an imported conversation has no models
         _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
     for text in _common_calls(common):
@@ -332,13 +332,12 @@ def _print_episode(
     for line in of_the_rest(faults, messages):
         console.print(line)
     for judgement in episode.outcome.judgements:
-        turn = f", turn {judgement.turn}" if judgement.turn is not None else ""
+        of = judgement.target if judgement.turn is None else f"{judgement.target}, turn {judgement.turn}"
         mark = failing[what].marks if (what := subject_of(judgement)) in failing else ""
         score = judgement.status if judgement.score is None else f"{judgement.score}{mark}"
-        of = f" ({judgement.target}{turn}): "
-        parts = ((judgement.metric, "bold"), of, (score, "bold"), " ", (_indented(judgement.explanation), "dim"))
-        console.print(Text.assemble("  ", *parts))
-    judged = [subject_of(judgement) for judgement in episode.outcome.judgements]
+        parts = (f" ({of}): ", (score, "bold"), " ", (_indented(judgement.explanation), "dim"))
+        console.print(Text.assemble("  ", (judgement.metric, "bold"), *parts))
+    judged = {subject_of(judgement) for judgement in episode.outcome.judgements}
     for what, each in failing.items():
         if what in judged:
             console.print(f"  {each.marks} The judge of {each.shown} fails a check: {'; '.join(each.failures())}.")

@@ -113,10 +113,8 @@ def _option(name: str, field: FieldInfo, panel: str | None) -> Any:
         f" [default: {shown}]" if type_ is not bool and shown not in (None, "") else ""
     )
     if type_ is bool:
-        both = f"{flag}/--no-{flag[2:]}"
-        word = "on" if default else "off"
-        option = typer.Option(both, help=f"{help_} [default: {word}]", show_default=False, rich_help_panel=panel)
-        return Annotated[bool | None, option]
+        both, help_ = f"{flag}/--no-{flag[2:]}", f"{help_} [default: {'on' if default else 'off'}]"
+        return Annotated[bool | None, typer.Option(both, help=help_, show_default=False, rich_help_panel=panel)]
     is_number = type_ in (int, float) and not repeated
     option = typer.Option(
         flag,
@@ -146,10 +144,8 @@ def by_role(given: Iterable[str]) -> dict[str, str]:
 def number(text: str) -> Any:
     """Return the number in a text, or the text if it is not a number, which the setting's own check then rejects."""
     for type_ in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return type_(text)
-        except ValueError:
-            continue
     return text
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.store import Usage
+from dialoom.text import counted
 
 _BAR = 20
 _ROOM_FOR_NAME, _ROOM_FOR_BAR = 70, 100
@@ -144,5 +145,4 @@ def slow_calls(calls: Sequence[CallInFlight]) -> str:
     minutes, seconds = divmod(int(slow[0].age), 60)
     hours, minutes = divmod(minutes, 60)
     age = f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
-    count = "1 call" if len(slow) == 1 else f"{len(slow):,} calls"
-    return f"{count} in flight for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"
+    return f"{counted(len(slow), 'calls')} in flight for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"

@@ -152,12 +152,11 @@ class _Declared(NamedTuple):
     def _help(self) -> str:
         text, bracket, default = (self.field.description or "").partition(" [default")
         usual = self.field.default
-        more = " Repeatable." if self.by_name or self.flag.is_repeatable else ""
-        more += " Stored in the run's file, and used by resume." if self.is_kept else ""
-        parts = [text, more, bracket, default]
+        text += " Repeatable." if self.by_name or self.flag.is_repeatable else ""
+        text += " Stored in the run's file, and used by resume." if self.is_kept else ""
         if usual is not None and usual is not False and usual != ():
-            parts.append(f" [default: {usual:g}]" if isinstance(usual, float) else f" [default: {usual}]")
-        return "".join(parts)
+            default += f" [default: {usual:g}]" if isinstance(usual, float) else f" [default: {usual}]"
+        return text + bracket + default
 
     def value(self, given: Any) -> Any:
         """Return a value in the API's form, from a flag's texts or a YAML value."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,11 +17,11 @@ from dialoom.api.run import RunReader
 from dialoom.graphs import Episode, Recipe
 from dialoom.graphs.traits import MEASURED
 from dialoom.outputs import folder_output, json_line
-from dialoom.runs.errors import RunError
-from dialoom.settings import Budget, Players
+from dialoom.settings import Budget
 from dialoom.text import counted
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
+from .new_command import check_is_new, filled
 from .option_flags import by_role
 from .playing import play_or_resume, print_estimate, run_with_display
 from .setting_flags import RunCommand
@@ -46,8 +44,7 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
         folder: The study's folder. The run is stored beside it, and the same command continues the run.
         name: The study's name.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunError(f"{folder} exists already; give another folder")
+    check_is_new(folder)
     if given["dry_run"]:
         settings, watcher = watched(PlaySettings, given)
         print_estimate(
@@ -93,12 +90,11 @@ def _write(folder: Path, name: str, source: str, episodes: Sequence[Episode]) ->
         "@TURNS@": str(min(turns + 1, _MOST_TURNS)),
         "@OPENS@": opens,
     }
-    text = resources.files(__package__).joinpath("templates", "study-of-transcripts.toml.txt").read_text("utf-8")
     evidence = [{"id": each.id, **{kind: each.outcome.details[kind] for kind in _PARTS}} for each in episodes]
     files = {"people": map(_person, episodes), "tasks": map(_task, episodes), "evidence": evidence}
     with folder_output(folder) as made:
         with made.text("study.toml") as file:
-            file.write(re.sub("@[A-Z]+@", lambda found: words[found[0]], text))
+            file.write(filled("study-of-transcripts.toml", words))
         for file_name, rows in files.items():
             with made.text(f"{file_name}.jsonl") as file:
                 file.writelines(map(json_line, rows))
@@ -123,7 +119,6 @@ def import_file(
     source: Path, out: Path, judges: Path | None, reader: str | None, skip_broken: bool, models: Sequence[str]
 ) -> None:
     """Carry out `dialoom import`."""
-    named: dict[str, Players] = dict(by_role(models))
     settings: CallSettings = {}
     watcher = Watcher(settings)
     work = aimport_transcripts(
@@ -132,7 +127,7 @@ def import_file(
         study=judges,
         reader=reader,
         broken="skip" if skip_broken else "refuse",
-        models=named,
+        models=dict(by_role(models)),
         **settings,
     )
     found: Imported = run_with_display(work, watcher)

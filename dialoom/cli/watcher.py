@@ -199,9 +199,8 @@ class Watcher:
                 shown = error if len(error) <= _MOST_LETTERS else error[:_MOST_LETTERS] + "..."
                 say(f"the same error {counted(times - 1, 'more times')}: {shown}")
         self._failures.clear()
-        seconds = time.monotonic() - self._started
         say(
-            f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
+            f"{event.done:,} done, {event.failed:,} failed in {time.monotonic() - self._started:,.1f} s "
             f"({status.done:,} of {status.total:,} {units} of the run are done)"
         )
         say_lines(f"failed check: {each}" for each in errors)
@@ -212,13 +211,12 @@ class Watcher:
         if self._worked is not None:
             say(_busy(self._worked))
             self._worked = None
+        if event.stopped is not None:
+            say(f"stopped: {_worded(event.stopped)}")
         if not self._is_kept:
-            if event.stopped is not None:
-                say(f"stopped: {_worded(event.stopped)}")
             if event.failed or not event.is_complete:
                 say("without -o RUN nothing is saved; with it, the same command continues the work")
         elif event.stopped is not None:
-            say(f"stopped: {_worded(event.stopped)}")
             say(f"recorded replies are kept. Continue with: {_further(event.stopped, again, self._retry(event))}")
         elif not event.is_complete:
             say(f"stopped early; nothing is lost. Continue with: {again}")

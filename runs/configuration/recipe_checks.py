@@ -127,7 +127,7 @@ def _instantiated(kind: type[Recipe]) -> Recipe:
     return kind()
 
 
-def _problems(recipe: Recipe, kind: str) -> Iterator[str]:
+def _problems(recipe: Any, kind: str) -> Iterator[str]:
     """Yield what is wrong with the parts of a recipe; later checks require that earlier ones have found nothing."""
     from dialoom.graphs import Scenario, capabilities
 
