@@ -53,7 +53,7 @@ class RunLimits(CallLimits):
         for role in by_name(given["timeout"]):
             if role and role not in {*roles, TOOL_ROLE}:
                 raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
-        values = dict(self) | {"budget": self.budget.changed(given["budget"])}
+        values = dict(self) | {"budget": self.budget.changed(cast("Budget | None", given["budget"]))}
         for name in model_of(LimitSettings).model_fields.keys() - {"budget"}:  # one without a field raises a KeyError
             field, new = _FIELDS.get(name, name), by_name(cast("Mapping[str, Any]", given)[name])
             values[field] = {key: value for key, value in {**values[field], **new}.items() if value}  # 0: no limit

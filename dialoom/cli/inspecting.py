@@ -301,8 +301,8 @@ def _print_episode(
     failing = {what: each for what, each in health_by_subject(health).items() if each.marks}
     console.print(episode.id, style="bold")
     for key, value in described.items():
-        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-        _print_named(console, key, ", ".join(map(str, parts)))
+        values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        _print_named(console, key, ", ".join(map(str, values)))
     if models:  # an imported conversation has no models
         _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
     for text in _common_calls(common):

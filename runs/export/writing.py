@@ -71,7 +71,7 @@ def _write_open(rows: Rows, file: TextIO) -> RowCount:
     has_files = rows.test is not None or (rows.exporter is not None and rows.exporter.is_folder)
     if has_files or rows.request.encoding != "jsonl":
         raise RunError("path: an open file or standard output accepts only JSON lines; give a path", setting="path")
-    return _write_part(rows, _ONLY, partial(nullcontext, file), None)
+    return _write_part(rows, _ONLY, lambda: nullcontext(file), None)
 
 
 def _write_one(rows: Rows, target: Path) -> RowCount:
