@@ -31,8 +31,7 @@ from dialoom.text import duration, well_formed
 from .configuration.trust import load_references
 from .control import Event, NodeMessage, ScenarioDone, ScenarioFailed, Stopping, StopRule
 from .errors import FATAL, Fault, fault_of, is_about_the_file, lasting_cause, store_error
-from .store import JudgeWork, PlayWork, RunFile, RunStore, Work
-from .store.branches import MAIN
+from .store import MAIN, JudgeWork, PlayWork, RunFile, RunStore, Work
 
 
 class WorkSource(Protocol):

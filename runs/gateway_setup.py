@@ -23,7 +23,7 @@ from dialoom.roles.gateway.tracing import open_tracing
 from dialoom.roles.gateway.wire import Shapes
 from dialoom.roles.players import is_in_file, is_restorable
 from dialoom.roles.restoring import AMONG_WORKERS, ON_OTHER_MACHINES, SERVERS
-from dialoom.settings import LimitSettings, OwnPlayer, ProcessSettings, by_name, checked, model_of
+from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked, model_of
 
 from .configuration.trust import cast_references
 from .errors import RunError

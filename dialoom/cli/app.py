@@ -24,8 +24,7 @@ from .option_flags import WHERE, DifferentUsersFlag, TrustFlag, unread
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .scorecard_command import scorecard
-from .step_command import register as register_step
-from .step_command import register_replay
+from .step_command import register_replay, register_step
 from .studio_command import studio
 from .terminal import say
 

@@ -46,11 +46,11 @@ def judgings(incomplete: str) -> list[str]:
     return _column(query, incomplete)
 
 
-def formats(incomplete: str) -> list[str]:
+def export_formats(incomplete: str) -> list[str]:
     """Return the formats to which the run can be exported."""
-    from dialoom.runs.export import formats as formats_of
+    from dialoom.runs.export import formats
 
-    return _of_recipe(lambda _run, recipe: formats_of(recipe), incomplete)
+    return _of_recipe(lambda _run, recipe: formats(recipe), incomplete)
 
 
 def tables(incomplete: str) -> list[str]:

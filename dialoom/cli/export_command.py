@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .completion import formats as known_formats
-from .completion import judgings
+from .completion import export_formats, judgings
 from .errors import OF_LOOKING
 from .option_flags import WHERE, Flags, TrustFlag, flags_of, with_flags
 from .option_flags import trust as trust_in_file
@@ -73,7 +72,7 @@ def _export(
         typer.Option(
             metavar="FORMAT",
             help="dialogues, sharegpt, sft (of dialogues), or one of the recipe's own formats.",
-            autocompletion=known_formats,
+            autocompletion=export_formats,
         ),
     ] = "dialogues",
     encoding: Annotated[

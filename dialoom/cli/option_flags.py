@@ -55,6 +55,11 @@ def trust(is_given: bool) -> Trust:
     return Trust(is_given, lambda line: say(line, err=True))
 
 
+def recipe_argument(arguments: list[str], command: str) -> str | None:
+    """Return the argument that may name a recipe: the first one after the command that is no flag."""
+    return next((each for each in arguments[1:] if arguments[0] == command and not each.startswith("-")), None)
+
+
 def unread() -> None:
     """Do nothing; this replaces a command that the arguments do not use."""
 

@@ -174,9 +174,7 @@ class _Declared(NamedTuple):
         """Split `NAME=VALUE`; the name is empty for a value that applies to all roles or models."""
         assert self.by_name is not None
         if self.by_name.of == "role":
-            name, equals, value = text.partition("=")
-            if not equals or not name.isidentifier():
-                name, value = "", text
+            name, value = _role_and_value(text)
         else:
             name, _, value = text.rpartition("=")
             if not name and not self.by_name.is_for_all:
@@ -337,6 +335,12 @@ def only_model(every: Sequence[str]) -> str | None:
     return every[0] if every else None
 
 
+def _role_and_value(text: str) -> tuple[str, str]:
+    """Split `[ROLE=]VALUE`; a value may contain equals signs."""
+    role, equals, value = text.partition("=")
+    return (role, value) if equals and role.isidentifier() else ("", text)
+
+
 def _models(given: Any) -> dict[str, list[str]]:
     """Return the models by role from `[ROLE=]MODEL` texts or a mapping; a role may have several different models."""
     if isinstance(given, dict):
@@ -345,9 +349,7 @@ def _models(given: Any) -> dict[str, list[str]]:
         }
     named: dict[str, dict[str, None]] = {}
     for text in given if isinstance(given, list) else [given]:
-        role, equals, model = str(text).partition("=")
-        if not equals or not role.isidentifier():
-            role, model = "", str(text)
+        role, model = _role_and_value(str(text))
         if not model.strip():
             raise SettingError(f"models must be [ROLE=]MODEL, got {text!r}", setting="models")
         named.setdefault(role, {}).pop(model.strip(), None)

@@ -37,7 +37,7 @@ from dialoom.text import counted, duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag
-from .progress import ProgressDisplay, ProgressSnapshot, pauses, slow_calls
+from .progress import ProgressDisplay, pauses, progress_figures, slow_calls
 from .terminal import say, say_lines
 
 Kind = TypeVar("Kind", bound=CallSettings)
@@ -192,7 +192,7 @@ class Watcher:
         assert self._run is not None, "an operation that ends has begun"
         self._ends.append(event)
         status, errors = self._run.status(), self._run.check_errors() if event.judging is None else []
-        units, unparsed = self._run.config.units, 0 if self._judging is None else self._run.unparsed(self._judging)
+        units, unparsed = self._run.config.units, self._unparsed(self._run)
         self.rest()
         for (_, error), times in self._failures.items():  # each was printed once
             if times > 1 and not self._json:
@@ -242,17 +242,17 @@ class Watcher:
         if due:
             self._shown = now
         if self._bar is not None:
-            self._bar.show(finished, self._current_progress().figures() if due or finished == 1 else None)
+            self._bar.show(finished, self._figures() if due or finished == 1 else None)
         elif due:
             self._log_progress(finished)
 
     def _log_progress(self, finished: int) -> None:
-        current = self._current_progress()
+        assert self._run is not None
         if not self._json:
-            figures = " · ".join([*current.figures(), *self._notices()])
+            figures = " · ".join([*self._figures(), *self._notices()])
             self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=figures)
             return
-        usage = current.usage
+        usage = self._run.status().usage
         longest = [
             {"role": each.role, "model": each.model, "seconds": round(each.age, 1)} for each in self.control.in_flight
         ]
@@ -262,7 +262,7 @@ class Watcher:
             total=self._total,
             failed=self._failed,
             waiting_for=sorted(self._away),
-            unparsed=current.unparsed,
+            unparsed=self._unparsed(self._run),
             calls=usage.calls,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -295,17 +295,20 @@ class Watcher:
                 paused = {"paused": f"{state.paused:.0f} s"} if state.paused else {}
                 self._log.warning("throttled", model=model, calls=more, limit=state.limit, **paused)
 
-    def _current_progress(self) -> ProgressSnapshot:
+    def _figures(self) -> list[str]:
         assert self._run is not None
-        return ProgressSnapshot(
-            finished=self._done + self._failed,
-            failed=self._failed,
-            total=self._total,
-            unparsed=0 if self._judging is None else self._run.unparsed(self._judging),
-            seconds=time.monotonic() - self._started,
-            usage=self._run.status().usage,
-            limits=dict(self.control.limits),
+        return progress_figures(
+            self._done + self._failed,
+            self._failed,
+            self._total,
+            self._unparsed(self._run),
+            time.monotonic() - self._started,
+            self._run.status().usage,
+            self.control.limits,
         )
+
+    def _unparsed(self, run: RunReader) -> int:
+        return 0 if self._judging is None else run.unparsed(self._judging)
 
     def _notices(self) -> list[str]:
         """Return a line for each reason for waiting; the lines are shown below the bar or at the end of a log line."""

@@ -28,7 +28,7 @@ from dialoom.graphs.check import conversation_to
 from dialoom.graphs.gate import GateLine, Talk
 from dialoom.graphs.outcome import USER
 from dialoom.grouping import grouped
-from dialoom.prompts import ChatMessage, FunctionCall
+from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import identity, tool_name
 from dialoom.roles import ASKS
 from dialoom.runs.errors import RunError
@@ -336,11 +336,6 @@ class MarkedMessage:
 
     mark: Mark
     message: ChatMessage
-
-    @property
-    def calls(self) -> Sequence[FunctionCall]:
-        """The message's tool calls."""
-        return self.message.get("tool_calls", ())
 
 
 @dataclass(frozen=True, slots=True)
