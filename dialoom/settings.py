@@ -746,8 +746,7 @@ def check_truth(model: type[BaseModel], values: Mapping[str, object]) -> None:
 
 def part(kind: type[Kind], given: Mapping[str, object]) -> Kind:
     """Return only the settings that a typed dictionary declares."""
-    names = model_of(kind).model_fields
-    return cast(Kind, {name: value for name, value in given.items() if name in names})
+    return cast(Kind, {name: value for name, value in given.items() if name in model_of(kind).model_fields})
 
 
 def described(kind: Any) -> str:

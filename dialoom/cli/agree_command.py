@@ -9,8 +9,8 @@ import typer
 
 from dialoom.errors import RunError
 
-from .completion import judgings, metrics
-from .option_flags import WHERE, TrustFlag, trust
+from .completion import metrics
+from .option_flags import WHERE, JsonFlag, JudgingFlag, TrustFlag, trust
 from .terminal import say_json, say_lines
 
 if TYPE_CHECKING:
@@ -58,20 +58,12 @@ def agree(
     seed: Annotated[
         int | None, typer.Option(help="The seed for drawing the sample. [default: the run's]", show_default=False)
     ] = None,
-    judging: Annotated[
-        str | None,
-        typer.Option(
-            "--judging",
-            metavar="NAME",
-            help="The set of judgements to use; by default the run's own.",
-            autocompletion=judgings,
-        ),
-    ] = None,
+    judging: JudgingFlag = None,
     where: Annotated[str | None, WHERE] = None,
     disagreements: Annotated[
         bool, typer.Option("--disagreements", help="Instead of kappas, list judgements with a differing label.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    json: JsonFlag = False,
     is_trusted: TrustFlag = False,
 ) -> None:
     """Compare people's labels with the judge's scores: Cohen's and Fleiss' kappa with 95 % intervals.

@@ -20,7 +20,7 @@ from .doctor_command import doctor
 from .errors import EXIT_USAGE, OF_DOCTOR, OF_IMPORTING, OF_LOOKING, OF_PLAYING, OF_REQUIRING
 from .export_command import register as register_export
 from .new_command import register as register_new
-from .option_flags import WHERE, DifferentUsersFlag, TrustFlag, unread
+from .option_flags import WHERE, DifferentUsersFlag, JsonFlag, JudgingFlag, TrustFlag, unread
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .scorecard_command import scorecard
@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from .setting_flags import CallCommand, JudgeCommand
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-JudgingName = Annotated[
-    str | None,
-    typer.Option(
-        "--judging",
-        metavar="NAME",
-        help="The set of judgements to use; by default the run's own.",
-        autocompletion=judgings,
-    ),
-]
 WhereText = Annotated[str | None, WHERE]
 
 
@@ -179,7 +169,7 @@ def retry(
 
 def status(
     run: Run,
-    json: Json = False,
+    json: JsonFlag = False,
     config: Annotated[bool, typer.Option("--config", help="Print the run's configuration as YAML.")] = False,
     trust: TrustFlag = False,
 ) -> None:
@@ -201,8 +191,8 @@ def show(
             help="The scenario's id, a prefix of it, or its number. Without it, all scenarios are listed.",
         ),
     ] = None,
-    json: Json = False,
-    judging: JudgingName = None,
+    json: JsonFlag = False,
+    judging: JudgingFlag = None,
     where: WhereText = None,
     sort: Annotated[
         str | None,
@@ -511,7 +501,7 @@ def require(
             show_default=False,
         ),
     ] = None,
-    judging: JudgingName = None,
+    judging: JudgingFlag = None,
     where: WhereText = None,
     trust: TrustFlag = False,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
+from .option_flags import JsonFlag
 from .terminal import say, say_json, say_lines
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def doctor(
             "--strict-params", help="Report a failure for models to which a parameter would not be sent as configured."
         ),
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    json: JsonFlag = False,
     **given: Unpack[DoctorCommand],
 ) -> None:
     """Check Python, packages, keys and models before a run; exit with 1 if a check fails."""
@@ -44,7 +45,7 @@ def doctor(
 
     checks = examine(model or (), recipe, given["timeout"], strict_params, **part(PlayerSettings, given))
     is_well = all(check.state is not State.FAILED for check in checks)
-    if json_:
+    if json:
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})
     else:
         missing = {check.name for check in checks if check.about == "extra" and check.state is State.MISSING}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .completion import export_formats, judgings
+from .completion import export_formats
 from .errors import OF_LOOKING
-from .option_flags import WHERE, Flags, TrustFlag, flags_of, with_flags
+from .option_flags import WHERE, Flags, JudgingFlag, TrustFlag, flags_of, with_flags
 from .option_flags import trust as trust_in_file
 from .terminal import say, say_lines
 
@@ -87,12 +87,7 @@ def _export(
             show_default=False,
         ),
     ] = None,
-    judging: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The set of judgements to use; by default the run's own.", autocompletion=judgings
-        ),
-    ] = None,
+    judging: JudgingFlag = None,
     license: Annotated[
         str | None,
         typer.Option(metavar="ID", help="The licence that the card states, e.g. cc-by-nc-4.0. [default: unknown]"),

@@ -60,8 +60,9 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `new` to the commands; the recipe that `study` uses is imported only if `study` is in the arguments."""
     new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, epilog=OF_LOOKING)
     new.command("recipe", epilog=OF_LOOKING)(recipe)
-    study = _study_command() if arguments[:2] == ["new", "study"] else unread
-    new.command("study", help=_STUDY, epilog=OF_PLAYING, cls=PanelCommand)(study)
+    new.command("study", help=_STUDY, epilog=OF_PLAYING, cls=PanelCommand)(
+        _study_command() if arguments[:2] == ["new", "study"] else unread
+    )
     app.add_typer(
         new, name="new", help="Make a folder with a working recipe or study as a starting point for your own."
     )

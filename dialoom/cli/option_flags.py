@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 import typer
 
+from .completion import judgings
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -29,6 +30,18 @@ WHERE = typer.Option(
     "'not changed' excludes those that a person changed.",
     show_default=False,
 )
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+JudgingFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--judging",
+        metavar="NAME",
+        help="The set of judgements to use; by default the run's own.",
+        autocompletion=judgings,
+    ),
+]
 
 TrustFlag = Annotated[
     bool,

@@ -10,7 +10,7 @@ import typer
 
 from .command_list import PanelCommand
 from .errors import OF_LOOKING, OF_POOLS
-from .option_flags import unread
+from .option_flags import JsonFlag, unread
 
 if TYPE_CHECKING:
     from .setting_flags import RunCommand
@@ -42,11 +42,11 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    build = _build_command() if arguments[:2] == ["personas", "build"] else unread
-    personas.command("build", help=_BUILD, epilog=OF_POOLS, cls=PanelCommand)(build)
-    for command in (combine, check):
-        personas.command(epilog=OF_LOOKING)(command)
-    personas.command("import", epilog=OF_LOOKING)(import_)
+    personas.command("build", help=_BUILD, epilog=OF_POOLS, cls=PanelCommand)(
+        _build_command() if arguments[:2] == ["personas", "build"] else unread
+    )
+    for name, command in {"combine": combine, "check": check, "import": import_}.items():
+        personas.command(name, epilog=OF_LOOKING)(command)
     app.add_typer(personas, name="personas")
 
 
@@ -103,7 +103,7 @@ def check(
         float, typer.Option(min=0.0, max=1.0, help="Show the pairs with a similarity above this value.")
     ] = 0.6,
     nearest: Annotated[int, typer.Option(min=0, help="Show this many pairs of nearest neighbours.")] = 5,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    json: JsonFlag = False,
 ) -> None:
     """Describe a pool: the number of texts by round, duplicates, and the most similar texts."""
     from .pools import check_pool

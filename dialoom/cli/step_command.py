@@ -12,7 +12,7 @@ from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
-from .option_flags import WHERE, TrustFlag, by_role, recipe_argument, unread
+from .option_flags import WHERE, JsonFlag, TrustFlag, by_role, recipe_argument, unread
 
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, RunCommand
@@ -93,7 +93,7 @@ def replay(
     env_file: Annotated[
         Path | None, typer.Option("--env-file", metavar="FILE", help="A file of keys, one NAME=VALUE per line.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    json: JsonFlag = False,
     trust: TrustFlag = False,
 ) -> None:
     """Play a saved case with the current code: with its recorded replies, or with new replies of live roles."""
