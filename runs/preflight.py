@@ -285,8 +285,8 @@ async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int]
         control.attach(engine, gateway)
         try:
             pending = store.queue.pending(recipe, frozenset(positions))
-            drawn = (replace(work, after=None) for work in pending)  # the sample may not contain the predecessor
-            await engine.run(WorkList(drawn, store), resuming=False)
+            # The sample may not contain the predecessor of a conversation.
+            await engine.run(WorkList((replace(work, after=None) for work in pending), store), resuming=False)
         finally:
             control.detach()
     if engine.is_draining:

@@ -10,7 +10,7 @@ import typer
 from dialoom.errors import RunError
 
 from .completion import metrics
-from .option_flags import WHERE, JsonFlag, JudgingFlag, TrustFlag, trust
+from .option_flags import WHERE, JsonFlag, JudgingFlag, RunArgument, TrustFlag, trust
 from .terminal import say_json, say_lines
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _ANNOTATORS = ("annotator_1", "annotator_2")
 
 
 def agree(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
+    run: RunArgument,
     sample: Annotated[
         int | None,
         typer.Option(

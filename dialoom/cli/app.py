@@ -20,7 +20,7 @@ from .doctor_command import doctor
 from .errors import EXIT_USAGE, OF_DOCTOR, OF_IMPORTING, OF_LOOKING, OF_PLAYING, OF_REQUIRING
 from .export_command import register as register_export
 from .new_command import register as register_new
-from .option_flags import WHERE, DifferentUsersFlag, JsonFlag, JudgingFlag, TrustFlag, unread
+from .option_flags import WHERE, DifferentUsersFlag, JsonFlag, JudgingFlag, RunArgument, TrustFlag, unread
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .scorecard_command import scorecard
@@ -31,7 +31,6 @@ from .terminal import say
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, JudgeCommand
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 WhereText = Annotated[str | None, WHERE]
 
 
@@ -124,7 +123,7 @@ def _common(
 
 
 def resume(
-    run: Run,
+    run: RunArgument,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play failed scenarios again.")] = False,
     trials: Annotated[
         int | None,
@@ -139,7 +138,7 @@ def resume(
 
 
 def retry(
-    run: Run,
+    run: RunArgument,
     failed: Annotated[
         bool, typer.Option("--failed", help="Retry failed scenarios, from their last step. The default.")
     ] = False,
@@ -168,7 +167,7 @@ def retry(
 
 
 def status(
-    run: Run,
+    run: RunArgument,
     json: JsonFlag = False,
     config: Annotated[bool, typer.Option("--config", help="Print the run's configuration as YAML.")] = False,
     trust: TrustFlag = False,
@@ -183,7 +182,7 @@ def status(
 
 
 def show(
-    run: Run,
+    run: RunArgument,
     scenario: Annotated[
         str | None,
         typer.Argument(
@@ -227,7 +226,7 @@ def show(
     if scenario is None and calls:
         raise typer.BadParameter("--calls needs a scenario; give SCENARIO")
     if scenario is None:
-        list_scenarios(run, json, judging, where, sort, reverse, search, trust, (labelled_by, unlabelled_by))
+        list_scenarios(run, json, judging, where, sort, reverse, search, trust, labelled_by, unlabelled_by)
     elif where or sort or reverse or search or labelled_by or unlabelled_by:
         raise typer.BadParameter(
             "options that select and sort (--where, --sort, ...) apply to the list; leave out SCENARIO"
@@ -314,7 +313,7 @@ def judge(
 
 
 def review(
-    run: Run,
+    run: RunArgument,
     name: Annotated[
         str | None, typer.Option(help="The name of the set of verdicts; by default 'review by MODEL'.")
     ] = None,
@@ -375,7 +374,7 @@ def import_(
     import_file(source, out, judges, reader, skip_broken, model or [])
 
 
-def compact(run: Run) -> None:
+def compact(run: RunArgument) -> None:
     """Free the space of checkpoints that are no longer needed."""
     from .reporting import compact_run
 
@@ -453,7 +452,7 @@ def report(
 
 
 def require(
-    run: Run,
+    run: RunArgument,
     requirements: Annotated[
         list[str] | None,
         typer.Argument(
@@ -508,9 +507,20 @@ def require(
     """Check a run's scores against requirements: exit code 1 if one is not met."""
     from .reporting import require_of_run
 
-    arguments = {"is_confident": confident, "not_worse_than": not_worse_than, "allow": allow or [], "where": where}
-    arguments |= {"judging": judging, "allow_different_users": allow_different_users}
-    raise typer.Exit(require_of_run(run, requirements or [], trust, junit, summary, **arguments))
+    code = require_of_run(
+        run,
+        requirements or [],
+        trust,
+        junit,
+        summary,
+        is_confident=confident,
+        not_worse_than=not_worse_than,
+        allow=allow or [],
+        allow_different_users=allow_different_users,
+        judging=judging,
+        where=where,
+    )
+    raise typer.Exit(code)
 
 
 _CALLING = (resume, retry, judge, review, scorecard, doctor)

@@ -11,7 +11,7 @@ import typer
 
 from .completion import export_formats
 from .errors import OF_LOOKING
-from .option_flags import WHERE, Flags, JudgingFlag, TrustFlag, flags_of, with_flags
+from .option_flags import WHERE, Flags, JudgingFlag, RunArgument, TrustFlag, flags_of, with_flags
 from .option_flags import trust as trust_in_file
 from .terminal import say, say_lines
 
@@ -56,7 +56,7 @@ def _recipe(arguments: list[str]) -> Recipe | None:
 
 
 def _export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
+    run: RunArgument,
     out: Annotated[
         str,
         typer.Option(

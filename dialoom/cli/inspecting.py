@@ -185,7 +185,8 @@ def list_scenarios(
     is_reversed: bool = False,
     search: str | None = None,
     is_trusted: bool = False,
-    annotators: tuple[str | None, str | None] = (None, None),
+    labelled_by: str | None = None,
+    unlabelled_by: str | None = None,
 ) -> None:
     """Print scenarios: all, or only those selected by an expression, by words, or by labels.
 
@@ -199,7 +200,7 @@ def list_scenarios(
         ]
         metrics += ["faults"] if run.is_gated else []
         texts = None if search is None else run.search(search, _progress())
-        is_wanted = _labelled(run, *annotators)
+        is_wanted = _labelled(run, labelled_by, unlabelled_by)
         found = run.figures(judging, where=where, sort=sort, is_descending=is_reversed)
         chosen = (each for each in found if (texts is None or each[0] in texts) and is_wanted(each[0]))
         place = -1
@@ -225,8 +226,12 @@ def list_scenarios(
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
             if words is not None:
                 say(f"{'':>9}{snippet(words, search or '')}")
-        filters = {"--where": where, "--search": search}
-        filters |= dict(zip(("--labelled-by", "--unlabelled-by"), annotators, strict=True))
+        filters = {
+            "--where": where,
+            "--search": search,
+            "--labelled-by": labelled_by,
+            "--unlabelled-by": unlabelled_by,
+        }
         if place < 0 and (given := ", ".join(f"{flag} {text!r}" for flag, text in filters.items() if text is not None)):
             say(f"no scenario matches {given}", err=True)
 

@@ -31,6 +31,8 @@ WHERE = typer.Option(
     show_default=False,
 )
 
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 JudgingFlag = Annotated[
@@ -170,12 +172,8 @@ def number(text: str) -> Any:
 def _flag_type(annotation: Any) -> tuple[type, bool]:
     """Return the type of a flag's value, and whether the flag can be repeated; pydantic checks the value strictly."""
     arguments = [argument for argument in get_args(annotation) if argument not in (type(None), Ellipsis)]
-    if get_origin(annotation) is Annotated:
-        return _flag_type(arguments[0])
     if get_origin(annotation) is tuple:
         return _flag_type(arguments[0])[0], True
-    if annotation in (bool, int, float, Path):
-        return annotation, False
-    if len(arguments) == 1 and get_origin(annotation) is not None:
+    if get_origin(annotation) is Annotated or (get_origin(annotation) is not None and len(arguments) == 1):
         return _flag_type(arguments[0])
-    return str, False
+    return annotation if annotation in (bool, int, float, Path) else str, False

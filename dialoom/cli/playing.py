@@ -38,11 +38,9 @@ Result = TypeVar("Result")
 
 def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
     """Carry out `dialoom run RECIPE`; return the exit code."""
-    settings, watcher = watched(PlaySettings, given)
     if given["dry_run"]:
-        estimate = run_with_display(aestimate(spec, **settings), watcher)
-        print_estimate(estimate, cast("Budget | None", settings["budget"]))
-        return EXIT_DONE
+        return estimate_run(spec, given)
+    settings, watcher = watched(PlaySettings, given)
     if (path := given["out"]) is None:
         raise RunError("-o RUN is missing: give the file in which to store the run, such as -o run.db")
     folder = given["folder"]
@@ -56,6 +54,15 @@ def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
             else f"{folder} is not written; when all scenarios are done, run: {export}"
         )
     return watcher.exit_code()
+
+
+def estimate_run(recipe: str | Recipe, given: RunCommand) -> int:
+    """Carry out `--dry-run`; return the exit code."""
+    settings, watcher = watched(PlaySettings, given)
+    print_estimate(
+        run_with_display(aestimate(recipe, **settings), watcher), cast("Budget | None", settings["budget"]) or Budget()
+    )
+    return EXIT_DONE
 
 
 def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
@@ -221,13 +228,13 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
         watcher.rest()
 
 
-def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
+def print_estimate(estimate: CostEstimate, budget: Budget) -> None:
     """Print the estimate by role, how it was made, its uncertainty, and the bounds that the run would exceed."""
     say(f"{estimate.scenarios:,} {estimate.units}; nothing was sent or written")
     columns = ("role", "model", "calls", "input tokens", "output tokens", "cost")
     usages = (*estimate.by_role, ("all", "", estimate.total))
     make_console().print(table_of(columns, ((role, model, *_cells(usage)) for role, model, usage in usages), 2))
-    say_lines((_how(estimate), *_warnings(estimate, budget or Budget())))
+    say_lines((_how(estimate), *_warnings(estimate, budget)))
 
 
 def _how(estimate: CostEstimate) -> str:

@@ -45,8 +45,14 @@ def report_run(
     if is_latex and out is not None:
         raise RunError("--latex prints the tables; leave out -o, or redirect the output", setting="latex")
     runs = [RunReader(path, trust=trust(is_trusted)) for path in paths]
-    chosen: dict[str, Any] = {"judging": judging, "tables": names, "where": where, "labels": labels}
-    found = report(*runs, allow_different_users=allow_different_users, **chosen)
+    found = report(
+        *runs,
+        judging=judging,
+        tables=names,
+        where=where,
+        labels=labels,
+        allow_different_users=allow_different_users,
+    )
     if out is not None:
         write_report(found, out)
         return
@@ -76,8 +82,10 @@ def require_of_run(
     checked = run.require(*requirements, **arguments)
     say_lines(checked)
     if junit_file is not None or summary_file is not None:
-        chosen = arguments["judging"], arguments["where"]
-        worst = ["" if each.is_met else worst_conversation(run, each, *chosen) for each in checked]
+        worst = [
+            "" if each.is_met else worst_conversation(run, each, arguments["judging"], arguments["where"])
+            for each in checked
+        ]
         for file, form in ((junit_file, junit), (summary_file, markdown_summary)):
             if file is not None:
                 with text_output(file, [path]) as written:

@@ -12,7 +12,7 @@ from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
-from .option_flags import WHERE, JsonFlag, TrustFlag, by_role, recipe_argument, unread
+from .option_flags import WHERE, JsonFlag, RunArgument, TrustFlag, by_role, recipe_argument, unread
 
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, RunCommand
@@ -112,7 +112,7 @@ def _recipe(arguments: list[str]) -> str | None:
 
 
 def _step(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
+    run: RunArgument,
     scenario: Annotated[
         str | None,
         typer.Argument(

@@ -6,27 +6,26 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import typer
 
-from dialoom import PlaySettings, aestimate, aimport_transcripts
+from dialoom import aimport_transcripts
 from dialoom.api.importing import Imported
 from dialoom.api.operation_settings import CallSettings
 from dialoom.api.run import RunReader
 from dialoom.graphs import Episode, Recipe
 from dialoom.graphs.traits import MEASURED
 from dialoom.outputs import folder_output, json_line
-from dialoom.settings import Budget
 from dialoom.text import counted
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
 from .new_command import check_is_new, filled
 from .option_flags import by_role
-from .playing import play_or_resume, print_estimate, run_with_display
+from .playing import estimate_run, play_or_resume, run_with_display
 from .setting_flags import RunCommand
 from .terminal import say, say_lines
-from .watcher import Watcher, watched
+from .watcher import Watcher
 
 _PARTS = ("person", "goal", "traits")
 _INFERRED = "inferred"
@@ -46,11 +45,7 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
     """
     check_is_new(folder)
     if given["dry_run"]:
-        settings, watcher = watched(PlaySettings, given)
-        print_estimate(
-            run_with_display(aestimate(recipe, **settings), watcher), cast("Budget | None", settings["budget"])
-        )
-        return EXIT_DONE
+        return estimate_run(recipe, given)
     run = folder.with_name(f"{folder.absolute().name}.run.db")
     watcher = play_or_resume(recipe, run, given)
     if (code := watcher.exit_code()) not in (EXIT_DONE, EXIT_SOME_FAILED) or RunReader(run).status().pending:

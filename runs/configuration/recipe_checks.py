@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dialoom.errors import RunError
+from dialoom.grouping import grouped
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -71,20 +71,16 @@ def _can_end(graph: Graph) -> bool:
     """Return whether the end of a graph can be reached; `True` if the successors of some node are not declared."""
     from langgraph.graph import END, START
 
-    following: dict[str, set[str]] = defaultdict(set)
-    for begin, end in (*graph.edges, *((begin, end) for begins, end in graph.waiting_edges for begin in begins)):
-        following[begin].add(end)
+    edges = [*graph.edges, *((begin, end) for begins, end in graph.waiting_edges for begin in begins)]
     for name, branches in graph.branches.items():
-        for branch in branches.values():
-            following[name].update(branch.ends.values() if branch.ends else (END,))
-    for name, spec in graph.nodes.items():
-        following[name].update(spec.ends or ())
-    reached, waiting = set[str](), [START]
+        edges += [(name, end) for each in branches.values() for end in (each.ends.values() if each.ends else (END,))]
+    edges += [(name, end) for name, spec in graph.nodes.items() for end in spec.ends or ()]
+    following, reached, waiting = grouped(edges), set[str](), {START}
     while waiting:
-        if (name := waiting.pop()) == END or not following[name]:
+        if (name := waiting.pop()) == END or name not in following:
             return True
-        waiting += following[name] - reached
-        reached |= following[name]
+        reached.add(name)
+        waiting |= {*following[name]} - reached
     return False
 
 
