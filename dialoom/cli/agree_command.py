@@ -10,7 +10,7 @@ import typer
 from dialoom.errors import RunError
 
 from .completion import metrics
-from .option_flags import WHERE, JsonFlag, JudgingFlag, RunArgument, TrustFlag, trust
+from .option_flags import JsonFlag, JudgingFlag, RunArgument, TrustFlag, WhereFlag, trust_by_flag
 from .terminal import say_json, say_lines
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def agree(
         int | None, typer.Option(help="The seed for drawing the sample. [default: the run's]", show_default=False)
     ] = None,
     judging: JudgingFlag = None,
-    where: Annotated[str | None, WHERE] = None,
+    where: WhereFlag = None,
     disagreements: Annotated[
         bool, typer.Option("--disagreements", help="Instead of kappas, list judgements with a differing label.")
     ] = False,
@@ -74,7 +74,7 @@ def agree(
     from dialoom.api.run import RunReader
 
     names = _names(annotators)
-    reader = RunReader(run, trust=trust(is_trusted))
+    reader = RunReader(run, trust=trust_by_flag(is_trusted))
     chosen: dict[str, Any] = {"judging": judging, "metrics": metric or [], "scales": scale or [], "where": where}
     if sample is not None and out is not None:
         _print_sample(reader.sample_to_label(out, sample, names or _ANNOTATORS, seed=seed, **chosen), run, out, sample)

@@ -20,7 +20,7 @@ from .doctor_command import doctor
 from .errors import EXIT_USAGE, OF_DOCTOR, OF_IMPORTING, OF_LOOKING, OF_PLAYING, OF_REQUIRING
 from .export_command import register as register_export
 from .new_command import register as register_new
-from .option_flags import WHERE, DifferentUsersFlag, JsonFlag, JudgingFlag, RunArgument, TrustFlag, unread
+from .option_flags import DifferentUsersFlag, JsonFlag, JudgingFlag, RunArgument, TrustFlag, WhereFlag, unread
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .scorecard_command import scorecard
@@ -30,8 +30,6 @@ from .terminal import say
 
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, JudgeCommand
-
-WhereText = Annotated[str | None, WHERE]
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
@@ -192,7 +190,7 @@ def show(
     ] = None,
     json: JsonFlag = False,
     judging: JudgingFlag = None,
-    where: WhereText = None,
+    where: WhereFlag = None,
     sort: Annotated[
         str | None,
         typer.Option(
@@ -258,7 +256,7 @@ def judge(
             help="Judge at most N scenarios, drawn with the seed from those to be judged.",
         ),
     ] = None,
-    where: WhereText = None,
+    where: WhereFlag = None,
     judges: Annotated[
         Path | None,
         typer.Option(
@@ -412,7 +410,7 @@ def report(
             autocompletion=tables,
         ),
     ] = None,
-    where: WhereText = None,
+    where: WhereFlag = None,
     cost: Annotated[
         bool,
         typer.Option("--cost", help="Print the usage of each role's calls instead: tokens, prompt caches, cost."),
@@ -501,7 +499,7 @@ def require(
         ),
     ] = None,
     judging: JudgingFlag = None,
-    where: WhereText = None,
+    where: WhereFlag = None,
     trust: TrustFlag = False,
 ) -> None:
     """Check a run's scores against requirements: exit code 1 if one is not met."""

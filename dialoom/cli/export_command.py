@@ -11,8 +11,7 @@ import typer
 
 from .completion import export_formats
 from .errors import OF_LOOKING
-from .option_flags import WHERE, Flags, JudgingFlag, RunArgument, TrustFlag, flags_of, with_flags
-from .option_flags import trust as trust_in_file
+from .option_flags import Flags, JudgingFlag, RunArgument, TrustFlag, WhereFlag, flags_of, trust_by_flag, with_flags
 from .terminal import say, say_lines
 
 if TYPE_CHECKING:
@@ -45,13 +44,12 @@ def _recipe(arguments: list[str]) -> Recipe | None:
     from dialoom.errors import DialoomError
     from dialoom.inputs import is_sqlite
 
-    is_trusted = "--trust" in arguments  # the command itself reports what it trusts
     for argument in arguments:
         if is_sqlite(Path(argument)):
             try:
-                return RunReader(argument, trust=is_trusted).recipe
+                return RunReader(argument, trust="--trust" in arguments).recipe
             except DialoomError:
-                return None  # the command itself reports the error
+                return None  # the command itself reports the error, and what it trusts
     return None
 
 
@@ -93,7 +91,7 @@ def _export(
         typer.Option(metavar="ID", help="The licence that the card states, e.g. cc-by-nc-4.0. [default: unknown]"),
     ] = None,
     card: Annotated[bool, typer.Option("--card", help="Add statistics of the written rows to the card.")] = False,
-    where: Annotated[str | None, WHERE] = None,
+    where: WhereFlag = None,
     only: Annotated[
         Literal["sound", "faulty"] | None,
         typer.Option(help="Only dialogues in which the gate found no fault, or only those with faults."),
@@ -120,7 +118,7 @@ def _export(
     options = {name: value for name, value in given.items() if value is not None and value != []}
     path, is_piped = Path(out), out == "-"
     to = out if not is_piped else "/dev/stdout" if card else sys.stdout
-    with RunReader(run, trust=trust_in_file(trust)) as reader:
+    with RunReader(run, trust=trust_by_flag(trust)) as reader:
         status = reader.status()  # before, because what is finished during the export is not in it
         counts = reader.export(
             path=to,

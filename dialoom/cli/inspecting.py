@@ -30,7 +30,7 @@ from dialoom.text import rounded
 
 from .console import HarmlessConsole, make_console, table_of
 from .errors import worded
-from .option_flags import trust
+from .option_flags import trust_by_flag
 from .setting_flags import UNBOUNDED
 from .show_lines import COLOURS, at_message, bound_lines, budget_flags, changed_lines, of_the_rest
 from .terminal import say, say_json, say_lines
@@ -143,14 +143,13 @@ def _players(model: str, usage: Usage) -> list[str]:
 
 def _models(config: RunConfig) -> dict[str, str | list[str]]:
     """Return the models by role; for a role with several judges, all of them."""
-    casts = [{role: binding.model for role, binding in cast.items()} for cast in config.casts]
-    named = {role: list(dict.fromkeys(cast[role] for cast in casts)) for role in config.models}
+    named = {role: list(dict.fromkeys(cast[role].model for cast in config.casts)) for role in config.models}
     return {role: models[0] if len(models) == 1 else models for role, models in named.items()}
 
 
 def print_config(path: Path, is_trusted: bool = False) -> None:
     """Print the resolved configuration in the form that `--config` reads, without the file's name."""
-    with RunReader(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust_by_flag(is_trusted)) as run:
         config, recipe, changes = run.config, _recipe(run), run.changes()
     usual = {} if recipe is None else WithRoles.of(recipe).reply_limits
     fields = {} if recipe is None else recipe.options_type.model_fields
@@ -192,7 +191,7 @@ def list_scenarios(
 
     Each line has a scenario's number, state, scores and id.
     """
-    with RunReader(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust_by_flag(is_trusted)) as run:
         targets = run.metrics(judging)
         several = {metric for metric, judged in targets.items() if len(judged) > 1}
         metrics = [
@@ -260,7 +259,7 @@ def _progress() -> Callable[[str, int, int], None]:
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:
     """Print one dialogue with its judgements and its ending; without the recipe, only what the file itself contains."""
-    with RunReader(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust_by_flag(is_trusted)) as run:
         common, models = run.common_calls(name), run.models(judging)
         if as_json:
             say_json({**run.dialogue(name, judging), "common_calls": [asdict(call) for call in common]})

@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 Flags = dict[str, tuple[Any, Any]]
 """Typer's description of each parameter: its annotation, and its value if the flag is not given."""
 
-WHERE = typer.Option(
-    metavar="EXPR",
-    help="Only scenarios that match this expression, e.g. \"personalization >= 3 and ended_by == 'user_terminated'\"; "
-    "'not changed' excludes those that a person changed.",
-    show_default=False,
-)
+WhereFlag = Annotated[
+    str | None,
+    typer.Option(
+        metavar="EXPR",
+        help='Only scenarios that match this expression, e.g. "personalization >= 3 and ended_by == '
+        "'user_terminated'\"; 'not changed' excludes those that a person changed.",
+        show_default=False,
+    ),
+]
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 
@@ -63,7 +66,7 @@ DifferentUsersFlag = Annotated[
 ]
 
 
-def trust(is_given: bool) -> Trust:
+def trust_by_flag(is_given: bool) -> Trust:
     """Return the trust in the code and addresses of a file; those trusted only by the flag are reported before use."""
     from dialoom.runs.configuration.trust import Trust
 

@@ -32,8 +32,6 @@ _NOT_HERE = (
 )
 """Settings without effect on a run of one scenario whose calls are made one after another."""
 
-Pool = Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.", show_default=False)]
-
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `personas` to the commands; the recipe of `build` is imported only if `build` is in the arguments."""
@@ -95,7 +93,7 @@ def combine(
 
 
 def check(
-    pool: Pool,
+    pool: Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.", show_default=False)],
     embedder: Annotated[
         str, typer.Option(help="How the similarity of texts is measured: lexical or st:MODEL.")
     ] = "lexical",

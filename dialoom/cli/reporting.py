@@ -23,7 +23,7 @@ from dialoom.runs.store import RunStore
 
 from .console import make_console, table_of
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
-from .option_flags import trust
+from .option_flags import trust_by_flag
 from .terminal import say, say_lines
 
 _ENDLESS = 10_000
@@ -44,7 +44,7 @@ def report_run(
     """Print the report of one or several runs, or write it with its charts; all tables, or only the given ones."""
     if is_latex and out is not None:
         raise RunError("--latex prints the tables; leave out -o, or redirect the output", setting="latex")
-    runs = [RunReader(path, trust=trust(is_trusted)) for path in paths]
+    runs = [RunReader(path, trust=trust_by_flag(is_trusted)) for path in paths]
     found = report(
         *runs,
         judging=judging,
@@ -78,7 +78,7 @@ def require_of_run(
     **arguments: Any,
 ) -> int:
     """Print a line for each requirement on a run's scores, and write them to files; return the exit code."""
-    run = RunReader(path, trust=trust(is_trusted))
+    run = RunReader(path, trust=trust_by_flag(is_trusted))
     checked = run.require(*requirements, **arguments)
     say_lines(checked)
     if junit_file is not None or summary_file is not None:

@@ -16,7 +16,7 @@ from dialoom.settings import Price
 from dialoom.text import counted
 
 from .console import make_console
-from .option_flags import trust
+from .option_flags import trust_by_flag
 from .terminal import say_json
 
 
@@ -48,7 +48,7 @@ COLOURS = {"user": "cyan", "assistant": "green"}
 def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
     """Print a scenario's calls in the order in which they began, without the calls that it shares with others."""
     console = make_console()
-    for call in RunReader(path, trust=trust(is_trusted)).calls(name):
+    for call in RunReader(path, trust=trust_by_flag(is_trusted)).calls(name):
         if as_json:
             say_json({**call, "faults": [fault.model_dump() for fault in call["faults"]]})
             continue

@@ -12,7 +12,7 @@ from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
-from .option_flags import WHERE, JsonFlag, RunArgument, TrustFlag, by_role, recipe_argument, unread
+from .option_flags import JsonFlag, RunArgument, TrustFlag, WhereFlag, by_role, recipe_argument, unread
 
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, RunCommand
@@ -121,7 +121,7 @@ def _step(
             show_default=False,
         ),
     ] = None,
-    where: Annotated[str | None, WHERE] = None,
+    where: WhereFlag = None,
     branch: Annotated[str, typer.Option(metavar="NAME", help="The branch to start on.")] = "main",
     script: Script = None,
     json: Json = False,
