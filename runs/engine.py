@@ -401,10 +401,9 @@ def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, s
     trial, user = numbers_of(work.id)
     life = (trial,) if user == 1 else (trial, user)  # a player must not remember the same person from another trial
     own = work.sample if sample is None and isinstance(work, PlayWork) else sample or 0
-    number = work.session if isinstance(work, PlayWork) else 1
     return Session(
         conversation=session_id("conversation", store.id, work.thread, branch, own),
         person=session_id("person", store.id, person, *life),
-        number=number,
+        number=work.session if isinstance(work, PlayWork) else 1,
         trial=trial,
     )

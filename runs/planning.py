@@ -227,9 +227,12 @@ async def planned(
             unplanned.callback(remove, path)
             unplanned.enter_context(store)
             options = recipe.options_type.model_validate(config.options)
-            players = [named for models in config.casts for named in cast_references(models)]
-            named = [*recipe_references(config.recipe, recipe=recipe), *players, *file_references(options)]
-            named += server_references(servers_of(recipe, options))
+            named = [
+                *recipe_references(config.recipe, recipe=recipe),
+                *(player for models in config.casts for player in cast_references(models)),
+                *file_references(options),
+                *server_references(servers_of(recipe, options)),
+            ]
             if is_for_good:  # before the plan, because another process may write the plan
                 store.trust_specified(named)
             try:
@@ -260,8 +263,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     named, facets = set(facets_named(recipe)), set[str]()
     judging = WithJudging.of(recipe).judging_roles()
     judges = {role: config.models[role] for role in judging if role in config.models}
-    is_judged = len(judges) == len(judging)
-    own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges if is_judged else {})
+    own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges if len(judges) == len(judging) else {})
     options = recipe.options_type.model_validate(config.options)
     store.ensure_trusted(file_references(options))
 

@@ -349,8 +349,7 @@ def _print_episode(
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
     """Yield one line for all shared calls with the same prompt, because a scenario may have dozens of such calls."""
-    alike = grouped(((call.role, call.prompt), call.scenarios) for call in common)
-    for (role, prompt), users in alike.items():
+    for (role, prompt), users in grouped(((call.role, call.prompt), call.scenarios) for call in common).items():
         fewest, most = min(users), max(users)
         count = f"{len(users)} of them, each " if len(users) > 1 else ""
         used = f"by {most} scenarios" if fewest == most else f"by {fewest} to {most} scenarios"

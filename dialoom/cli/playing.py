@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -186,8 +187,7 @@ def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCom
 def _same_command(ended: Ended, name: str | None) -> str:
     """Return this process's command line without the bound that was reached and, optionally, with a set's name."""
     bound = flag(ended.stopped.setting) if ended.stopped and ended.stopped.setting else None
-    pairs = zip(sys.argv, sys.argv[1:], strict=False)
-    words = [word for before, word in pairs if word != "--retry-failed" and bound not in (before, word)]
+    words = [word for before, word in pairwise(sys.argv) if word != "--retry-failed" and bound not in (before, word)]
     return f"dialoom {shlex.join(words)}" + ("" if name is None else f" --name {shlex.quote(name)}")
 
 

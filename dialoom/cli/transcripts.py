@@ -106,8 +106,11 @@ def _person(episode: Episode) -> dict[str, Any]:
 
 
 def _task(episode: Episode) -> dict[str, str]:
-    goal = " ".join(_statements(episode, "goal"))
-    return {"goal": goal, "opening": episode.outcome.details["opening"].strip(), "id": episode.id}
+    return {
+        "goal": " ".join(_statements(episode, "goal")),
+        "opening": episode.outcome.details["opening"].strip(),
+        "id": episode.id,
+    }
 
 
 def import_file(

@@ -154,8 +154,8 @@ class WorkerPool:
             serving = [asyncio.create_task(self._serve(machines, member)) for member in self._members]
             try:
                 await self._until_done(serving)
-                busy = tuple(sum(member.busy) for member in self._members)
-                self._on_event(Worked(time.monotonic() - (self._first_lease_at or started), busy))
+                seconds = time.monotonic() - (self._first_lease_at or started)
+                self._on_event(Worked(seconds, tuple(sum(member.busy) for member in self._members)))
             finally:
                 for task in serving:
                     task.cancel()
@@ -183,7 +183,6 @@ class WorkerPool:
         await asyncio.gather(*(member.handle.end() for member in ready), return_exceptions=True)
 
     def _order(self, first: Work, judging: str | None) -> Order:
-        own = self._store.recipe
         return Order(
             file=self._store.for_worker(),
             folder=folder_of(self._store.path).absolute(),
@@ -191,7 +190,7 @@ class WorkerPool:
             judging=judging,
             is_repeated=isinstance(first, JudgeWork) and first.is_repeated,
             models=self._models,
-            recipe=own if self._store.config.recipe.startswith(OBJECT) else None,
+            recipe=self._store.recipe if self._store.config.recipe.startswith(OBJECT) else None,
             is_review=isinstance(self._recipe, Review),
             policy=self._policy.changed(cache=None, workers=None, ray=None),
             has_cache=self._policy.cache is not None,
@@ -302,9 +301,12 @@ class WorkerPool:
         member.busy[-1] = report.busy
         if report.shapes and report.shapes != (known := self._store.shapes):
             # They are saved, so that the formats that models refused in a worker are not requested again.
-            places = {*known, *report.shapes}
-            found = {each: sorted({*known.get(each, ()), *report.shapes.get(each, ())}) for each in places}
-            self._store.keep_shapes(found)
+            self._store.keep_shapes(
+                {
+                    place: sorted({*known.get(place, ()), *report.shapes.get(place, ())})
+                    for place in {*known, *report.shapes}
+                }
+            )
         await self._store.leases.fold(report.transfers)
         for transfer in report.transfers:
             assert transfer.position is not None
