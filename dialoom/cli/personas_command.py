@@ -43,8 +43,9 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     personas.command("build", help=_BUILD, epilog=OF_POOLS, cls=PanelCommand)(
         _build_command() if arguments[:2] == ["personas", "build"] else unread
     )
-    for name, command in {"combine": combine, "check": check, "import": import_}.items():
-        personas.command(name, epilog=OF_LOOKING)(command)
+    for command in (combine, check):
+        personas.command(epilog=OF_LOOKING)(command)
+    personas.command("import", epilog=OF_LOOKING)(import_)
     app.add_typer(personas, name="personas")
 
 

@@ -12,7 +12,8 @@ from typing import Any, get_args
 import yaml
 
 from dialoom.graphs.capabilities import WithFacets, WithGate, WithJudging
-from dialoom.graphs.gate import UNDETERMINED, reduced_shares
+from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.gate.talk import UNDETERMINED
 from dialoom.grouping import grouped
 from dialoom.runs.report.health import health_of, health_table
 from dialoom.runs.report.report import markdown_rows, markdown_table
