@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from importlib import resources
 from itertools import islice
 from os.path import relpath
 from pathlib import Path
@@ -17,6 +16,7 @@ from dialoom.errors import RunError
 
 from .command_list import PanelCommand
 from .errors import OF_LOOKING, OF_PLAYING
+from .new_folder import check_is_new, filled
 from .option_flags import unread
 from .terminal import say
 
@@ -186,19 +186,3 @@ def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str])
         with text_output(folder / target) as file:
             file.write(filled(template, words))
         say(folder / target)
-
-
-def filled(template: str, words: Mapping[str, str]) -> str:
-    """Return the text of a shipped template with its placeholders, such as `@NAME@`, replaced by these words."""
-    text = resources.files(__package__).joinpath("templates", f"{template}.txt").read_text(encoding="utf-8")
-    return re.sub("@[A-Z]+@", lambda found: words[found[0]], text)
-
-
-def check_is_new(folder: Path) -> None:
-    """Check that a folder is missing or empty.
-
-    Raises:
-        RunError: If it is neither.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunError(f"{folder} exists already; give another folder")

@@ -20,7 +20,7 @@ from dialoom.outputs import folder_output, json_line
 from dialoom.text import counted
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
-from .new_command import check_is_new, filled
+from .new_folder import check_is_new, filled
 from .option_flags import by_role
 from .playing import estimate_run, play_or_resume, run_with_display
 from .setting_flags import RunCommand
