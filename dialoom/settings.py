@@ -28,7 +28,6 @@ from typing import (
     cast,
     get_origin,
     get_type_hints,
-    overload,
     runtime_checkable,
 )
 
@@ -50,8 +49,6 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from dialoom.errors import SettingError
 
-Value = TypeVar("Value")
-Scalar = TypeVar("Scalar", bound=float | str)
 Kind = TypeVar("Kind", bound=Mapping[str, object])
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -74,10 +71,6 @@ FLAG = "flag"
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-@overload
-def by_name(given: Mapping[str, Value] | None) -> dict[str, Value]: ...
-@overload
-def by_name(given: Scalar) -> dict[str, Scalar]: ...
 def by_name(given: Any) -> dict[str, Any]:
     """Return a setting as a mapping by role or model; the key of a value for all of them is the empty name."""
     if given is None:
@@ -190,12 +183,7 @@ def _seconds(given: Any) -> Any:
 def _failures(given: Any) -> Any:
     """Return a number of failed scenarios (at least 1), or a percentage such as `5%`, as text."""
     text = str(given).strip()
-    number = text.removesuffix("%")
-    try:
-        is_valid = 0 <= float(number) < 100 if number != text else int(number) > 0
-    except ValueError:
-        is_valid = False
-    if not is_valid or isinstance(given, bool):
+    if not re.fullmatch(r"0*[1-9]\d*|\d{1,2}(\.\d+)?%", text, re.ASCII):
         raise ValueError("a number of scenarios of at least 1, or a percentage from 0% to below 100% such as 5%")
     return text
 
@@ -357,18 +345,14 @@ SessionForm: TypeAlias = Literal["user", "metadata", "headers"]
 Synchronous: TypeAlias = Literal["normal", "full"]
 """The failures that a commit survives: process crashes (`normal`), or also power cuts (`full`)."""
 
-_File: TypeAlias = Annotated[
-    Path | None, BeforeValidator(lambda given: Path(given) if isinstance(given, str | os.PathLike) else given)
-]
-_Bounds: TypeAlias = Annotated[Budget | None, Strict(False)]
 UserFault: TypeAlias = Annotated[str, AfterValidator(_user_fault)]
-_none = BeforeValidator(lambda given: None if given == "none" else given)
-Degree: TypeAlias = Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False), _none]
+Degree: TypeAlias = Annotated[
+    float | None,
+    Field(ge=0, le=2, allow_inf_nan=False),
+    BeforeValidator(lambda given: None if given == "none" else given),
+]
 ReplyTokens: TypeAlias = Annotated[int | None, Field(ge=0, le=MOST_TOKENS)]
 _PerMinute: TypeAlias = Annotated[int | None, Field(ge=1, le=10**12)]
-_Window: TypeAlias = Annotated[int | None, Field(ge=1, le=10**9)]
-_Attempt: TypeAlias = Annotated[float | None, Field(ge=0, le=86_400, allow_inf_nan=False)]
-_StatedPrice: TypeAlias = Annotated[Price, BeforeValidator(_price)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,12 +502,12 @@ class LimitSettings(TypedDict, total=False):
 
     budget: Annotated[
         BudgetLike,
-        As(_Bounds),
+        As(Annotated[Budget | None, Strict(False)]),
         Field(description="Bounds of the whole run's consumption; bounds that are not given stay unchanged."),
     ]
     prices: Annotated[
         Mapping[str, Price] | None,
-        ByName(_StatedPrice, "model", is_for_all=False),
+        ByName(Annotated[Price, BeforeValidator(_price)], "model", is_for_all=False),
         Field(description="US dollars per million tokens, for models whose price LiteLLM does not know."),
         Flag("Limits", "IN,OUT[,CACHED]", name="price"),
     ]
@@ -541,7 +525,7 @@ class LimitSettings(TypedDict, total=False):
     ]
     context: Annotated[
         Mapping[str, int | None] | None,
-        ByName(_Window, "model", is_for_all=False),
+        ByName(Annotated[int | None, Field(ge=1, le=10**9)], "model", is_for_all=False),
         Field(
             description="The context window in tokens, request and reply together; a request that cannot fit is not "
             "sent. [default: LiteLLM's table]"
@@ -550,7 +534,7 @@ class LimitSettings(TypedDict, total=False):
     ]
     timeout: Annotated[
         float | Mapping[str, float | None] | None,
-        ByName(_Attempt),
+        ByName(Annotated[float | None, Field(ge=0, le=86_400, allow_inf_nan=False)]),
         Field(
             description="Seconds after which one attempt at a call is abandoned and repeated (a call of an MCP tool "
             "is not repeated); 0 removes the value. [default: 600 for models and tools]"
@@ -598,7 +582,12 @@ class ProcessSettings(LimitSettings, total=False):
     ]
     cache: Annotated[
         PathLike | None,
-        As(_File),
+        As(
+            Annotated[
+                Path | None,
+                BeforeValidator(lambda given: Path(given) if isinstance(given, str | os.PathLike) else given),
+            ]
+        ),
         Field(description="A file through which replies are shared with other runs that have the same seed."),
         Flag("Advanced", "FILE"),
     ]
@@ -716,10 +705,8 @@ class RunSettings(PlayerSettings, total=False):
 @lru_cache
 def model_of(kind: Any) -> type[BaseModel]:
     """Return the pydantic model of a typed dictionary's settings; those without a default are `None` if not given."""
-    hints = get_type_hints(kind, include_extras=True)
-    model = create_model(
-        kind.__name__, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True), **{**hints}
-    )
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    model = create_model(kind.__name__, __config__=config, **{**get_type_hints(kind, include_extras=True)})
     for field in model.model_fields.values():
         if field.is_required():
             field.default = None
@@ -766,8 +753,7 @@ def check_truth(model: type[BaseModel], values: Mapping[str, object]) -> None:
 
 def part(kind: type[Kind], given: Mapping[str, object]) -> Kind:
     """Return only the settings that a typed dictionary declares."""
-    names = model_of(kind).model_fields
-    return cast(Kind, {name: value for name, value in given.items() if name in names})
+    return cast(Kind, {name: value for name, value in given.items() if name in model_of(kind).model_fields})
 
 
 def described(kind: Any) -> str:
@@ -797,9 +783,7 @@ def checked_value(name: str, type_: Any, value: Any, of: str = "") -> Any:
         raise setting_error({**error.errors()[0], "loc": (name, of)}) from error
 
 
-@lru_cache
-def _adapter(type_: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(type_)
+_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
 
 def setting_error(problem: ErrorDetails) -> SettingError:

@@ -11,10 +11,11 @@ from typing import Protocol, TypeAlias
 
 from dialoom.roles.gateway.availability import CallInFlight, ProviderReachable, ProviderUnreachable
 from dialoom.roles.gateway.limits import LimitState
+from dialoom.text import counted
 
 from .configuration.config import RunConfig
 from .errors import Fault
-from .gateway_setup import BudgetStatus, FailOnError
+from .gateway_setup import BudgetStatus
 from .store import RunFile, Status, Usage
 from .store.connections import is_written_by_another
 from .store.status import CheckErrors, FailureCause
@@ -135,7 +136,6 @@ class RunProgress:
         causes: The causes of failed scenarios, the most frequent first; at most ten.
         check_errors: The errors of checks, by metric.
         is_played: Whether another process is writing the run now.
-        leased: The number of scenarios that workers play. Their calls are added when they are finished.
     """
 
     status: Status
@@ -145,17 +145,20 @@ class RunProgress:
     causes: Sequence[FailureCause]
     check_errors: Sequence[CheckErrors]
     is_played: bool
-    leased: int
 
     @classmethod
     def of(cls, run: RunFile) -> RunProgress:
         """Read the progress from a run's file."""
         sets = run.judgement_sets()
-        unparsed = run.unparsed(sets[0].name) if sets else 0
-        is_played = is_written_by_another(run.path)
-        errors = run.failure_causes(), run.check_errors()
-        usages = run.status(), run.usage_by_model(), BudgetStatus.of(run)
-        return cls(*usages, unparsed, *errors, is_played, run.leased_scenarios())
+        return cls(
+            status=run.status(),
+            by_model=run.usage_by_model(),
+            bounds=BudgetStatus.of(run),
+            unparsed=run.unparsed(sets[0].name) if sets else 0,
+            causes=run.failure_causes(),
+            check_errors=run.check_errors(),
+            is_played=is_written_by_another(run.path),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +384,9 @@ Event: TypeAlias = (
 """Any event, for listeners: `def on_event(event: dialoom.Event) -> None: ...`."""
 
 
+_FEW = 20
+"""The number of finished scenarios below which no share of failures is computed."""
+
 SAME_IN_A_ROW = 5
 """The number of scenarios in a row with the same permanent error of a provider after which the work stops."""
 
@@ -390,7 +396,7 @@ class StopRule:
 
     Args:
         on_event: Called with each result.
-        fail_on_error: The number or share of failures that stops the work.
+        fail_on_error: The number of failures that stops the work, or the percentage, such as `5%`; `None` for neither.
         drain: Called to stop the work gracefully, as an interrupt does.
 
     Attributes:
@@ -401,10 +407,10 @@ class StopRule:
     """
 
     def __init__(
-        self, on_event: Callable[[Event], None], fail_on_error: FailOnError, drain: Callable[[], None]
+        self, on_event: Callable[[Event], None], fail_on_error: int | str | None, drain: Callable[[], None]
     ) -> None:
         self._on_event = on_event
-        self._fail_on_error = fail_on_error
+        self._bound = None if fail_on_error is None else str(fail_on_error)
         self._drain = drain
         self._cause: str | None = None
         self._in_a_row = 0
@@ -422,11 +428,21 @@ class StopRule:
             self._in_a_row = self._in_a_row + 1 if result.cause == self._cause else 1
             self._cause = result.cause
         self._on_event(result)
-        if reason := self._fail_on_error.exceeded(self.failed, self.failed + self.done):
-            self.stop(Stopping(None, reason, "fail_on_error"))
+        if (reason := self._too_many()) is not None:
+            self.stop(Stopping(None, f"{reason} failed (fail_on_error {self._bound})", "fail_on_error"))
         elif isinstance(result, ScenarioFailed) and result.cause is not None and self._in_a_row >= SAME_IN_A_ROW:
             message = f"{SAME_IN_A_ROW} scenarios in a row failed with the same permanent error: {result.error}"
             self.stop(Stopping(Fault.PROVIDER_PERMANENT, message))
+
+    def _too_many(self) -> str | None:
+        """Return the failures if they reach the bound."""
+        finished = self.failed + self.done
+        if self._bound is None:
+            return None
+        if not self._bound.endswith("%"):
+            return counted(self.failed, "scenarios") if self.failed >= int(self._bound) else None
+        is_exceeded = finished >= _FEW and self.failed * 100 > float(self._bound[:-1]) * finished
+        return f"{self.failed:,} of {finished:,} scenarios" if is_exceeded else None
 
     def stop(self, stopping: Stopping) -> None:
         """Stop the work gracefully, as an interrupt does. Only the first reason is kept."""

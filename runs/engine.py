@@ -31,9 +31,7 @@ from dialoom.text import duration, well_formed
 from .configuration.trust import load_references
 from .control import Event, NodeMessage, ScenarioDone, ScenarioFailed, Stopping, StopRule
 from .errors import FATAL, Fault, fault_of, is_about_the_file, lasting_cause, store_error
-from .gateway_setup import FailOnError
-from .store import JudgeWork, PlayWork, RunFile, RunStore, Work
-from .store.branches import MAIN
+from .store import MAIN, JudgeWork, PlayWork, RunFile, RunStore, Work
 
 
 class WorkSource(Protocol):
@@ -105,11 +103,8 @@ class WorkList:
     def ended(self, work: Work) -> None:
         """Record that a piece of work is no longer in progress, whatever its result."""
         self._open.discard(work.position)
-        if (successor := self._waiting.get(work.position)) is not None and self._store.state_of(
-            work.position
-        ) != "pending":
-            del self._waiting[work.position]
-            self._ready.append(successor)
+        if work.position in self._waiting and self._store.state_of(work.position) != "pending":
+            self._ready.append(self._waiting.pop(work.position))
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -168,10 +163,9 @@ class Engine:
         recipe: Provides initial states and outcomes.
         graph: The uncompiled graph to play: the recipe's own graph, or its graph for judging.
         cast: The roles.
-        seed: The run's seed.
         concurrency: The number of scenarios in progress at once.
         on_event: Called with each result, in the event loop's thread.
-        fail_on_error: The number or share of failures that stops the run; by default failures do not stop it.
+        fail_on_error: The number or percentage of failures that stops the run; by default failures do not stop it.
         drain_calls: Called when the engine begins to stop, so that calls that wait to be sent are given up.
         servers: The MCP servers that must be usable, even if no player accepts their tools.
 
@@ -185,25 +179,22 @@ class Engine:
         recipe: Recipe,
         graph: Graph,
         cast: Cast,
-        seed: int,
         concurrency: int,
         on_event: Callable[[Event], None],
-        fail_on_error: FailOnError | None = None,
+        fail_on_error: int | str | None = None,
         drain_calls: Callable[[], None] = lambda: None,
         servers: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._recipe = recipe
-        self._gate = store.gate
         self._graph = graph
-        self._seed = seed
         self._concurrency = concurrency
         self._on_event = on_event
         self._drain_calls = drain_calls
         self._servers = servers
         self._is_stateful = any(each.stateful for players in store.config.players for each in players.values())
         self._users = [cast, *(cast.with_model(USER, each) for each in store.config.users)]
-        self.stop_rule = StopRule(on_event, fail_on_error or FailOnError(), self.drain)
+        self.stop_rule = StopRule(on_event, fail_on_error, self.drain)
         self._graph_controls: dict[str, RunControl] = {}
         self._workers: list[asyncio.Task[None]] = []
 
@@ -299,10 +290,9 @@ class Engine:
         except (GraphDrained, DrainedError):
             return
         except StateLostError as error:
-            if is_last or not isinstance(work, PlayWork):
-                await self._failed(work, graph, config, error)
-                return
-            raise
+            if not is_last and isinstance(work, PlayWork):
+                raise
+            await self._failed(work, graph, config, error)
         except BudgetError as error:
             self.stop_rule.stop(Stopping(Fault.BUDGET, str(error), error.setting))
         except Exception as error:
@@ -330,10 +320,10 @@ class Engine:
             work.scenario,
             self._users[numbers_of(work.id)[1] - 1],
             work.thread,
-            self._seed,
+            self._store.config.seed,
             work.sample,
             tell=lambda text: self._on_event(NodeMessage(work.id, text)),
-            gate=self._gate,
+            gate=self._store.gate,
             retries=self._store.config.user_retries,
             judged=work.outcome if isinstance(work, JudgeWork) else None,
             session=session_of(self._store, self._recipe, work),
@@ -382,15 +372,14 @@ class Engine:
         outcome = finished(self._recipe, work.scenario, state, failed)
         if self._is_stateful and work.sample:
             outcome = outcome.model_copy(update={"counts": {**outcome.counts, EARLIER_ATTEMPTS: work.sample}})
-        return self._gate.passed(work.scenario, outcome)
+        return self._store.gate.passed(work.scenario, outcome)
 
 
 def _bug_message(error: Exception) -> str:
     """Return the message of an unforeseen error, followed by the file and the line where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    message = ": ".join(filter(None, (type(error).__name__, str(error))))
-    return redacted(well_formed(f"{message}{place}"))
+    frames = traceback.extract_tb(error.__traceback__)[-1:]
+    place = "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in frames)
+    return redacted(well_formed(": ".join(filter(None, (type(error).__name__, str(error)))) + place))
 
 
 def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, sample: int | None = None) -> Session:
@@ -412,10 +401,9 @@ def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, s
     trial, user = numbers_of(work.id)
     life = (trial,) if user == 1 else (trial, user)  # a player must not remember the same person from another trial
     own = work.sample if sample is None and isinstance(work, PlayWork) else sample or 0
-    number = work.session if isinstance(work, PlayWork) else 1
     return Session(
         conversation=session_id("conversation", store.id, work.thread, branch, own),
         person=session_id("person", store.id, person, *life),
-        number=number,
+        number=work.session if isinstance(work, PlayWork) else 1,
         trial=trial,
     )

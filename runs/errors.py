@@ -131,11 +131,11 @@ def store_error(path: Path, error: BaseException, is_new: bool = False) -> Store
         error: The error raised.
         is_new: Whether the file was being created. If so, the message says that no file is left.
     """
-    text = str(error)
-    if is_new and isinstance(error, OSError):
+    text = str((isinstance(error, OSError) and error.strerror) or error)
+    is_full = "disk is full" in text or "disk I/O error" in text or "No space left" in text
+    if is_new and (is_full or isinstance(error, OSError)):
         return StoreError(
-            f"{path} cannot be created ({error.strerror}); no file was left. Free disk space, or check the folder's "
-            "permissions"
+            f"{path} cannot be created ({text}); no file was left. Free disk space, or check the folder's permissions"
         )
     if text == MOVED:
         return StoreError(
@@ -148,11 +148,7 @@ def store_error(path: Path, error: BaseException, is_new: bool = False) -> Store
         return StoreError(
             f"{path} cannot be written ({text}); copy it to a writable folder, and continue with the copy"
         )
-    if "disk is full" in text or "disk I/O error" in text or "No space left" in text:
-        if is_new:
-            return StoreError(
-                f"{path} cannot be created ({text}); no file was left. Free disk space and start the run again"
-            )
+    if is_full:
         return StoreError(
             f"{path} cannot be written ({text}); committed results are kept. Free disk space",
             advice=Advice("resume", "then resume the run", {"path": path}),

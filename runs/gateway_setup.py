@@ -24,15 +24,11 @@ from dialoom.roles.gateway.wire import Shapes
 from dialoom.roles.players import is_in_file, is_restorable
 from dialoom.roles.restoring import AMONG_WORKERS, ON_OTHER_MACHINES, SERVERS
 from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked, model_of
-from dialoom.text import counted
 
 from .configuration.trust import cast_references
 from .errors import RunError
 from .store import RunFile, RunStore
 from .store.status import FailedAttempts
-
-_FEW = 20
-"""The number of finished scenarios below which no share of failures is computed."""
 
 _FIELDS = {"timeout": "timeouts"}
 """The fields of `RunLimits` by setting of `LimitSettings`, where their names differ."""
@@ -57,15 +53,10 @@ class RunLimits(CallLimits):
         for role in by_name(given["timeout"]):
             if role and role not in {*roles, TOOL_ROLE}:
                 raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
-        values = dict(self)
-        for name in model_of(LimitSettings).model_fields:  # a setting without a field raises a KeyError
-            field = _FIELDS.get(name, name)
-            stored, new = values[field], cast("Mapping[str, Any]", given)[name]  # 0 and `None` remove a limit
-            values[field] = (
-                stored.changed(new)
-                if isinstance(stored, Budget)
-                else {key: value for key, value in {**stored, **by_name(new)}.items() if value}
-            )
+        values = dict(self) | {"budget": self.budget.changed(cast("Budget | None", given["budget"]))}
+        for name in model_of(LimitSettings).model_fields.keys() - {"budget"}:  # one without a field raises a KeyError
+            field, new = _FIELDS.get(name, name), by_name(cast("Mapping[str, Any]", given)[name])
+            values[field] = {key: value for key, value in {**values[field], **new}.items() if value}  # 0: no limit
         return RunLimits(**values)
 
     @classmethod
@@ -93,40 +84,6 @@ class RunLimits(CallLimits):
                     {"models": " ".join(unknown)},
                 ),
             )
-
-
-@dataclass(frozen=True, slots=True)
-class FailOnError:
-    """The bound on failures that stops a run: a number of failed scenarios, or a percentage of the finished ones.
-
-    Attributes:
-        count: The number of failed scenarios.
-        percent: The percentage of failed scenarios, once 20 are finished.
-    """
-
-    count: int | None = None
-    percent: float | None = None
-
-    @classmethod
-    def of(cls, value: int | str | None) -> FailOnError:
-        """Return the bound that a checked setting states: a number of scenarios, or a percentage such as `5%`."""
-        if value is None:
-            return cls()
-        text = str(value)
-        return cls(percent=float(text[:-1])) if text.endswith("%") else cls(count=int(text))
-
-    def exceeded(self, failed: int, finished: int) -> str | None:
-        """Return the reason to stop the run; `None` while the bound is not reached.
-
-        Args:
-            failed: The number of failed scenarios.
-            finished: The number of finished scenarios, failed or done.
-        """
-        if self.count is not None and failed >= self.count:
-            return f"{counted(failed, 'scenarios')} failed (fail_on_error {self.count})"
-        if self.percent is not None and finished >= _FEW and failed * 100 > self.percent * finished:
-            return f"{failed:,} of {finished:,} scenarios failed (fail_on_error {self.percent:g}%)"
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +146,6 @@ class CallPolicy:
         """The file in which replies are shared with other runs."""
         cache = self.settings["cache"]
         return None if cache is None else Path(cache)
-
-    @property
-    def fail_on_error(self) -> FailOnError:
-        """The bound on failures that stops the run."""
-        return FailOnError.of(self.settings["fail_on_error"])
 
     @property
     def is_alone(self) -> bool:

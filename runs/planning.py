@@ -8,8 +8,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dialoom.graphs import DialogueRecipe, Recipe, Scenario, WithFacets, WithJudging, WithPrompts, stream
 from dialoom.graphs.acting import servers_of
@@ -46,33 +46,9 @@ If there are more, most would occur at most once in a sample.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A sample of the scenarios of a plan, with its size.
-
-    Attributes:
-        positions: The positions of the drawn scenarios in the whole plan, in ascending order.
-        total: The number of scenarios in the whole plan.
-        covered: For each facet, the number of its values in the sample and in the whole plan.
-    """
-
-    positions: Sequence[int]
-    total: int
-    covered: dict[str, tuple[int, int]]
-
-    def summary(self) -> str:
-        """Return a one-line summary."""
-        parts = [
-            f"{name}: {drawn:,} of {there:,}" if drawn < there else f"{name}: all {there:,}"
-            for name, (drawn, there) in self.covered.items()
-        ]
-        spread = f", spread over the facets ({', '.join(parts)})" if parts else ""
-        return f"sample: {len(self.positions):,} of {self.total:,} scenarios, drawn with the seed{spread}"
-
-
 def draw_sample(
     scenarios: Iterable[Scenario], size: int, first: str | None, sequence: str | None, draw: random.Random
-) -> Drawn:
+) -> tuple[frozenset[int], str]:
     """Draw scenarios so that each value of each facet occurs as often as its share of the plan, as nearly as possible.
 
     The same holds for pairs of values of two facets, and for combinations of values of the facets with the highest
@@ -89,6 +65,9 @@ def draw_sample(
             few values come first.
         sequence: The facet whose values have their scenarios played one after another, if there is one.
         draw: The random stream.
+
+    Returns:
+        The positions of the drawn scenarios in the whole plan, and a summary of the sample in one line.
     """
     rows = [
         {name: json.dumps(value, ensure_ascii=False, sort_keys=True) for name, value in scenario.facets().items()}
@@ -102,11 +81,8 @@ def draw_sample(
     order = list(range(len(rows)))
     draw.shuffle(order)
     values = [tuple(row.get(name, "") for name in differing) for row in rows]
-    root = _Cell()
-    for position in order:
-        root.add(position, values[position])
-    balance = _Balance(values)
-    positions = [_taken(root, len(differing), balance) for _ in range(min(size, len(rows)))]
+    balance = _Balance(values, order)
+    positions = [balance.take() for _ in range(min(size, len(rows)))]
     if sequence is not None:
         left = Counter(rows[position].get(sequence) for position in positions)
         positions = []
@@ -114,91 +90,79 @@ def draw_sample(
             if left[row.get(sequence)]:
                 left[row.get(sequence)] -= 1
                 positions.append(position)
-    covered = {
-        name: (len({values[position][place] for position in positions}), len(shares[name]))
-        for place, name in enumerate(differing)
-    }
-    return Drawn(sorted(positions), len(rows), covered)
-
-
-@dataclass(slots=True)
-class _Cell:
-    """A group of scenarios with equal values of the first facets. It is split by the next facet, if there is one."""
-
-    parts: dict[str, _Cell] = field(default_factory=dict)
-    positions: list[int] = field(default_factory=list)
-    there: int = 0
-    taken: int = 0
-
-    def add(self, position: int, values: Values) -> None:
-        cell = self
-        for value in values:
-            cell = cell.parts.setdefault(value, _Cell())
-            cell.there += 1
-        cell.positions.append(position)
+    parts = []
+    for place, name in enumerate(differing):
+        drawn, there = len({values[position][place] for position in positions}), len(shares[name])
+        parts.append(f"{name}: {drawn:,} of {there:,}" if drawn < there else f"{name}: all {there:,}")
+    spread = f", spread over the facets ({', '.join(parts)})" if parts else ""
+    summary = f"sample: {len(positions):,} of {len(rows):,} scenarios, drawn with the seed{spread}"
+    return frozenset(positions), summary
 
 
 class _Balance:
-    """The counts of facets' values, and of pairs of values of two facets, in the plan and in the sample."""
+    """A draw of scenarios without replacement that balances the values of facets, and combinations of them.
 
-    def __init__(self, rows: Sequence[Values]) -> None:
-        facets = range(len(rows[0]) if rows else 0)
-        self._total, self._nth = len(rows), 1
-        self._there: dict[tuple[int, ...], Counter[Values]]
-        self._there = {(facet,): Counter((row[facet],) for row in rows) for facet in facets}
-        sizes = [len(self._there[facet,]) for facet in facets]
-        self._before = [[at for at in range(facet) if sizes[at] * sizes[facet] <= _MOST_PAIRS] for facet in facets]
-        for facet, others in enumerate(self._before):
-            for other in others:
-                self._there[other, facet] = Counter((row[other], row[facet]) for row in rows)
-        self._taken: dict[tuple[int, ...], Counter[Values]] = {facets: Counter() for facets in self._there}
+    Args:
+        rows: The values of each scenario, in the order of the facets' priority.
+        order: The positions of the scenarios, in random order.
+    """
 
-    def best(self, chosen: Sequence[str], parts: Mapping[str, _Cell]) -> str:
+    def __init__(self, rows: Sequence[Values], order: Iterable[int]) -> None:
+        self._total, self._nth, self._facets = len(rows), 1, range(len(rows[0]) if rows else 0)
+        sizes = [len({row[facet] for row in rows}) for facet in self._facets]
+        self._before = [
+            [other for other in range(facet) if sizes[other] * sizes[facet] <= _MOST_PAIRS] for facet in self._facets
+        ]
+        pairs = ((other, facet) for facet, others in enumerate(self._before) for other in others)
+        balanced = {*((facet,) for facet in self._facets), *pairs, *(tuple(range(each + 1)) for each in self._facets)}
+        self._there = {facets: Counter(tuple(row[each] for each in facets) for row in rows) for facets in balanced}
+        self._taken = {facets: dict.fromkeys(counts, 0) for facets, counts in self._there.items()}
+        # The scenarios that are left, by the values of the facets one below the other, in random order.
+        self._left: dict[Any, Any] = {}
+        for position in order:
+            cell = self._left
+            for value in rows[position]:
+                cell = cell.setdefault(value, {})
+            cell[position] = None
+
+    def take(self) -> int:
+        """Draw the scenario that best balances the sample, and return its position."""
+        cells, chosen = [self._left], list[str]()
+        for _ in self._facets:
+            chosen.append(self._best(chosen, cells[-1]))
+            cells.append(cells[-1][chosen[-1]])
+        position, _ = cells.pop().popitem()
+        for cell, value in zip(reversed(cells), reversed(chosen), strict=True):
+            if not cell[value]:
+                del cell[value]
+        for facets, taken in self._taken.items():
+            taken[tuple(chosen[facet] for facet in facets)] += 1
+        self._nth += 1
+        return int(position)
+
+    def _best(self, chosen: Sequence[str], values: Iterable[str]) -> str:
         """Return the value of the next facet that best balances the sample, given the values chosen so far.
 
         A value that has reached its share is excluded, unless all values have. Therefore the values chosen so far
-        affect the order in which values are drawn, but not how often each is drawn.
+        affect the order in which values are drawn, but not how often each is drawn. Of equally good values, the first
+        is a random one.
         """
         facet = len(chosen)
-        if not facet:  # there may be as many values as people, and a value's cell has all scenarios with it
-            return max(parts, key=lambda value: parts[value].there * self._nth - parts[value].taken * self._total)
-        lacks = {value: self._lack((facet,), (value,)) for value in parts}
+        if not facet:  # there may be as many values as people, and each has scenarios left
+            there, taken = self._there[0,], self._taken[0,]
+            return max(values, key=lambda value: there[value,] * self._nth - taken[value,] * self._total)
+        lacks = {value: self._lack((facet,), (value,)) for value in values}
         lacking = [value for value, lack in lacks.items() if lack > 0] or list(lacks)
 
         def place(value: str) -> tuple[int, int]:
             pairs = (self._lack((other, facet), (chosen[other], value)) for other in self._before[facet])
-            together = parts[value].there * self._nth - parts[value].taken * self._total
-            return sum(pairs) + together, lacks[value]
+            return sum(pairs) + self._lack(tuple(range(facet + 1)), (*chosen, value)), lacks[value]
 
         return max(lacking, key=place)
-
-    def take(self, row: Sequence[str]) -> None:
-        """Count a scenario as drawn."""
-        for facets, taken in self._taken.items():
-            taken[tuple(row[facet] for facet in facets)] += 1
-        self._nth += 1
 
     def _lack(self, facets: tuple[int, ...], values: Values) -> int:
         """Return the number of scenarios that values lack after the next draw, multiplied by the plan's size."""
         return self._there[facets][values] * self._nth - self._taken[facets][values] * self._total
-
-
-def _taken(root: _Cell, facets: int, balance: _Balance) -> int:
-    """Draw one scenario from the sample's best-fitting cell and return its position."""
-    way: list[tuple[_Cell, str]] = []
-    cell = root
-    for _ in range(facets):
-        # Values are in random order, so the first of equally good values is a random one.
-        value = balance.best([each for _, each in way], cell.parts)
-        way.append((cell, value))
-        cell = cell.parts[value]
-        cell.taken += 1
-    position = cell.positions.pop()
-    balance.take([value for _, value in way])
-    for above, value in reversed(way):
-        if not (above.parts[value].parts or above.parts[value].positions):
-            del above.parts[value]
-    return position
 
 
 Note = Callable[[str], None]
@@ -263,9 +227,12 @@ async def planned(
             unplanned.callback(remove, path)
             unplanned.enter_context(store)
             options = recipe.options_type.model_validate(config.options)
-            players = [named for models in config.casts for named in cast_references(models)]
-            named = [*recipe_references(config.recipe, recipe=recipe), *players, *file_references(options)]
-            named += server_references(servers_of(recipe, options))
+            named = [
+                *recipe_references(config.recipe, recipe=recipe),
+                *(player for models in config.casts for player in cast_references(models)),
+                *file_references(options),
+                *server_references(servers_of(recipe, options)),
+            ]
             if is_for_good:  # before the plan, because another process may write the plan
                 store.trust_specified(named)
             try:
@@ -296,8 +263,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     named, facets = set(facets_named(recipe)), set[str]()
     judging = WithJudging.of(recipe).judging_roles()
     judges = {role: config.models[role] for role in judging if role in config.models}
-    is_judged = len(judges) == len(judging)
-    own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges if is_judged else {})
+    own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges if len(judges) == len(judging) else {})
     options = recipe.options_type.model_validate(config.options)
     store.ensure_trusted(file_references(options))
 
@@ -320,10 +286,9 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     sequence = with_facets.sequence_facet
     if config.sample is not None:  # the plan is made twice, because it may not fit into memory
         chances = stream(config.seed, "", "sample")
-        drawn = draw_sample(whole(lambda _: None), config.sample, with_facets.split_facet, sequence, chances)
-        chosen = frozenset(drawn.positions)
+        chosen, summary = draw_sample(whole(lambda _: None), config.sample, with_facets.split_facet, sequence, chances)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
-        notes.append(drawn.summary())
+        notes.append(summary)
     if not store.plan(scenarios, notes, own, config.trials, sequence, config.user_models):
         raise RunError("the plan is empty: these options select no scenario", setting="options")
     check_facets(recipe, facets)

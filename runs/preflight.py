@@ -168,11 +168,9 @@ async def largest_requests(
 
 def _served_windows(models: Mapping[str, ModelBinding], stated: Mapping[str, int]) -> dict[str, ServedWindow]:
     """Return the context windows that servers report, by role; each server is asked once."""
-    windows: dict[str, ServedWindow | None] = {}
-    for each in models.values():
-        if each.model not in stated and (place := f"{each.model} {each.api_base}") not in windows:
-            windows[place] = served_window(each)
-    found = {role: windows.get(f"{each.model} {each.api_base}") for role, each in models.items()}
+    places = {(each.model, each.api_base): each for each in models.values() if each.model not in stated}
+    windows = {place: served_window(each) for place, each in places.items()}
+    found = {role: windows.get((each.model, each.api_base)) for role, each in models.items()}
     return {role: window for role, window in found.items() if window is not None}
 
 
@@ -280,16 +278,15 @@ async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int]
         if isinstance(event, ScenarioFailed):
             failures.append(event)
 
-    config = store.config
-    graph = graph_of(recipe, config.options)
+    graph = graph_of(recipe, store.config.options)
     with open_gateway(store, CallPolicy().changed(concurrency=SAMPLE)) as gateway:
-        cast = cast_of(store, recipe, config.models, gateway)
-        engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)
+        cast = cast_of(store, recipe, store.config.models, gateway)
+        engine = Engine(store, recipe, graph, cast, SAMPLE, on_event)
         control.attach(engine, gateway)
         try:
             pending = store.queue.pending(recipe, frozenset(positions))
-            drawn = (replace(work, after=None) for work in pending)  # the sample may not contain the predecessor
-            await engine.run(WorkList(drawn, store), resuming=False)
+            # The sample may not contain the predecessor of a conversation.
+            await engine.run(WorkList((replace(work, after=None) for work in pending), store), resuming=False)
         finally:
             control.detach()
     if engine.is_draining:

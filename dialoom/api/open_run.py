@@ -202,10 +202,9 @@ async def _played(
             opened.recipe,
             graph,
             cast,
-            store.config.seed,
             policy.settings["concurrency"],
             opened.tell,
-            policy.fail_on_error,
+            policy.settings["fail_on_error"],
             gateway.drain,
             servers,
         )

@@ -100,8 +100,14 @@ class Run(RunReader):
             StoreError: If another process writes the run, or there is no such scenario.
             SteppingError: If there is no such branch.
         """
-        trusting = self._trusting(calls)
-        return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **trusting)
+        return step(
+            self.path,
+            scenario,
+            branch=branch,
+            recipe=self._given,
+            models=self._known(models),
+            **self._trusting(calls),
+        )
 
     def resume(
         self,
@@ -111,8 +117,13 @@ class Run(RunReader):
         **calls: Unpack[CallSettings],
     ) -> Run:
         """Resume the run where it stopped; see `dialoom.resume`."""
-        known, trusting = self._known(models), self._trusting(calls)
-        return resume(self.path, recipe=self._given, models=known, retry_failed=retry_failed, **trusting)
+        return resume(
+            self.path,
+            recipe=self._given,
+            models=self._known(models),
+            retry_failed=retry_failed,
+            **self._trusting(calls),
+        )
 
     def judge(
         self,
@@ -126,8 +137,17 @@ class Run(RunReader):
         **calls: Unpack[CallSettings],
     ) -> Run:
         """Judge the run once more; see `dialoom.judge`."""
-        which: dict[str, Any] = {"name": name, "repeat": repeat, "sample": sample, "where": where}
-        judged = judge(self.path, model=model, models=models, recipe=self._given, **which, **self._trusting(calls))
+        judged = judge(
+            self.path,
+            model=model,
+            models=models,
+            name=name,
+            repeat=repeat,
+            sample=sample,
+            where=where,
+            recipe=self._given,
+            **self._trusting(calls),
+        )
         return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
 
     def stream(
@@ -488,10 +508,11 @@ async def stream(
 
     loop = asyncio.get_running_loop()
     arguments: Any = {**settings, "on_event": on_event, "control": control}
-    if recipe is None or is_new is False:
-        work = asyncio.create_task(aresume(path, recipe=recipe, **arguments))
-    else:
-        work = asyncio.create_task(aplay(recipe, path=path, **arguments))
+    work = asyncio.create_task(
+        aresume(path, recipe=recipe, **arguments)
+        if recipe is None or is_new is False
+        else aplay(recipe, path=path, **arguments)
+    )
     work.add_done_callback(lambda _: queue.put_nowait(None))
     try:
         while (event := await queue.get()) is not None:
@@ -527,7 +548,6 @@ async def step(
     """
     async with reopened(path, recipe, models, calls, is_stepped=True) as opened:
         tell, config = opened.tell, opened.store.config
-
         players = [named for cast in config.casts for named in cast_references(cast)]
         if changed := ", ".join(each.name for each in changed_files(players, config.code)):
             tell(

@@ -9,9 +9,9 @@ import typer
 
 from dialoom.errors import RunError
 
-from .completion import judgings, metrics
-from .option_flags import WHERE, TrustFlag, trust
-from .terminal import say, say_json
+from .completion import metrics
+from .option_flags import JsonFlag, JudgingFlag, RunArgument, TrustFlag, WhereFlag, trust_by_flag
+from .terminal import say_json, say_lines
 
 if TYPE_CHECKING:
     from dialoom.runs.agreement import Sample
@@ -20,7 +20,7 @@ _ANNOTATORS = ("annotator_1", "annotator_2")
 
 
 def agree(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
+    run: RunArgument,
     sample: Annotated[
         int | None,
         typer.Option(
@@ -58,20 +58,12 @@ def agree(
     seed: Annotated[
         int | None, typer.Option(help="The seed for drawing the sample. [default: the run's]", show_default=False)
     ] = None,
-    judging: Annotated[
-        str | None,
-        typer.Option(
-            "--judging",
-            metavar="NAME",
-            help="The set of judgements to use; by default the run's own.",
-            autocompletion=judgings,
-        ),
-    ] = None,
-    where: Annotated[str | None, WHERE] = None,
+    judging: JudgingFlag = None,
+    where: WhereFlag = None,
     disagreements: Annotated[
         bool, typer.Option("--disagreements", help="Instead of kappas, list judgements with a differing label.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    json: JsonFlag = False,
     is_trusted: TrustFlag = False,
 ) -> None:
     """Compare people's labels with the judge's scores: Cohen's and Fleiss' kappa with 95 % intervals.
@@ -82,7 +74,7 @@ def agree(
     from dialoom.api.run import RunReader
 
     names = _names(annotators)
-    reader = RunReader(run, trust=trust(is_trusted))
+    reader = RunReader(run, trust=trust_by_flag(is_trusted))
     chosen: dict[str, Any] = {"judging": judging, "metrics": metric or [], "scales": scale or [], "where": where}
     if sample is not None and out is not None:
         _print_sample(reader.sample_to_label(out, sample, names or _ANNOTATORS, seed=seed, **chosen), run, out, sample)
@@ -122,13 +114,14 @@ def _names(annotators: str | None) -> tuple[str, ...]:
 
 
 def _print_sample(sample: Sample, run: Path, out: Path, size: int) -> None:
-    is_stream = not out.is_file()
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
-    say(f"{sample.n:,} judgements to label written to {out}{fewer}", err=is_stream)
-    for group, count in sample.counts.items():
-        say(f"{count:>7,}  {group}", err=is_stream)
-    say(f"{sample.conversations:>7,}  conversations to read", err=is_stream)
+    lines = [
+        f"{sample.n:,} judgements to label written to {out}{fewer}",
+        *(f"{count:>7,}  {group}" for group, count in sample.counts.items()),
+        f"{sample.conversations:>7,}  conversations to read",
+    ]
     if sample.unscored:
-        say(f"{sample.unscored:,} judgements have no score and were excluded from the draw", err=is_stream)
-    if not is_stream:
-        say(f"after filling it in, run: dialoom agree {run} --labels {out}")
+        lines.append(f"{sample.unscored:,} judgements have no score and were excluded from the draw")
+    if is_file := out.is_file():
+        lines.append(f"after filling it in, run: dialoom agree {run} --labels {out}")
+    say_lines(lines, err=not is_file)

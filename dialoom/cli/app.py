@@ -20,30 +20,16 @@ from .doctor_command import doctor
 from .errors import EXIT_USAGE, OF_DOCTOR, OF_IMPORTING, OF_LOOKING, OF_PLAYING, OF_REQUIRING
 from .export_command import register as register_export
 from .new_command import register as register_new
-from .option_flags import WHERE, DifferentUsersFlag, TrustFlag, unread
+from .option_flags import DifferentUsersFlag, JsonFlag, JudgingFlag, RunArgument, TrustFlag, WhereFlag, unread
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .scorecard_command import scorecard
-from .step_command import register as register_step
-from .step_command import register_replay
+from .step_command import register_replay, register_step
 from .studio_command import studio
 from .terminal import say
 
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, JudgeCommand
-
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-JudgingName = Annotated[
-    str | None,
-    typer.Option(
-        "--judging",
-        metavar="NAME",
-        help="The set of judgements to use; by default the run's own.",
-        autocompletion=judgings,
-    ),
-]
-WhereText = Annotated[str | None, WHERE]
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
@@ -135,7 +121,7 @@ def _common(
 
 
 def resume(
-    run: Run,
+    run: RunArgument,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play failed scenarios again.")] = False,
     trials: Annotated[
         int | None,
@@ -150,7 +136,7 @@ def resume(
 
 
 def retry(
-    run: Run,
+    run: RunArgument,
     failed: Annotated[
         bool, typer.Option("--failed", help="Retry failed scenarios, from their last step. The default.")
     ] = False,
@@ -179,8 +165,8 @@ def retry(
 
 
 def status(
-    run: Run,
-    json: Json = False,
+    run: RunArgument,
+    json: JsonFlag = False,
     config: Annotated[bool, typer.Option("--config", help="Print the run's configuration as YAML.")] = False,
     trust: TrustFlag = False,
 ) -> None:
@@ -194,7 +180,7 @@ def status(
 
 
 def show(
-    run: Run,
+    run: RunArgument,
     scenario: Annotated[
         str | None,
         typer.Argument(
@@ -202,9 +188,9 @@ def show(
             help="The scenario's id, a prefix of it, or its number. Without it, all scenarios are listed.",
         ),
     ] = None,
-    json: Json = False,
-    judging: JudgingName = None,
-    where: WhereText = None,
+    json: JsonFlag = False,
+    judging: JudgingFlag = None,
+    where: WhereFlag = None,
     sort: Annotated[
         str | None,
         typer.Option(
@@ -238,7 +224,7 @@ def show(
     if scenario is None and calls:
         raise typer.BadParameter("--calls needs a scenario; give SCENARIO")
     if scenario is None:
-        list_scenarios(run, json, judging, where, sort, reverse, search, trust, (labelled_by, unlabelled_by))
+        list_scenarios(run, json, judging, where, sort, reverse, search, trust, labelled_by, unlabelled_by)
     elif where or sort or reverse or search or labelled_by or unlabelled_by:
         raise typer.BadParameter(
             "options that select and sort (--where, --sort, ...) apply to the list; leave out SCENARIO"
@@ -270,7 +256,7 @@ def judge(
             help="Judge at most N scenarios, drawn with the seed from those to be judged.",
         ),
     ] = None,
-    where: WhereText = None,
+    where: WhereFlag = None,
     judges: Annotated[
         Path | None,
         typer.Option(
@@ -314,7 +300,6 @@ def judge(
     from .playing import judge_run, try_judge_on
 
     shared = {"judges": judges, "repeat": repeat, "retry_failed": retry_failed}
-
     if tried is not None:
         others = {"RUN": run, "--name": name, "--sample": sample, "--where": where}
         if unfit := [*filter(others.get, others)]:
@@ -326,7 +311,7 @@ def judge(
 
 
 def review(
-    run: Run,
+    run: RunArgument,
     name: Annotated[
         str | None, typer.Option(help="The name of the set of verdicts; by default 'review by MODEL'.")
     ] = None,
@@ -387,7 +372,7 @@ def import_(
     import_file(source, out, judges, reader, skip_broken, model or [])
 
 
-def compact(run: Run) -> None:
+def compact(run: RunArgument) -> None:
     """Free the space of checkpoints that are no longer needed."""
     from .reporting import compact_run
 
@@ -425,7 +410,7 @@ def report(
             autocompletion=tables,
         ),
     ] = None,
-    where: WhereText = None,
+    where: WhereFlag = None,
     cost: Annotated[
         bool,
         typer.Option("--cost", help="Print the usage of each role's calls instead: tokens, prompt caches, cost."),
@@ -465,7 +450,7 @@ def report(
 
 
 def require(
-    run: Run,
+    run: RunArgument,
     requirements: Annotated[
         list[str] | None,
         typer.Argument(
@@ -513,16 +498,27 @@ def require(
             show_default=False,
         ),
     ] = None,
-    judging: JudgingName = None,
-    where: WhereText = None,
+    judging: JudgingFlag = None,
+    where: WhereFlag = None,
     trust: TrustFlag = False,
 ) -> None:
     """Check a run's scores against requirements: exit code 1 if one is not met."""
     from .reporting import require_of_run
 
-    arguments = {"is_confident": confident, "not_worse_than": not_worse_than, "allow": allow or [], "where": where}
-    arguments |= {"judging": judging, "allow_different_users": allow_different_users}
-    raise typer.Exit(require_of_run(run, requirements or [], trust, junit, summary, **arguments))
+    code = require_of_run(
+        run,
+        requirements or [],
+        trust,
+        junit,
+        summary,
+        is_confident=confident,
+        not_worse_than=not_worse_than,
+        allow=allow or [],
+        allow_different_users=allow_different_users,
+        judging=judging,
+        where=where,
+    )
+    raise typer.Exit(code)
 
 
 _CALLING = (resume, retry, judge, review, scorecard, doctor)

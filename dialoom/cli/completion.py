@@ -6,7 +6,7 @@ import os
 import shlex
 import sqlite3
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,11 +46,11 @@ def judgings(incomplete: str) -> list[str]:
     return _column(query, incomplete)
 
 
-def formats(incomplete: str) -> list[str]:
+def export_formats(incomplete: str) -> list[str]:
     """Return the formats to which the run can be exported."""
-    from dialoom.runs.export import formats as formats_of
+    from dialoom.runs.export import formats
 
-    return _of_recipe(lambda _run, recipe: formats_of(recipe), incomplete)
+    return _of_recipe(lambda _run, recipe: formats(recipe), incomplete)
 
 
 def tables(incomplete: str) -> list[str]:
@@ -67,30 +67,33 @@ def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: 
     """Return names from a run's recipe if it is installed, as a recipe's file must not be executed here."""
     from dialoom.api.run import RunReader
 
-    if (path := _run()) is None:
-        return []
-    try:
+    def found(path: Path) -> Iterable[str]:
         with RunReader(path) as run:
             spec = run.config.recipe
-            return _beginning(names(run, load_recipe(spec)) if spec in recipe_names() else (), incomplete)
-    except Exception:  # completion must not report errors in files
-        return []
+            return list(names(run, load_recipe(spec))) if spec in recipe_names() else ()
+
+    return _of_run(found, incomplete)
 
 
 def _column(query: str, incomplete: str) -> list[str]:
     """Read a column of the run's file with SQL alone, because importing the store would delay completion noticeably."""
-    if (path := _run()) is None:
-        return []
-    try:
+
+    def found(path: Path) -> Iterable[str]:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            return _beginning([str(value) for (value,) in connection.execute(query)], incomplete)
-    except sqlite3.Error:
-        return []
+            return [str(value) for (value,) in connection.execute(query)]
+
+    return _of_run(found, incomplete)
 
 
-def _run() -> Path | None:
-    """Return the run in the command line: the first word that is a file. An incomplete line is not parsed."""
-    return next((path for word in _words()[1:] if (path := Path(word)).is_file()), None)
+def _of_run(names: Callable[[Path], Iterable[str]], incomplete: str) -> list[str]:
+    """Return the names with the given beginning in the run of the command line: the first word that is a file.
+
+    An incomplete line is not parsed.
+    """
+    with suppress(Exception):  # completion must not report errors in files
+        for path in filter(Path.is_file, map(Path, _words()[1:])):
+            return [name for name in names(path) if name.startswith(incomplete)]
+    return []
 
 
 def _words() -> list[str]:
@@ -99,10 +102,6 @@ def _words() -> list[str]:
         return _split(os.environ.get("COMP_WORDS", ""))[1 : int(os.environ["COMP_CWORD"])]
     line = os.environ.get("_TYPER_COMPLETE_ARGS", "")
     return _split(line)[1 : None if line.endswith(" ") else -1]
-
-
-def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
 
 
 def _split(line: str) -> list[str]:

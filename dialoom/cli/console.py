@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from dialoom.text import harmless
@@ -35,3 +37,13 @@ def make_console(width: int = _WIDTH) -> HarmlessConsole:
     """Return a console on standard output, as wide as the terminal; without a terminal, of a default width."""
     console = HarmlessConsole()
     return console if console.is_terminal else HarmlessConsole(width=width)
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int) -> Table:
+    """Return a table to print; the first `texts` columns are aligned to the left, and all others to the right."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < texts else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table

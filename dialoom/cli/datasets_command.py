@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .option_flags import WHERE, TrustFlag
+from .option_flags import TrustFlag, WhereFlag, trust_by_flag
 from .terminal import say
 
 
@@ -54,17 +54,16 @@ def describe(
         float | None,
         typer.Option(metavar="COSINE", help="Minimum similarity for --embedder, from 0 to 1. [default: 0.9]"),
     ] = None,
-    where: Annotated[str | None, WHERE] = None,
+    where: WhereFlag = None,
     trust: TrustFlag = False,
 ) -> None:
     """Describe a dataset (lengths, endings, variety, copies, personal data, coverage, faults) or a release."""
     from dialoom.runs.describe import add_to_card, describe_path
 
-    from .option_flags import trust as trusting
     from .reporting import print_tables, write_report
 
     found = describe_path(
-        path, against or [], where=where, trust=trusting(trust), embedder=embedder, alike=alike, like=like
+        path, against or [], where=where, trust=trust_by_flag(trust), embedder=embedder, alike=alike, like=like
     )
     if card:
         say(str(add_to_card(path, found)))

@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import metadata
 from typing import Unpack
@@ -169,8 +169,8 @@ async def _largest(name: str) -> Mapping[str, int]:
     """Return the number of tokens of the largest request to each role of a recipe with its default options."""
     _, recipe = find_recipe(name)
     options = parsed_options(recipe, None)
-    usual = WithRoles.of(recipe).roles_used(options)
-    models = {role: ModelBinding(model=DEFAULT_MODEL, temperature=each) for role, each in usual.items()}
+    used = WithRoles.of(recipe).roles_used(options).items()
+    models = {role: ModelBinding(model=DEFAULT_MODEL, temperature=temperature) for role, temperature in used}
     return await largest_requests(recipe, options.model_dump(mode="json"), 0, WithPrompts.of(recipe).library(), models)
 
 
@@ -202,13 +202,12 @@ def _packages() -> list[Check]:
 def _package(requirement: Requirement) -> Check:
     try:
         version = metadata.version(requirement.name)
+        if requirement.specifier.contains(version, prereleases=True):
+            return Check("package", requirement.name, State.OK, version)
     except metadata.PackageNotFoundError:
-        detail = f"not installed; dialoom needs {requirement.name}{requirement.specifier}"
-        return Check("package", requirement.name, State.FAILED, detail)
-    if not requirement.specifier.contains(version, prereleases=True):
-        detail = f"{version}; dialoom needs {requirement.specifier}"
-        return Check("package", requirement.name, State.FAILED, detail)
-    return Check("package", requirement.name, State.OK, version)
+        version = "not installed"
+    detail = f"{version}; dialoom needs {requirement.name}{requirement.specifier}"
+    return Check("package", requirement.name, State.FAILED, detail)
 
 
 def _extra(name: str, requirements: list[Requirement]) -> Check:
@@ -257,13 +256,9 @@ async def _model(
 
 async def _answered(gateway: Gateway, request: Request, changes: dict[str, str] | None = None) -> Check:
     """Check that a request is answered, in the requested schema; add changes that only this request reveals."""
-    about = "model" if request.reply_type is None else "structured output"
-    started = time.monotonic()
-    try:
-        completion = await gateway.complete(request, CallPlace("doctor", request.prompt_id, 0, 0, request.seed))
-    except ProviderError as error:
-        return Check(about, request.model, State.FAILED, str(error))
-    latency = time.monotonic() - started
+    check, completion = await _asked(gateway, request, "model" if request.reply_type is None else "structured output")
+    if completion is None:
+        return check
     if changes is not None and completion.changes is not None:
         changes[_ROLE] = completion.changes
     if request.reply_type is not None:
@@ -271,10 +266,22 @@ async def _answered(gateway: Gateway, request: Request, changes: dict[str, str] 
             parse_reply(completion.text, request.reply_type)
         except ValueError as error:
             detail = f"no reply in the requested form ({error}): {completion.text!r:.80}; not suitable as a judge"
-            return Check(about, request.model, State.FAILED, detail, latency)
+            return replace(check, state=State.FAILED, detail=detail)
     elif not completion.text.strip():
-        return Check(about, request.model, State.FAILED, _EMPTY, latency)
-    return Check(about, request.model, State.OK, f"answered in {latency:.2f} s{_tokens(completion)}", latency)
+        return replace(check, state=State.FAILED, detail=_EMPTY)
+    return check
+
+
+async def _asked(gateway: Gateway, request: Request, about: str) -> tuple[Check, Completion | None]:
+    """Make a request; return a check that it was answered, and the reply."""
+    started = time.monotonic()
+    try:
+        completion = await gateway.complete(request, CallPlace("doctor", request.prompt_id, 0, 0, request.seed))
+    except ProviderError as error:
+        return Check(about, request.model, State.FAILED, str(error)), None
+    latency = time.monotonic() - started
+    detail = f"answered in {latency:.2f} s{_tokens(completion)}"
+    return Check(about, request.model, State.OK, detail, latency), completion
 
 
 def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int]) -> Check:
@@ -295,30 +302,19 @@ async def _schema_enforcement(gateway: Gateway, request: Request, shapes: Shapes
     """
     if request.structured == "prompt":
         return Check("shape", request.model, State.MISSING, "not requested; only the prompt asks for the format")
-    started = time.monotonic()
-    try:
-        completion = await gateway.complete(request, CallPlace("doctor", request.prompt_id, 0, 0, request.seed))
-    except ProviderError as error:
-        return Check("shape", request.model, State.FAILED, str(error))
-    latency = time.monotonic() - started
+    check, completion = await _asked(gateway, request, "shape")
+    if completion is None:
+        return check
     form = shapes.form(load_litellm(), request)
     if request.structured == "json" and _is_object(completion.text):
-        return Check(
-            "shape",
-            request.model,
-            State.OK,
-            f"the server enforces a JSON object, but no schema; requested as {form}",
-            latency,
-        )
+        return replace(check, detail=f"the server enforces a JSON object, but no schema; requested as {form}")
     try:
         parse_reply(completion.text, Verdict)
     except ValueError:
-        form_text = "the model supports no structured output" if form is Form.NONE else f"requested as {form}"
+        how = "the model supports no structured output" if form is Form.NONE else f"requested as {form}"
         state = State.MISSING if request.structured == "auto" else State.FAILED
-        return Check(
-            "shape", request.model, state, f"not enforced ({form_text}); only the prompt asks for the format", latency
-        )
-    return Check("shape", request.model, State.OK, f"enforced, requested as {form}", latency)
+        return replace(check, state=state, detail=f"not enforced ({how}); only the prompt asks for the format")
+    return replace(check, detail=f"enforced, requested as {form}")
 
 
 def _is_object(text: str) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from .terminal import say, say_json
+from .option_flags import JsonFlag
+from .terminal import say, say_json, say_lines
 
 if TYPE_CHECKING:
     from dialoom.cli.doctor import Check
@@ -35,39 +36,29 @@ def doctor(
             "--strict-params", help="Report a failure for models to which a parameter would not be sent as configured."
         ),
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    json: JsonFlag = False,
     **given: Unpack[DoctorCommand],
 ) -> None:
     """Check Python, packages, keys and models before a run; exit with 1 if a check fails."""
-    from dialoom.cli.doctor import State, examine
+    from dialoom.cli.doctor import PURPOSES, State, examine
     from dialoom.settings import PlayerSettings, part
 
     checks = examine(model or (), recipe, given["timeout"], strict_params, **part(PlayerSettings, given))
     is_well = all(check.state is not State.FAILED for check in checks)
-    if json_:
+    if json:
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})
     else:
         missing = {check.name for check in checks if check.about == "extra" and check.state is State.MISSING}
-        _print_checks(checks, missing)
+        _print_checks([check for check in checks if check.about != "extra" or check.name not in missing])
         say("all required checks passed" if is_well else "some checks failed: see 'failed' above")
-        _print_missing_extras(missing)
+        absent = {purpose: [name for name in names if name in missing] for purpose, names in PURPOSES.items()}
+        if missing:
+            say("optional, not installed; some commands need them (pip install 'dialoom[NAME]'):")
+        say_lines(f"  {purpose}: {', '.join(names)}" for purpose, names in absent.items() if names)
     raise typer.Exit(0 if is_well else 1)
 
 
-def _print_checks(checks: Sequence[Check], missing: Collection[str]) -> None:
-    """Print a line for each check, except those of extras that are not installed."""
-    shown = [check for check in checks if check.about != "extra" or check.name not in missing]
-    width = max(len(f"{check.about} {check.name}") for check in shown)
-    for check in shown:
-        say(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
-
-
-def _print_missing_extras(missing: Collection[str]) -> None:
-    """Print, by purpose, the extras that are not installed."""
-    from dialoom.cli.doctor import PURPOSES
-
-    if missing:
-        say("optional, not installed; some commands need them (pip install 'dialoom[NAME]'):")
-        for purpose, names in PURPOSES.items():
-            if absent := [name for name in names if name in missing]:
-                say(f"  {purpose}: {', '.join(absent)}")
+def _print_checks(checks: Sequence[Check]) -> None:
+    """Print a line for each check."""
+    width = max(len(f"{check.about} {check.name}") for check in checks)
+    say_lines(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}" for check in checks)

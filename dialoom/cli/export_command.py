@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .completion import formats as known_formats
-from .completion import judgings
+from .completion import export_formats
 from .errors import OF_LOOKING
-from .option_flags import WHERE, Flags, TrustFlag, flags_of, with_flags
-from .option_flags import trust as trust_in_file
-from .terminal import say
+from .option_flags import Flags, JudgingFlag, RunArgument, TrustFlag, WhereFlag, flags_of, trust_by_flag, with_flags
+from .terminal import say, say_lines
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -46,18 +44,17 @@ def _recipe(arguments: list[str]) -> Recipe | None:
     from dialoom.errors import DialoomError
     from dialoom.inputs import is_sqlite
 
-    is_trusted = "--trust" in arguments  # the command itself reports what it trusts
     for argument in arguments:
         if is_sqlite(Path(argument)):
             try:
-                return RunReader(argument, trust=is_trusted).recipe
+                return RunReader(argument, trust="--trust" in arguments).recipe
             except DialoomError:
-                return None  # the command itself reports the error
+                return None  # the command itself reports the error, and what it trusts
     return None
 
 
 def _export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
+    run: RunArgument,
     out: Annotated[
         str,
         typer.Option(
@@ -73,7 +70,7 @@ def _export(
         typer.Option(
             metavar="FORMAT",
             help="dialogues, sharegpt, sft (of dialogues), or one of the recipe's own formats.",
-            autocompletion=known_formats,
+            autocompletion=export_formats,
         ),
     ] = "dialogues",
     encoding: Annotated[
@@ -88,18 +85,13 @@ def _export(
             show_default=False,
         ),
     ] = None,
-    judging: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The set of judgements to use; by default the run's own.", autocompletion=judgings
-        ),
-    ] = None,
+    judging: JudgingFlag = None,
     license: Annotated[
         str | None,
         typer.Option(metavar="ID", help="The licence that the card states, e.g. cc-by-nc-4.0. [default: unknown]"),
     ] = None,
     card: Annotated[bool, typer.Option("--card", help="Add statistics of the written rows to the card.")] = False,
-    where: Annotated[str | None, WHERE] = None,
+    where: WhereFlag = None,
     only: Annotated[
         Literal["sound", "faulty"] | None,
         typer.Option(help="Only dialogues in which the gate found no fault, or only those with faults."),
@@ -126,7 +118,7 @@ def _export(
     options = {name: value for name, value in given.items() if value is not None and value != []}
     path, is_piped = Path(out), out == "-"
     to = out if not is_piped else "/dev/stdout" if card else sys.stdout
-    with RunReader(run, trust=trust_in_file(trust)) as reader:
+    with RunReader(run, trust=trust_by_flag(trust)) as reader:
         status = reader.status()  # before, because what is finished during the export is not in it
         counts = reader.export(
             path=to,
@@ -152,8 +144,7 @@ def _export(
         + (f" (pending: {counted(status.pending, 'scenarios')})" if status.pending else ""),
         err=is_piped,
     )
-    for notice in counts.notices:
-        say(notice, err=True)
+    say_lines(counts.notices, err=True)
     if test_share is not None and len(counts) > 1:
         say(_realised(counts, test_share, facet or ""), err=is_piped)
     for id_, branch in branches:

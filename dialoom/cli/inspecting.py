@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich import box
-from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
@@ -30,12 +28,12 @@ from dialoom.runs.report.health import Health, health_by_subject
 from dialoom.runs.store import OWN_JUDGEMENTS, CommonCall, JudgementSet, RecordedEpisode, Status, Usage
 from dialoom.text import rounded
 
-from .console import HarmlessConsole, make_console
+from .console import HarmlessConsole, make_console, table_of
 from .errors import worded
-from .option_flags import trust
+from .option_flags import trust_by_flag
 from .setting_flags import UNBOUNDED
 from .show_lines import COLOURS, at_message, bound_lines, budget_flags, changed_lines, of_the_rest
-from .terminal import say, say_json
+from .terminal import say, say_json, say_lines
 
 _MOST_READ = 1_000
 """The maximum number of scenarios that are read to determine the health of a judge."""
@@ -51,18 +49,23 @@ def print_status(path: Path, as_json: bool) -> None:
         unparsed, unjudged = {name: run.unparsed(name) for name in sets}, {name: run.unjudged(name) for name in sets}
     status, bounds, is_played = progress.status, progress.bounds, progress.is_played
     if as_json:
-        data = _status_for_programs(config, status, later)
-        data["check_errors"] = [asdict(each) for each in progress.check_errors]
-        data |= {"unparsed": unparsed, "unjudged": unjudged}
-        say_json({**data, "not_sent_as_configured": changes, "is_being_written": is_played, **bounds.as_json()})
+        data = {
+            **_status_for_programs(config, status, later),
+            "check_errors": [asdict(each) for each in progress.check_errors],
+            "unparsed": unparsed,
+            "unjudged": unjudged,
+            "not_sent_as_configured": changes,
+            "is_being_written": is_played,
+        }
+        say_json({**data, **bounds.as_json()})
         return
     prompts = f", prompts {', '.join(config.prompts)}" if config.prompts else ""
     say(f"{path}: {config.recipe}, seed {config.seed}{prompts}")
     say(f"{status.total:,} {config.units}: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
-    make_console().print(_usage_table(config, status, later))
-    failed_checks = (f"failed check: {each}" for each in progress.check_errors)
-    for line in (*_broken_off(status), *changed_lines(changes), *failed_checks):
-        say(line)
+    columns = ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost")
+    make_console().print(table_of(columns, _usage_rows(config, status, later), texts=2))
+    say_lines((*_broken_off(status), *changed_lines(changes)))
+    say_lines(f"failed check: {each}" for each in progress.check_errors)
     for name in sets:
         if unparsed[name]:
             say(f"judgements {name!r}: {unparsed[name]:,} are unparsed and have no score")
@@ -76,8 +79,7 @@ def print_status(path: Path, as_json: bool) -> None:
     if status.usage.unanswered:
         why = "in progress, or lost in a crash" if is_played else "lost when a process ended, but possibly billed"
         say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
-    for line in bound_lines(bounds, str(path)):
-        say(line)
+    say_lines(bound_lines(bounds, str(path)))
     if is_played:
         say("another dialoom process is writing it now")
     elif status.pending:
@@ -95,10 +97,7 @@ def _broken_off(status: Status) -> list[str]:
 
 
 def _status_for_programs(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> dict[str, Any]:
-    roles = {}
-    for role, model in config.model_names.items():
-        usage = status.by_role.get(role, Usage())
-        roles[role] = {"model": model, "models": _players(model, usage), **_usage(usage)}
+    roles = {role: (model, status.by_role.get(role, Usage())) for role, model in config.model_names.items()}
     return {
         "recipe": config.recipe,
         "prompts": list(config.prompts),
@@ -119,7 +118,10 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
                 for language, count in status.languages.items()
             },
         },
-        "roles": roles,
+        "roles": {
+            role: {"model": model, "models": _players(model, usage), **_usage(usage)}
+            for role, (model, usage) in roles.items()
+        },
         "judgings": {
             judging.name: {"models": judging.model_names, **_usage(status.by_judging.get(judging.name, Usage()))}
             for judging in later
@@ -127,18 +129,14 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
     }
 
 
-def _usage_table(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> RichTable:
-    table = RichTable(box=box.SIMPLE_HEAD)
-    for column in ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost"):
-        table.add_column(column, justify="left" if column in ("role", "model") else "right")
+def _usage_rows(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> Iterator[list[str]]:
     for role, model in config.model_names.items():
         usage = status.by_role.get(role, Usage())
-        table.add_row(role, ", ".join(_players(model, usage)), *_cells(usage))
+        yield [role, ", ".join(_players(model, usage)), *_cells(usage)]
     for judging in later:
-        models = ", ".join(judging.model_names.values())
-        table.add_row(f"judging {judging.name!r}", models, *_cells(status.by_judging.get(judging.name, Usage())))
-    table.add_row("all", "", *_cells(status.usage))
-    return table
+        usage = status.by_judging.get(judging.name, Usage())
+        yield [f"judging {judging.name!r}", ", ".join(judging.model_names.values()), *_cells(usage)]
+    yield ["all", "", *_cells(status.usage)]
 
 
 def _players(model: str, usage: Usage) -> list[str]:
@@ -148,43 +146,36 @@ def _players(model: str, usage: Usage) -> list[str]:
 
 def _models(config: RunConfig) -> dict[str, str | list[str]]:
     """Return the models by role; for a role with several judges, all of them."""
-    casts = [{role: binding.model for role, binding in cast.items()} for cast in config.casts]
-    named = {role: list(dict.fromkeys(cast[role] for cast in casts)) for role in config.models}
+    named = {role: list(dict.fromkeys(cast[role].model for cast in config.casts)) for role in config.models}
     return {role: models[0] if len(models) == 1 else models for role, models in named.items()}
 
 
 def print_config(path: Path, is_trusted: bool = False) -> None:
     """Print the resolved configuration in the form that `--config` reads, without the file's name."""
-    with RunReader(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust_by_flag(is_trusted)) as run:
         config, recipe, changes = run.config, _recipe(run), run.changes()
     usual = {} if recipe is None else WithRoles.of(recipe).reply_limits
-    limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
-    limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in usual}
-    values: dict[str, Any] = {
-        **config.options,
+    fields = {} if recipe is None else recipe.options_type.model_fields
+    models = config.models.items()
+    of_roles = {
         "model": _models(config),
-        "temperature": {
-            role: UNBOUNDED if each.temperature is None else each.temperature for role, each in config.models.items()
-        },
-        "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
-        "structured": {role: each.structured for role, each in config.models.items() if each.structured != "auto"}
-        or None,
-        "stateful": ",".join(role for role, each in config.models.items() if each.stateful) or None,
-        "takes_tools": ",".join(
-            role for role, each in config.models.items() if each.takes_tools and is_providers(each.model)
-        )
-        or None,
-        "session": {role: each.session for role, each in config.models.items() if each.session} or None,
-        "max_reply": limits or None,
-        "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
+        "temperature": {role: UNBOUNDED if each.temperature is None else each.temperature for role, each in models},
+        "api_base": {role: each.api_base for role, each in models if each.api_base},
+        "structured": {role: each.structured for role, each in models if each.structured != "auto"},
+        "stateful": ",".join(role for role, each in models if each.stateful),
+        "takes_tools": ",".join(role for role, each in models if each.takes_tools and is_providers(each.model)),
+        "session": {role: each.session for role, each in models if each.session},
+        "max_reply": {role: each.max_reply or UNBOUNDED for role, each in models if each.max_reply or role in usual},
+        "param": {role: dict(each.params) for role, each in models if each.params},
+    }
+    values = {
+        **{(name in fields and fields[name].alias) or name: value for name, value in config.options.items()},
+        **{name: value or None for name, value in of_roles.items()},
         **config.run_settings(is_complete=False),
     }
-    fields = {} if recipe is None else recipe.options_type.model_fields
-    aliases = {name: field.alias for name, field in fields.items() if field.alias}
-    values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
+    values = {name: value for name, value in values.items() if value is not None}
     say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
-    for line in changed_lines(changes):
-        say(f"# {line}")
+    say_lines(f"# {line}" for line in changed_lines(changes))
 
 
 def list_scenarios(
@@ -196,13 +187,14 @@ def list_scenarios(
     is_reversed: bool = False,
     search: str | None = None,
     is_trusted: bool = False,
-    annotators: tuple[str | None, str | None] = (None, None),
+    labelled_by: str | None = None,
+    unlabelled_by: str | None = None,
 ) -> None:
     """Print scenarios: all, or only those selected by an expression, by words, or by labels.
 
     Each line has a scenario's number, state, scores and id.
     """
-    with RunReader(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust_by_flag(is_trusted)) as run:
         targets = run.metrics(judging)
         several = {metric for metric, judged in targets.items() if len(judged) > 1}
         metrics = [
@@ -210,14 +202,14 @@ def list_scenarios(
         ]
         metrics += ["faults"] if run.is_gated else []
         texts = None if search is None else run.search(search, _progress())
-        is_wanted = _labelled(run, *annotators)
+        is_wanted = _labelled(run, labelled_by, unlabelled_by)
         found = run.figures(judging, where=where, sort=sort, is_descending=is_reversed)
         chosen = (each for each in found if (texts is None or each[0] in texts) and is_wanted(each[0]))
         place = -1
         for place, (position, episode) in enumerate(chosen):
             if place == 0 and metrics and not as_json:
                 say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
-            faults = episode.outcome.faults
+            faults = None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults)
             scores = {
                 f"{metric}.{target}" if metric in several else metric: value
                 for metric, score in scores_of(episode).items()
@@ -227,18 +219,21 @@ def list_scenarios(
             ending = episode.outcome.ended_by
             if as_json:
                 known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
-                known |= {"scores": scores, "faults": None if faults is None else dialogue_faults(faults)}
-                say_json({**known, **({} if words is None else {"match": words})})
+                matched = {} if words is None else {"match": words}
+                say_json({**known, "scores": scores, "faults": faults, **matched})
                 continue
-            counts = {} if faults is None or not ending else {"faults": dialogue_faults(faults)}
-            values: dict[str, float] = {**scores, **counts}
-            cells = [rounded(values[name]) if name in values else "-" for name in metrics]
-            figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
+            values: dict[str, float | None] = {**scores, "faults": faults if ending else None}
+            shown = {name: "-" if (value := values.get(name)) is None else rounded(value) for name in metrics}
+            figures = "".join(f"{cell:>{len(name)}} " for name, cell in shown.items())
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
             if words is not None:
                 say(f"{'':>9}{snippet(words, search or '')}")
-        filters = {"--where": where, "--search": search}
-        filters |= dict(zip(("--labelled-by", "--unlabelled-by"), annotators, strict=True))
+        filters = {
+            "--where": where,
+            "--search": search,
+            "--labelled-by": labelled_by,
+            "--unlabelled-by": unlabelled_by,
+        }
         if place < 0 and (given := ", ".join(f"{flag} {text!r}" for flag, text in filters.items() if text is not None)):
             say(f"no scenario matches {given}", err=True)
 
@@ -267,7 +262,7 @@ def _progress() -> Callable[[str, int, int], None]:
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:
     """Print one dialogue with its judgements and its ending; without the recipe, only what the file itself contains."""
-    with RunReader(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust_by_flag(is_trusted)) as run:
         common, models = run.common_calls(name), run.models(judging)
         if as_json:
             say_json({**run.dialogue(name, judging), "common_calls": [asdict(call) for call in common]})
@@ -313,12 +308,8 @@ def _print_episode(
     failing = {what: each for what, each in health_by_subject(health).items() if each.marks}
     console.print(episode.id, style="bold")
     for key, value in described.items():
-        text = (
-            ", ".join(map(str, value.values() if isinstance(value, dict) else value))
-            if isinstance(value, dict | list)
-            else str(value)
-        )
-        _print_named(console, key, text)
+        values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        _print_named(console, key, ", ".join(map(str, values)))
     if models:  # an imported conversation has no models
         _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
     for text in _common_calls(common):
@@ -348,13 +339,12 @@ def _print_episode(
     for line in of_the_rest(faults, messages):
         console.print(line)
     for judgement in episode.outcome.judgements:
-        turn = f", turn {judgement.turn}" if judgement.turn is not None else ""
+        of = judgement.target if judgement.turn is None else f"{judgement.target}, turn {judgement.turn}"
         mark = failing[what].marks if (what := subject_of(judgement)) in failing else ""
         score = judgement.status if judgement.score is None else f"{judgement.score}{mark}"
-        of = f" ({judgement.target}{turn}): "
-        parts = ((judgement.metric, "bold"), of, (score, "bold"), " ", (_indented(judgement.explanation), "dim"))
-        console.print(Text.assemble("  ", *parts))
-    judged = [subject_of(judgement) for judgement in episode.outcome.judgements]
+        parts = (f" ({of}): ", (score, "bold"), " ", (_indented(judgement.explanation), "dim"))
+        console.print(Text.assemble("  ", (judgement.metric, "bold"), *parts))
+    judged = {subject_of(judgement) for judgement in episode.outcome.judgements}
     for what, each in failing.items():
         if what in judged:
             console.print(f"  {each.marks} The judge of {each.shown} fails a check: {'; '.join(each.failures())}.")
@@ -362,8 +352,7 @@ def _print_episode(
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
     """Yield one line for all shared calls with the same prompt, because a scenario may have dozens of such calls."""
-    alike = grouped(((call.role, call.prompt), call.scenarios) for call in common)
-    for (role, prompt), users in alike.items():
+    for (role, prompt), users in grouped(((call.role, call.prompt), call.scenarios) for call in common).items():
         fewest, most = min(users), max(users)
         count = f"{len(users)} of them, each " if len(users) > 1 else ""
         used = f"by {most} scenarios" if fewest == most else f"by {fewest} to {most} scenarios"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from importlib import resources
 from itertools import islice
 from os.path import relpath
 from pathlib import Path
@@ -17,6 +16,7 @@ from dialoom.errors import RunError
 
 from .command_list import PanelCommand
 from .errors import OF_LOOKING, OF_PLAYING
+from .new_folder import check_is_new, filled
 from .option_flags import unread
 from .terminal import say
 
@@ -60,8 +60,9 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `new` to the commands; the recipe that `study` uses is imported only if `study` is in the arguments."""
     new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, epilog=OF_LOOKING)
     new.command("recipe", epilog=OF_LOOKING)(recipe)
-    study = _study_command() if arguments[:2] == ["new", "study"] else unread
-    new.command("study", help=_STUDY, epilog=OF_PLAYING, cls=PanelCommand)(study)
+    new.command("study", help=_STUDY, epilog=OF_PLAYING, cls=PanelCommand)(
+        _study_command() if arguments[:2] == ["new", "study"] else unread
+    )
     app.add_typer(
         new, name="new", help="Make a folder with a working recipe or study as a starting point for your own."
     )
@@ -127,18 +128,15 @@ def _study_command() -> Callable[..., None]:
 def _write_study(folder: Path, name: str, people: Path | None) -> None:
     """Write a study of example people, or of the people in a file, and print what was found and the next command."""
     templates = {"study.toml": "study.toml", "study-README.md": "README.md"}
-    goal, found = "{{ task.goal }}", 'file = "people.csv"'
-    if people is None:
-        templates["people.csv"] = "people.csv"
-    else:
-        found, own_goal = _inspected(people, folder)
-        goal = own_goal or goal
-    tasks = '[tasks]            # each person gets each task\nrows = ["return a kettle", "change an address"]'
-    if "person" in goal:
-        tasks = (
-            "# Each person has one conversation: the goal is a column of the people. [tasks] would give them several."
-        )
-    _write(folder, templates, {"@NAME@": name, "@PEOPLE@": found, "@TASKS@": tasks, "@GOAL@": goal})
+    templates |= {"people.csv": "people.csv"} if people is None else {}
+    found, goal = ('file = "people.csv"', "") if people is None else _inspected(people, folder)
+    tasks = (
+        "# Each person has one conversation: the goal is a column of the people. [tasks] would give them several."
+        if goal
+        else '[tasks]            # each person gets each task\nrows = ["return a kettle", "change an address"]'
+    )
+    words = {"@NAME@": name, "@PEOPLE@": found, "@TASKS@": tasks, "@GOAL@": goal or "{{ task.goal }}"}
+    _write(folder, templates, words)
     say(f"next: dialoom run {folder / 'study.toml'} -o {name}.db")
 
 
@@ -158,12 +156,9 @@ def _inspected(people: Path, folder: Path) -> tuple[str, str]:
     goal = next((column for column in columns if column.lower() in _GOALS), "")
     names = [column for column in columns if column.lower() in _IDS]
     id_ = next((column for column in names if len({str(row[column]) for row in rows}) == len(rows)), "")
-    described = [
-        column for column in columns if column not in (goal, *(each for each in names if each.lower() != "name"))
-    ]
+    described = [each for each in columns if each != goal and (each not in names or each.lower() == "name")]
     count = f"{len(rows):,} people" if len(rows) < _MOST_INSPECTED else f"at least {len(rows):,} people"
-    parts = {"id": id_ or "none", "goal": goal or "none, so the study's tasks are used"}
-    roles = "; ".join(f"{what}: {column}" for what, column in parts.items())
+    roles = f"id: {id_ or 'none'}; goal: " + (goal or "none, so the study's tasks are used")
     say(f"{people}: {count}; columns: {', '.join(columns)}; {roles}; portrait: {', '.join(described) or 'none'}")
     lines = [f"file = {json.dumps(relpath(people, folder), ensure_ascii=False)}"]
     if id_ not in ("", "id", "name"):
@@ -185,11 +180,9 @@ def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str])
     """
     from dialoom.outputs import make_folder, text_output
 
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunError(f"{folder} exists already; give another folder")
+    check_is_new(folder)
     make_folder(folder)
     for template, target in templates.items():
-        text = resources.files(__package__).joinpath("templates", f"{template}.txt").read_text(encoding="utf-8")
         with text_output(folder / target) as file:
-            file.write(re.sub("@[A-Z]+@", lambda found: words[found[0]], text))
-        say(str(folder / target))
+            file.write(filled(template, words))
+        say(folder / target)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 import typer
 
+from .completion import judgings
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -23,12 +24,29 @@ if TYPE_CHECKING:
 Flags = dict[str, tuple[Any, Any]]
 """Typer's description of each parameter: its annotation, and its value if the flag is not given."""
 
-WHERE = typer.Option(
-    metavar="EXPR",
-    help="Only scenarios that match this expression, e.g. \"personalization >= 3 and ended_by == 'user_terminated'\"; "
-    "'not changed' excludes those that a person changed.",
-    show_default=False,
-)
+WhereFlag = Annotated[
+    str | None,
+    typer.Option(
+        metavar="EXPR",
+        help='Only scenarios that match this expression, e.g. "personalization >= 3 and ended_by == '
+        "'user_terminated'\"; 'not changed' excludes those that a person changed.",
+        show_default=False,
+    ),
+]
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+JudgingFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--judging",
+        metavar="NAME",
+        help="The set of judgements to use; by default the run's own.",
+        autocompletion=judgings,
+    ),
+]
 
 TrustFlag = Annotated[
     bool,
@@ -48,11 +66,16 @@ DifferentUsersFlag = Annotated[
 ]
 
 
-def trust(is_given: bool) -> Trust:
+def trust_by_flag(is_given: bool) -> Trust:
     """Return the trust in the code and addresses of a file; those trusted only by the flag are reported before use."""
     from dialoom.runs.configuration.trust import Trust
 
     return Trust(is_given, lambda line: say(line, err=True))
+
+
+def recipe_argument(arguments: list[str], command: str) -> str | None:
+    """Return the argument that may name a recipe: the first one after the command that is no flag."""
+    return next((each for each in arguments[1:] if arguments[0] == command and not each.startswith("-")), None)
 
 
 def unread() -> None:
@@ -113,10 +136,8 @@ def _option(name: str, field: FieldInfo, panel: str | None) -> Any:
         f" [default: {shown}]" if type_ is not bool and shown not in (None, "") else ""
     )
     if type_ is bool:
-        both = f"{flag}/--no-{flag[2:]}"
-        word = "on" if default else "off"
-        option = typer.Option(both, help=f"{help_} [default: {word}]", show_default=False, rich_help_panel=panel)
-        return Annotated[bool | None, option]
+        both, help_ = f"{flag}/--no-{flag[2:]}", f"{help_} [default: {'on' if default else 'off'}]"
+        return Annotated[bool | None, typer.Option(both, help=help_, show_default=False, rich_help_panel=panel)]
     is_number = type_ in (int, float) and not repeated
     option = typer.Option(
         flag,
@@ -146,22 +167,16 @@ def by_role(given: Iterable[str]) -> dict[str, str]:
 def number(text: str) -> Any:
     """Return the number in a text, or the text if it is not a number, which the setting's own check then rejects."""
     for type_ in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return type_(text)
-        except ValueError:
-            continue
     return text
 
 
 def _flag_type(annotation: Any) -> tuple[type, bool]:
     """Return the type of a flag's value, and whether the flag can be repeated; pydantic checks the value strictly."""
     arguments = [argument for argument in get_args(annotation) if argument not in (type(None), Ellipsis)]
-    if get_origin(annotation) is Annotated:
-        return _flag_type(arguments[0])
     if get_origin(annotation) is tuple:
         return _flag_type(arguments[0])[0], True
-    if annotation in (bool, int, float, Path):
-        return annotation, False
-    if len(arguments) == 1 and get_origin(annotation) is not None:
+    if get_origin(annotation) is Annotated or (get_origin(annotation) is not None and len(arguments) == 1):
         return _flag_type(arguments[0])
-    return str, False
+    return annotation if annotation in (bool, int, float, Path) else str, False

@@ -10,7 +10,7 @@ import typer
 
 from .command_list import PanelCommand
 from .errors import OF_LOOKING, OF_POOLS
-from .option_flags import unread
+from .option_flags import JsonFlag, unread
 
 if TYPE_CHECKING:
     from .setting_flags import RunCommand
@@ -32,8 +32,6 @@ _NOT_HERE = (
 )
 """Settings without effect on a run of one scenario whose calls are made one after another."""
 
-Pool = Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.", show_default=False)]
-
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `personas` to the commands; the recipe of `build` is imported only if `build` is in the arguments."""
@@ -42,8 +40,9 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    build = _build_command() if arguments[:2] == ["personas", "build"] else unread
-    personas.command("build", help=_BUILD, epilog=OF_POOLS, cls=PanelCommand)(build)
+    personas.command("build", help=_BUILD, epilog=OF_POOLS, cls=PanelCommand)(
+        _build_command() if arguments[:2] == ["personas", "build"] else unread
+    )
     for command in (combine, check):
         personas.command(epilog=OF_LOOKING)(command)
     personas.command("import", epilog=OF_LOOKING)(import_)
@@ -95,7 +94,7 @@ def combine(
 
 
 def check(
-    pool: Pool,
+    pool: Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.", show_default=False)],
     embedder: Annotated[
         str, typer.Option(help="How the similarity of texts is measured: lexical or st:MODEL.")
     ] = "lexical",
@@ -103,7 +102,7 @@ def check(
         float, typer.Option(min=0.0, max=1.0, help="Show the pairs with a similarity above this value.")
     ] = 0.6,
     nearest: Annotated[int, typer.Option(min=0, help="Show this many pairs of nearest neighbours.")] = 5,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    json: JsonFlag = False,
 ) -> None:
     """Describe a pool: the number of texts by round, duplicates, and the most similar texts."""
     from .pools import check_pool

@@ -7,12 +7,11 @@ import shlex
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import typer
-from rich import box
-from rich.table import Table
 
 from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, atry_judge, review
 from dialoom.api.blocking import in_daemon_threads
@@ -28,11 +27,11 @@ from dialoom.runs.preflight import CostEstimate, Expected
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.settings import Budget, ModelLike, part
 
-from .console import make_console
+from .console import make_console, table_of
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, flag
 from .reporting import print_tables
 from .setting_flags import CallCommand, JudgeCommand, RunCommand, named_models, only_model
-from .terminal import say
+from .terminal import say, say_lines
 from .watcher import Watcher, watched
 
 Result = TypeVar("Result")
@@ -40,11 +39,9 @@ Result = TypeVar("Result")
 
 def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
     """Carry out `dialoom run RECIPE`; return the exit code."""
-    settings, watcher = watched(PlaySettings, given)
     if given["dry_run"]:
-        estimate = run_with_display(aestimate(spec, **settings), watcher)
-        print_estimate(estimate, cast("Budget | None", settings["budget"]))
-        return EXIT_DONE
+        return estimate_run(spec, given)
+    settings, watcher = watched(PlaySettings, given)
     if (path := given["out"]) is None:
         raise RunError("-o RUN is missing: give the file in which to store the run, such as -o run.db")
     folder = given["folder"]
@@ -58,6 +55,15 @@ def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
             else f"{folder} is not written; when all scenarios are done, run: {export}"
         )
     return watcher.exit_code()
+
+
+def estimate_run(recipe: str | Recipe, given: RunCommand) -> int:
+    """Carry out `--dry-run`; return the exit code."""
+    settings, watcher = watched(PlaySettings, given)
+    print_estimate(
+        run_with_display(aestimate(recipe, **settings), watcher), cast("Budget | None", settings["budget"]) or Budget()
+    )
+    return EXIT_DONE
 
 
 def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
@@ -115,17 +121,8 @@ def judge_run(path: Path, given: JudgeCommand, **which: Any) -> int:
         given: Who judges, and how calls are made.
         **which: What to judge, and the name of the set of judgements, as for `dialoom.judge`.
     """
-    if not given["models"]:
-        raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
-    every, by_role = named_models(given)
-    models = [*every, *by_role.values()]
-    is_one = which["repeat"] == 1 and len(models) == 1 and not isinstance(models[0], list)
-
-    def again(ended: Ended) -> str:
-        return _same_command(ended, ended.judging if is_one and which["name"] is None else None)
-
-    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=again)
-    run_with_display(ajudge(path, cast("list[ModelLike]", every) or None, **which, **settings), watcher)
+    judges, settings, watcher = _judging(given, is_set_named=which["repeat"] == 1 and which["name"] is None)
+    run_with_display(ajudge(path, judges, **which, **settings), watcher)
     if (code := watcher.exit_code()) == EXIT_DONE and len(RunReader(path).judgement_sets) > 1:
         say(f"for the judges' scores side by side and their agreement, run: dialoom report {path}")
     return code
@@ -139,26 +136,42 @@ def try_judge_on(source: Path, given: JudgeCommand, **which: Any) -> int:
         given: Who judges, and how calls are made.
         **which: The study with the judges, the labels, and the file of the judged run, as for `dialoom.try_judge`.
     """
+    judges, settings, watcher = _judging(given, is_kept=which["path"] is not None)
+    print_tables(run_with_display(atry_judge(source, judges, **which, **settings), watcher).tables)
+    return watcher.exit_code()
+
+
+def _judging(
+    given: JudgeCommand, *, is_set_named: bool = False, is_kept: bool = True
+) -> tuple[list[ModelLike] | None, JudgeSettings, Watcher]:
+    """Return the judges of every role, the other settings of a judging, and its display.
+
+    Args:
+        given: Who judges, and how calls are made.
+        is_set_named: Whether the command that continues the work names the set of a single judge.
+        is_kept: Whether the judged run is kept.
+    """
     if not given["models"]:
         raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
     every, by_role = named_models(given)
-    settings, watcher = watched(
-        JudgeSettings,
-        {**given, "models": by_role},
-        again=lambda ended: _same_command(ended, None),
-        is_kept=which["path"] is not None,
-    )
-    work = atry_judge(source, cast("list[ModelLike]", every) or None, **which, **settings)
-    print_tables(run_with_display(work, watcher).tables)
-    return watcher.exit_code()
+    judges = [*every, *by_role.values()]
+    is_named = is_set_named and len(judges) == 1 and isinstance(judges[0], str)
+
+    def again(ended: Ended) -> str:
+        return _same_command(ended, ended.judging if is_named else None)
+
+    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=again, is_kept=is_kept)
+    return cast("list[ModelLike]", every) or None, settings, watcher
 
 
 def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCommand) -> int:
     """Carry out `dialoom review`; return the exit code."""
     if not given["models"]:
         if name is not None or retry_failed:
-            option = "--retry-failed" if retry_failed else "--name"
-            raise RunError(f"{option} needs --model reviewer=MODEL; without a model, only rules look for faults")
+            raise RunError(
+                f"{'--retry-failed' if retry_failed else '--name'} needs --model reviewer=MODEL; without a "
+                "model, only rules look for faults"
+            )
         say(_found(review(path, trust=given["trust"])))
         return EXIT_DONE
     every, by_role = named_models(given)
@@ -174,18 +187,19 @@ def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCom
 def _same_command(ended: Ended, name: str | None) -> str:
     """Return this process's command line without the bound that was reached and, optionally, with a set's name."""
     bound = flag(ended.stopped.setting) if ended.stopped and ended.stopped.setting else None
-    pairs = zip(sys.argv, sys.argv[1:], strict=False)
-    words = [word for before, word in pairs if word != "--retry-failed" and bound not in (before, word)]
+    words = [word for before, word in pairwise(sys.argv) if word != "--retry-failed" and bound not in (before, word)]
     return f"dialoom {shlex.join(words)}" + ("" if name is None else f" --name {shlex.quote(name)}")
 
 
 def _found(run: Run) -> str:
     """Return lines about the faults that the rules found, and about languages that the rules do not fully cover."""
     found, status = list(run.faults()), run.status()
-    ids = {episode.id for episode, _ in found}
-    summary = f"{run.path}: {len(found):,} faults in {len(ids):,} of {status.done:,} dialogues"
-    summary += f"; for details, run: dialoom report {run.path} --table faults" if found else ""
-    return f"{summary}\n{reduced_shares(status.languages, status.gated)}"
+    faulty = len({episode.id for episode, _ in found})
+    details = f"; for details, run: dialoom report {run.path} --table faults" if found else ""
+    return (
+        f"{run.path}: {len(found):,} faults in {faulty:,} of {status.done:,} dialogues{details}\n"
+        f"{reduced_shares(status.languages, status.gated)}"
+    )
 
 
 def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Result:
@@ -197,9 +211,8 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
     tune_process()
 
     async def run() -> Result:
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, watcher.interrupt)
+            asyncio.get_running_loop().add_signal_handler(number, watcher.interrupt)
         showing = asyncio.create_task(watcher.watch())
         try:
             return await work
@@ -215,19 +228,13 @@ def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Res
         watcher.rest()
 
 
-def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
+def print_estimate(estimate: CostEstimate, budget: Budget) -> None:
     """Print the estimate by role, how it was made, its uncertainty, and the bounds that the run would exceed."""
     say(f"{estimate.scenarios:,} {estimate.units}; nothing was sent or written")
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("role", "model", "calls", "input tokens", "output tokens", "cost"):
-        table.add_column(column, justify="left" if column in ("role", "model") else "right")
-    for role, model, expected in estimate.by_role:
-        table.add_row(role, model, *_cells(expected))
-    table.add_row("all", "", *_cells(estimate.total))
-    make_console().print(table)
-    say(_how(estimate))
-    for warning in _warnings(estimate, budget or Budget()):
-        say(warning)
+    columns = ("role", "model", "calls", "input tokens", "output tokens", "cost")
+    usages = (*estimate.by_role, ("all", "", estimate.total))
+    make_console().print(table_of(columns, ((role, model, *_cells(usage)) for role, model, usage in usages), 2))
+    say_lines((_how(estimate), *_warnings(estimate, budget)))
 
 
 def _how(estimate: CostEstimate) -> str:
@@ -265,6 +272,7 @@ def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
 
 
 def _cells(expected: Expected) -> tuple[str, str, str, str]:
-    counts = (f"{round(count):,}" for count in (expected.calls, expected.input_tokens, expected.output_tokens))
-    calls, input_tokens, output_tokens = counts
-    return calls, input_tokens, output_tokens, "unknown" if expected.cost is None else f"${expected.cost:,.4f}"
+    calls, given, written = (
+        f"{round(count):,}" for count in (expected.calls, expected.input_tokens, expected.output_tokens)
+    )
+    return calls, given, written, "unknown" if expected.cost is None else f"${expected.cost:,.4f}"

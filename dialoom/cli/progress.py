@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -13,6 +12,7 @@ from rich.text import Text
 from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.store import Usage
+from dialoom.text import counted
 
 _BAR = 20
 _ROOM_FOR_NAME, _ROOM_FOR_BAR = 70, 100
@@ -25,11 +25,18 @@ _LONG = 60.0
 """Seconds after which a call in flight is reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressSnapshot:
-    """The state of work in progress.
+def progress_figures(
+    finished: int,
+    failed: int,
+    total: int,
+    unparsed: int,
+    seconds: float,
+    usage: Usage,
+    limits: Mapping[str, LimitState],
+) -> list[str]:
+    """Return figures about work in progress, the most important first: rate, failures and time left are always shown.
 
-    Attributes:
+    Args:
         finished: The number of scenarios that are done or failed.
         failed: The number of scenarios that failed.
         total: The number of scenarios to work on.
@@ -38,32 +45,20 @@ class ProgressSnapshot:
         usage: The usage of all calls.
         limits: The limit of each model that was called.
     """
-
-    finished: int
-    failed: int
-    total: int
-    unparsed: int
-    seconds: float
-    usage: Usage
-    limits: Mapping[str, LimitState]
-
-    def figures(self) -> list[str]:
-        """Return the figures to display, the most important first: rate, failures and time left are always shown."""
-        rate = self.finished / max(self.seconds, 1e-9)
-        parts = [f"{rate:.1f}/s", f"{self.failed:,} failed", f"{self.unparsed:,} unparsed", self._left(rate)]
-        parts.append("cost unknown" if self.usage.cost is None else f"${self.usage.cost:,.2f}")
-        if self.usage.input_tokens is None or self.usage.output_tokens is None:
-            parts.append("tokens unknown")
-        else:
-            parts.append(f"{(self.usage.input_tokens + self.usage.output_tokens) / 1000:,.0f}k tokens")
-        return parts + [_in_flight(model, state) for model, state in self.limits.items()]
-
-    def _left(self, rate: float) -> str:
-        seconds = (self.total - self.finished) / rate if rate else _ENDLESS
-        if seconds >= _ENDLESS:
-            return "-:--:-- left"
-        minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes // 60}:{minutes % 60:02}:{rest:02} left"
+    left = (total - finished) * seconds / finished if finished else _ENDLESS
+    minutes, rest = divmod(round(left), 60)
+    time_left = "-:--:--" if left >= _ENDLESS else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+    has_tokens = usage.input_tokens is not None and usage.output_tokens is not None
+    tokens = ((usage.input_tokens or 0) + (usage.output_tokens or 0)) / 1000
+    return [
+        f"{finished / max(seconds, 1e-9):.1f}/s",
+        f"{failed:,} failed",
+        f"{unparsed:,} unparsed",
+        f"{time_left} left",
+        "cost unknown" if usage.cost is None else f"${usage.cost:,.2f}",
+        f"{tokens:,.0f}k tokens" if has_tokens else "tokens unknown",
+        *(_in_flight(model, state) for model, state in limits.items()),
+    ]
 
 
 def fitted(parts: Sequence[str], width: int) -> str:
@@ -144,5 +139,4 @@ def slow_calls(calls: Sequence[CallInFlight]) -> str:
     minutes, seconds = divmod(int(slow[0].age), 60)
     hours, minutes = divmod(minutes, 60)
     age = f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
-    count = "1 call" if len(slow) == 1 else f"{len(slow):,} calls"
-    return f"{count} in flight for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"
+    return f"{counted(len(slow), 'calls')} in flight for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"

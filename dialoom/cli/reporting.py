@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -22,10 +21,10 @@ from dialoom.runs.report import HOW_TO_INSTALL, NO_ROWS, Report, can_draw, texts
 from dialoom.runs.report.cost import cost_table
 from dialoom.runs.store import RunStore
 
-from .console import make_console
+from .console import make_console, table_of
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
-from .option_flags import trust
-from .terminal import say
+from .option_flags import trust_by_flag
+from .terminal import say, say_lines
 
 _ENDLESS = 10_000
 """A width in columns that is larger than the width of any table."""
@@ -45,9 +44,15 @@ def report_run(
     """Print the report of one or several runs, or write it with its charts; all tables, or only the given ones."""
     if is_latex and out is not None:
         raise RunError("--latex prints the tables; leave out -o, or redirect the output", setting="latex")
-    runs = [RunReader(path, trust=trust(is_trusted)) for path in paths]
-    chosen: dict[str, Any] = {"judging": judging, "tables": names, "where": where, "labels": labels}
-    found = report(*runs, allow_different_users=allow_different_users, **chosen)
+    runs = [RunReader(path, trust=trust_by_flag(is_trusted)) for path in paths]
+    found = report(
+        *runs,
+        judging=judging,
+        tables=names,
+        where=where,
+        labels=labels,
+        allow_different_users=allow_different_users,
+    )
     if out is not None:
         write_report(found, out)
         return
@@ -60,8 +65,7 @@ def report_run(
     if is_latex:
         say(found.latex())
         return
-    for line in (found.title, *found.notes):
-        say(line)
+    say_lines((found.title, *found.notes))
     print_tables(found.tables)
 
 
@@ -74,13 +78,14 @@ def require_of_run(
     **arguments: Any,
 ) -> int:
     """Print a line for each requirement on a run's scores, and write them to files; return the exit code."""
-    run = RunReader(path, trust=trust(is_trusted))
+    run = RunReader(path, trust=trust_by_flag(is_trusted))
     checked = run.require(*requirements, **arguments)
-    for each in checked:
-        say(str(each))
+    say_lines(checked)
     if junit_file is not None or summary_file is not None:
-        chosen = arguments["judging"], arguments["where"]
-        worst = ["" if each.is_met else worst_conversation(run, each, *chosen) for each in checked]
+        worst = [
+            "" if each.is_met else worst_conversation(run, each, arguments["judging"], arguments["where"])
+            for each in checked
+        ]
         for file, form in ((junit_file, junit), (summary_file, markdown_summary)):
             if file is not None:
                 with text_output(file, [path]) as written:
@@ -107,8 +112,8 @@ def compact_run(path: Path) -> None:
     """Compact a run's file, and print the space freed."""
     with RunStore(path) as store:
         compacted = store.compact()
-    freed = compacted.before - compacted.after
-    say(f"{path}: {compacted.before:,} bytes before, {compacted.after:,} now ({freed:,} given back)")
+    before, after = compacted.before, compacted.after
+    say(f"{path}: {before:,} bytes before, {after:,} now ({before - after:,} given back)")
 
 
 def write_report(found: Report, out: Path) -> None:
@@ -119,8 +124,7 @@ def write_report(found: Report, out: Path) -> None:
     say(f"{page}: open it in a browser")
     if not has_charts:
         say(f"no charts were drawn, because matplotlib is not installed: {HOW_TO_INSTALL}")
-    for written in (markdown, *others):
-        say(str(written))
+    say_lines((markdown, *others))
     if had_files:
         say(f"the earlier report in {out} is replaced")
 
@@ -181,9 +185,5 @@ def _width(shown: RichTable, console: Console) -> int:
 
 def _rich(table: Table, rows: list[list[str]], chosen: list[int]) -> RichTable:
     """Return the chosen columns as a rich table."""
-    shown = RichTable(box=box.SIMPLE_HEAD)
-    for number in chosen:
-        shown.add_column(table.columns[number], overflow="fold")
-    for row in rows:
-        shown.add_row(*(row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in chosen))
-    return shown
+    cells = ([row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in chosen] for row in rows)
+    return table_of([table.columns[number] for number in chosen], cells, texts=len(chosen))

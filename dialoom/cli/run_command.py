@@ -14,7 +14,7 @@ from dialoom.runs.configuration.recipes import is_recipe, load_recipe, recipe_na
 from .command_list import PanelCommand, RecipeList
 from .completion import words_so_far
 from .errors import OF_PLAYING
-from .option_flags import unread
+from .option_flags import recipe_argument, unread
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -32,7 +32,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    requested = _requested_recipe(arguments)
+    requested = recipe_argument(arguments, "run")
     names = recipe_names()
     if requested is not None and requested.endswith(".py"):
         raise RunError(f"recipe {requested!r} is a file; name the recipe in it: {requested}:NAME")
@@ -44,13 +44,6 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     for name in names:
         runs.command(name, help=_summary(name) if is_listed else "")(unread)
     app.add_typer(runs, name="run")
-
-
-def _requested_recipe(arguments: list[str]) -> str | None:
-    """Return the recipe that follows `run` in the arguments."""
-    if "run" not in arguments[:1]:
-        return None
-    return next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
 
 
 def _summary(name: str) -> str:

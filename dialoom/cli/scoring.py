@@ -32,8 +32,8 @@ def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed:
         given: The players, and how calls are made.
     """
     every, by_role = named_models(given)
-    again = f"dialoom {shlex.join(sys.argv[1:])}"
-    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=lambda _: again)
+    same = f"dialoom {shlex.join(sys.argv[1:])}"
+    settings, watcher = watched(JudgeSettings, {**given, "models": by_role}, again=lambda _: same)
     work = ascorecard(
         folder,
         suite=suite or DEFAULT_SUITE,
@@ -55,11 +55,11 @@ def compare_scorecards(folders: list[Path], out: Path | None, allow_different_us
     card = open_scorecard(*folders, allow_different_users=allow_different_users, trust=is_trusted)
     if out is None:
         _show(card)
-    else:
-        if any(out.resolve() == folder.resolve() for folder in folders) and len(folders) > 1:
-            raise RunError(f"-o {out} is one of the scorecards; give another folder for the combined page")
-        card.write(out)
-        _print_written(card, out)
+        return
+    if len(folders) > 1 and any(out.resolve() == folder.resolve() for folder in folders):
+        raise RunError(f"-o {out} is one of the scorecards; give another folder for the combined page")
+    card.write(out)
+    _print_written(card, out)
 
 
 def print_suite(suite: str | None) -> None:

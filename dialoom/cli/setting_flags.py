@@ -152,12 +152,11 @@ class _Declared(NamedTuple):
     def _help(self) -> str:
         text, bracket, default = (self.field.description or "").partition(" [default")
         usual = self.field.default
-        more = " Repeatable." if self.by_name or self.flag.is_repeatable else ""
-        more += " Stored in the run's file, and used by resume." if self.is_kept else ""
-        parts = [text, more, bracket, default]
+        text += " Repeatable." if self.by_name or self.flag.is_repeatable else ""
+        text += " Stored in the run's file, and used by resume." if self.is_kept else ""
         if usual is not None and usual is not False and usual != ():
-            parts.append(f" [default: {usual:g}]" if isinstance(usual, float) else f" [default: {usual}]")
-        return "".join(parts)
+            default += f" [default: {usual:g}]" if isinstance(usual, float) else f" [default: {usual}]"
+        return text + bracket + default
 
     def value(self, given: Any) -> Any:
         """Return a value in the API's form, from a flag's texts or a YAML value."""
@@ -175,9 +174,7 @@ class _Declared(NamedTuple):
         """Split `NAME=VALUE`; the name is empty for a value that applies to all roles or models."""
         assert self.by_name is not None
         if self.by_name.of == "role":
-            name, equals, value = text.partition("=")
-            if not equals or not name.isidentifier():
-                name, value = "", text
+            name, value = _role_and_value(text)
         else:
             name, _, value = text.rpartition("=")
             if not name and not self.by_name.is_for_all:
@@ -227,8 +224,8 @@ def with_settings(
             f"recipe {recipe.name!r}: the option {taken[0]!r} has the name of a setting of every run; rename it"
         )
     flags = flags_of(recipe.options_type, recipe.name) if recipe else {}
-    settings = {each.key: each for each in _declared(kind) if each.name not in without}
-    in_panels = sorted(settings.values(), key=lambda each: _PANELS.index(each.flag.panel))
+    settings = (each for each in _declared(kind) if each.name not in without)
+    in_panels = sorted(settings, key=lambda each: _PANELS.index(each.flag.panel))
     flags |= {each.key: each.option() for each in in_panels}
     return with_flags(command, flags, lambda values: read_settings(kind, values, recipe), globals())
 
@@ -338,6 +335,12 @@ def only_model(every: Sequence[str]) -> str | None:
     return every[0] if every else None
 
 
+def _role_and_value(text: str) -> tuple[str, str]:
+    """Split `[ROLE=]VALUE`; a value may contain equals signs."""
+    role, equals, value = text.partition("=")
+    return (role, value) if equals and role.isidentifier() else ("", text)
+
+
 def _models(given: Any) -> dict[str, list[str]]:
     """Return the models by role from `[ROLE=]MODEL` texts or a mapping; a role may have several different models."""
     if isinstance(given, dict):
@@ -346,9 +349,7 @@ def _models(given: Any) -> dict[str, list[str]]:
         }
     named: dict[str, dict[str, None]] = {}
     for text in given if isinstance(given, list) else [given]:
-        role, equals, model = str(text).partition("=")
-        if not equals or not role.isidentifier():
-            role, model = "", str(text)
+        role, model = _role_and_value(str(text))
         if not model.strip():
             raise SettingError(f"models must be [ROLE=]MODEL, got {text!r}", setting="models")
         named.setdefault(role, {}).pop(model.strip(), None)

@@ -16,7 +16,7 @@ from dialoom.settings import Price
 from dialoom.text import counted
 
 from .console import make_console
-from .option_flags import trust
+from .option_flags import trust_by_flag
 from .terminal import say_json
 
 
@@ -34,9 +34,9 @@ def of_the_rest(faults: Iterable[DialogueFault], messages: Sequence[object]) -> 
 
 def fault_line(fault: DialogueFault, has_place: bool = False) -> Text:
     """Return a fault as a line: role, kind, certainty, and the text that is evidence of it."""
-    place = "" if fault.message is None else f"message {fault.message + 1}"
-    place = ", ".join(filter(None, (place, fault.where and f"at {fault.where}"))) if has_place else ""
-    about = f" of the {fault.who}" + (f" ({place})" if place else "")
+    message = "" if fault.message is None else f"message {fault.message + 1}"
+    place = ", ".join(filter(None, (message, fault.where and f"at {fault.where}")))
+    about = f" of the {fault.who}" + (f" ({place})" if place and has_place else "")
     sure = "" if fault.sureness == 1 else f", {fault.sureness:.0%} sure"
     words = f": {' '.join(fault.words.split())}" if fault.words else ""
     return Text.assemble(("  fault", "red"), about, f"{sure}: ", (fault.kind, "bold"), (words, "dim"))
@@ -48,7 +48,7 @@ COLOURS = {"user": "cyan", "assistant": "green"}
 def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
     """Print a scenario's calls in the order in which they began, without the calls that it shares with others."""
     console = make_console()
-    for call in RunReader(path, trust=trust(is_trusted)).calls(name):
+    for call in RunReader(path, trust=trust_by_flag(is_trusted)).calls(name):
         if as_json:
             say_json({**call, "faults": [fault.model_dump() for fault in call["faults"]]})
             continue
@@ -65,11 +65,14 @@ def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
 
 def _head(call: Mapping[str, Any]) -> Text:
     tokens = " + ".join("?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens"))
-    parts = [f"step {call['step']}", call["model"], f"{tokens} tokens"]
-    parts += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
-    parts += [f"asked again ({call['ask']})"] if call["ask"] > 1 else []
-    parts += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
-    parts += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
+    parts = [
+        f"step {call['step']}",
+        call["model"],
+        f"{tokens} tokens",
+        *([] if call["latency"] is None else [f"{call['latency']:.2f} s"]),
+        *([f"asked again ({call['ask']})"] if call["ask"] > 1 else []),
+        *(f"{kind} {call[kind]!r}" for kind in ("judging", "branch") if call[kind] is not None),
+    ]
     role = (call["role"], f"bold {COLOURS.get(call['role'], 'magenta')}")
     where = "" if call["node"] == call["role"] else f" in {call['node']}"
     rejected = (", rejected", "bold red") if call["rejected"] else ("", "")
@@ -78,24 +81,24 @@ def _head(call: Mapping[str, Any]) -> Text:
 
 def bound_lines(bounds: BudgetStatus, run: str) -> list[str]:
     """Return the bounds and their usage as lines for people."""
-    lines = [*_bounds(bounds)]
-    for what, rates in (("requests", bounds.limits.rpm), ("tokens", bounds.limits.tpm)):
-        lines += [f"{model or 'every model'}: at most {rate:,} {what} per minute" for model, rate in rates.items()]
-    lines += [
-        f"{role or 'every role'}: at most {seconds:g} s per attempt" for role, seconds in bounds.limits.timeouts.items()
+    limits = bounds.limits
+    return [
+        *_bounds(bounds),
+        *(f"{model or 'every model'}: at most {most:,} requests per minute" for model, most in limits.rpm.items()),
+        *(f"{model or 'every model'}: at most {most:,} tokens per minute" for model, most in limits.tpm.items()),
+        *(f"{role or 'every role'}: at most {most:g} s per attempt" for role, most in limits.timeouts.items()),
+        *(f"{model}: context window of {window:,} tokens" for model, window in limits.context.items()),
+        *(f"{model}: priced {_priced(price)} per million tokens" for model, price in limits.prices.items()),
+        *(
+            f"{model}: {each.attempts:,} attempts failed, {each.throttled:,} of them throttled"
+            for model, each in bounds.failed_attempts.items()
+        ),
+        *(
+            f"{counted(count, 'scenarios')} with unparsed judgements to repeat in {name!r}: dialoom retry {run} "
+            f"--unparsed --judging {name!r}"
+            for name, count in bounds.rejudgings.items()
+        ),
     ]
-    lines += [f"{model}: context window of {window:,} tokens" for model, window in bounds.limits.context.items()]
-    lines += [f"{model}: priced {_priced(price)} per million tokens" for model, price in bounds.limits.prices.items()]
-    lines += [
-        f"{model}: {each.attempts:,} attempts failed, {each.throttled:,} of them throttled"
-        for model, each in bounds.failed_attempts.items()
-    ]
-    lines += [
-        f"{counted(count, 'scenarios')} with unparsed judgements to repeat in {name!r}: dialoom retry {run} --unparsed "
-        f"--judging {name!r}"
-        for name, count in bounds.rejudgings.items()
-    ]
-    return lines
 
 
 def budget_flags(bounds: BudgetStatus) -> str:

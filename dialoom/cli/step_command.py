@@ -12,7 +12,7 @@ from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
-from .option_flags import WHERE, TrustFlag, by_role, unread
+from .option_flags import JsonFlag, RunArgument, TrustFlag, WhereFlag, by_role, recipe_argument, unread
 
 if TYPE_CHECKING:
     from .setting_flags import CallCommand, RunCommand
@@ -35,7 +35,7 @@ _NOT_HERE = ("concurrency", "fail_on_error", "patience", "workers", "ray", "log_
 """Settings that have no effect when a conversation is played step by step."""
 
 
-def register(app: typer.Typer, arguments: list[str]) -> None:
+def register_step(app: typer.Typer, arguments: list[str]) -> None:
     """Add `step` to the commands; only the recipe in the arguments is imported."""
     spec = _recipe(arguments)
     if "step" not in arguments[:1]:
@@ -93,7 +93,7 @@ def replay(
     env_file: Annotated[
         Path | None, typer.Option("--env-file", metavar="FILE", help="A file of keys, one NAME=VALUE per line.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    json: JsonFlag = False,
     trust: TrustFlag = False,
 ) -> None:
     """Play a saved case with the current code: with its recorded replies, or with new replies of live roles."""
@@ -105,16 +105,14 @@ def replay(
 
 def _recipe(arguments: list[str]) -> str | None:
     """Return the recipe that follows `step`; `None` if no recipe follows."""
-    if "step" not in arguments[:1]:
-        return None
-    first = next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
+    first = recipe_argument(arguments, "step")
     if first is None or (Path(first).is_file() and not is_study(first)):
         return None
     return first if is_recipe(first) else None
 
 
 def _step(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
+    run: RunArgument,
     scenario: Annotated[
         str | None,
         typer.Argument(
@@ -123,7 +121,7 @@ def _step(
             show_default=False,
         ),
     ] = None,
-    where: Annotated[str | None, WHERE] = None,
+    where: WhereFlag = None,
     branch: Annotated[str, typer.Option(metavar="NAME", help="The branch to start on.")] = "main",
     script: Script = None,
     json: Json = False,

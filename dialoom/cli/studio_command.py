@@ -48,8 +48,7 @@ def studio(
         if len(addresses) > 1:
             say(f"this address has been used; for another browser: {address}")
             return
-        say(f"the studio is at {address}")
-        say("the address works for one browser; Ctrl-C ends the studio")
+        say(f"the studio is at {address}\nthe address works for one browser; Ctrl-C ends the studio")
         if browser:
             with suppress(webbrowser.Error):  # if there is no browser, the printed address suffices
                 webbrowser.open(address)

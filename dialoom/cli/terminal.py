@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -18,6 +19,12 @@ def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
         nl: Whether a line end follows.
     """
     typer.echo(harmless(str(text)), err=err, nl=nl)
+
+
+def say_lines(texts: Iterable[object], *, err: bool = False) -> None:
+    """Print each text as `say` does, on lines of its own."""
+    for text in texts:
+        say(text, err=err)
 
 
 def say_json(value: Any) -> None:

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import typer
 
-from dialoom import PlaySettings, aestimate, aimport_transcripts
+from dialoom import aimport_transcripts
 from dialoom.api.importing import Imported
 from dialoom.api.operation_settings import CallSettings
 from dialoom.api.run import RunReader
 from dialoom.graphs import Episode, Recipe
 from dialoom.graphs.traits import MEASURED
 from dialoom.outputs import folder_output, json_line
-from dialoom.runs.errors import RunError
-from dialoom.settings import Budget, Players
 from dialoom.text import counted
 
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
+from .new_folder import check_is_new, filled
 from .option_flags import by_role
-from .playing import play_or_resume, print_estimate, run_with_display
+from .playing import estimate_run, play_or_resume, run_with_display
 from .setting_flags import RunCommand
-from .terminal import say
-from .watcher import Watcher, watched
+from .terminal import say, say_lines
+from .watcher import Watcher
 
 _PARTS = ("person", "goal", "traits")
 _INFERRED = "inferred"
@@ -46,14 +43,9 @@ def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, nam
         folder: The study's folder. The run is stored beside it, and the same command continues the run.
         name: The study's name.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunError(f"{folder} exists already; give another folder")
+    check_is_new(folder)
     if given["dry_run"]:
-        settings, watcher = watched(PlaySettings, given)
-        print_estimate(
-            run_with_display(aestimate(recipe, **settings), watcher), cast("Budget | None", settings["budget"])
-        )
-        return EXIT_DONE
+        return estimate_run(recipe, given)
     run = folder.with_name(f"{folder.absolute().name}.run.db")
     watcher = play_or_resume(recipe, run, given)
     if (code := watcher.exit_code()) not in (EXIT_DONE, EXIT_SOME_FAILED) or RunReader(run).status().pending:
@@ -93,12 +85,11 @@ def _write(folder: Path, name: str, source: str, episodes: Sequence[Episode]) ->
         "@TURNS@": str(min(turns + 1, _MOST_TURNS)),
         "@OPENS@": opens,
     }
-    text = resources.files(__package__).joinpath("templates", "study-of-transcripts.toml.txt").read_text("utf-8")
     evidence = [{"id": each.id, **{kind: each.outcome.details[kind] for kind in _PARTS}} for each in episodes]
     files = {"people": map(_person, episodes), "tasks": map(_task, episodes), "evidence": evidence}
     with folder_output(folder) as made:
         with made.text("study.toml") as file:
-            file.write(re.sub("@[A-Z]+@", lambda found: words[found[0]], text))
+            file.write(filled("study-of-transcripts.toml", words))
         for file_name, rows in files.items():
             with made.text(f"{file_name}.jsonl") as file:
                 file.writelines(map(json_line, rows))
@@ -115,15 +106,17 @@ def _person(episode: Episode) -> dict[str, Any]:
 
 
 def _task(episode: Episode) -> dict[str, str]:
-    goal = " ".join(_statements(episode, "goal"))
-    return {"goal": goal, "opening": episode.outcome.details["opening"].strip(), "id": episode.id}
+    return {
+        "goal": " ".join(_statements(episode, "goal")),
+        "opening": episode.outcome.details["opening"].strip(),
+        "id": episode.id,
+    }
 
 
 def import_file(
     source: Path, out: Path, judges: Path | None, reader: str | None, skip_broken: bool, models: Sequence[str]
 ) -> None:
     """Carry out `dialoom import`."""
-    named: dict[str, Players] = dict(by_role(models))
     settings: CallSettings = {}
     watcher = Watcher(settings)
     work = aimport_transcripts(
@@ -132,23 +125,20 @@ def import_file(
         study=judges,
         reader=reader,
         broken="skip" if skip_broken else "refuse",
-        models=named,
+        models=dict(by_role(models)),
         **settings,
     )
     found: Imported = run_with_display(work, watcher)
-    for error in found.errors:
-        say(error, err=True)
+    say_lines(found.errors, err=True)
     if found.broken > len(found.errors):
         say(f"and {found.broken - len(found.errors):,} more", err=True)
     known = f", {found.known:,} already present" if found.known else ""
     left = f", {counted(found.broken, 'broken rows')} left out" if found.broken else ""
     say(f"{out}: {counted(found.added, 'conversations')} added{known}{left}")
-    for notice in found.notices:
-        say(notice, err=True)
+    say_lines(found.notices, err=True)
     if not found.is_complete:
         say("stopped; run the same command again to add the rest")
         raise typer.Exit(EXIT_INTERRUPTED)
     if errors := found.run.check_errors():
-        for each in errors:
-            say(f"failed check: {each}")
+        say_lines(f"failed check: {each}" for each in errors)
         raise typer.Exit(EXIT_SOME_FAILED)

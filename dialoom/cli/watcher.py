@@ -37,8 +37,8 @@ from dialoom.text import counted, duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag
-from .progress import ProgressDisplay, ProgressSnapshot, pauses, slow_calls
-from .terminal import say
+from .progress import ProgressDisplay, pauses, progress_figures, slow_calls
+from .terminal import say, say_lines
 
 Kind = TypeVar("Kind", bound=CallSettings)
 
@@ -88,10 +88,8 @@ class Watcher:
         self._done = self._failed = self._total = 0
         self._what = ""
         self._judging: str | None = None
-        self._ended: Ended | None = None
+        self._ends: list[Ended] = []
         self._worked: Worked | None = None
-        self._failed_in_all = 0
-        self._has_played = False
         self._throttled: dict[str, int] = {}
         self._away: set[str] = set()
         self._failures: Counter[tuple[str, str]] = Counter()
@@ -122,9 +120,14 @@ class Watcher:
             case NodeMessage():
                 self._log.info(event.text)
             case ProviderUnreachable():
-                self._report_unreachable(event)
+                self._away.add(event.provider)
+                text = f"provider {event.provider} cannot be reached ({event.reason}): paused, next attempt in "
+                text += f"{duration(event.pause)}, stopping after {duration(event.patience)}"
+                self._report_provider(self._log.warning, event, "provider unavailable", text)
             case ProviderReachable():
-                self._report_reachable(event)
+                self._away.discard(event.provider)
+                text = f"provider {event.provider} is available again after {duration(event.seconds)}"
+                self._report_provider(self._log.info, event, "provider available", text)
             case Stopping():
                 self._log.warning("stopping", reason=_worded(event))
             case Worked():
@@ -149,20 +152,18 @@ class Watcher:
 
     def exit_code(self) -> int:
         """Return the exit code of the command."""
-        ended = self._ended
-        if ended is None:
+        if not self._ends:
             return EXIT_STOPPED
-        if ended.stopped is not None:
-            return EXIT_SOME_FAILED if ended.stopped.fault is None else EXIT_STOPPED
-        if not ended.is_complete:
+        last = self._ends[-1]
+        if last.stopped is not None:
+            return EXIT_SOME_FAILED if last.stopped.fault is None else EXIT_STOPPED
+        if not last.is_complete:
             return EXIT_STOPPED
-        if self._failed_in_all:
-            return EXIT_SOME_FAILED
-        if self._has_played:  # the file of a trial run has been deleted already
-            run = RunReader(ended.path)
-            if run.status().failed or run.check_errors():
-                return EXIT_SOME_FAILED
-        return EXIT_DONE
+        has_failures = any(each.failed for each in self._ends)
+        if any(each.judging is None for each in self._ends):  # the file of a trial run has been deleted already
+            run = RunReader(last.path)
+            has_failures = has_failures or bool(run.status().failed or run.check_errors())
+        return EXIT_SOME_FAILED if has_failures else EXIT_DONE
 
     def _planned(self, event: Planned) -> None:
         casts = event.config.players
@@ -189,24 +190,20 @@ class Watcher:
     def _end(self, event: Ended) -> None:
         """Print the last lines: what was done, and how to continue."""
         assert self._run is not None, "an operation that ends has begun"
-        self._ended = event
-        self._failed_in_all += event.failed
-        self._has_played |= event.judging is None
+        self._ends.append(event)
         status, errors = self._run.status(), self._run.check_errors() if event.judging is None else []
-        units, unparsed = self._run.config.units, 0 if self._judging is None else self._run.unparsed(self._judging)
+        units, unparsed = self._run.config.units, self._unparsed(self._run)
         self.rest()
         for (_, error), times in self._failures.items():  # each was printed once
             if times > 1 and not self._json:
                 shown = error if len(error) <= _MOST_LETTERS else error[:_MOST_LETTERS] + "..."
                 say(f"the same error {counted(times - 1, 'more times')}: {shown}")
         self._failures.clear()
-        seconds = time.monotonic() - self._started
         say(
-            f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
+            f"{event.done:,} done, {event.failed:,} failed in {time.monotonic() - self._started:,.1f} s "
             f"({status.done:,} of {status.total:,} {units} of the run are done)"
         )
-        for each in errors:
-            say(f"failed check: {each}")
+        say_lines(f"failed check: {each}" for each in errors)
         if unparsed:
             retry = f"; for new replies: dialoom retry {event.path} --unparsed --judging {self._judging!r}"
             say(f"unparsed judgements, which have no score: {unparsed:,}{retry if self._is_kept else ''}")
@@ -214,13 +211,12 @@ class Watcher:
         if self._worked is not None:
             say(_busy(self._worked))
             self._worked = None
+        if event.stopped is not None:
+            say(f"stopped: {_worded(event.stopped)}")
         if not self._is_kept:
-            if event.stopped is not None:
-                say(f"stopped: {_worded(event.stopped)}")
             if event.failed or not event.is_complete:
                 say("without -o RUN nothing is saved; with it, the same command continues the work")
         elif event.stopped is not None:
-            say(f"stopped: {_worded(event.stopped)}")
             say(f"recorded replies are kept. Continue with: {_further(event.stopped, again, self._retry(event))}")
         elif not event.is_complete:
             say(f"stopped early; nothing is lost. Continue with: {again}")
@@ -229,8 +225,9 @@ class Watcher:
         elif event.judging is None and status.failed:
             say(f"{counted(status.failed, 'scenarios')} failed earlier; retry with: dialoom retry {event.path}")
         if event.is_complete and event.stopped is None and event.judging is None and status.pending:
-            left = counted(status.pending, "scenarios")
-            say(f"{left} still pending; play the rest with: dialoom resume {event.path}")
+            say(
+                f"{counted(status.pending, 'scenarios')} still pending; play the rest with: dialoom resume {event.path}"
+            )
 
     def rest(self) -> None:
         """Remove the progress bar."""
@@ -245,17 +242,17 @@ class Watcher:
         if due:
             self._shown = now
         if self._bar is not None:
-            self._bar.show(finished, self._current_progress().figures() if due or finished == 1 else None)
+            self._bar.show(finished, self._figures() if due or finished == 1 else None)
         elif due:
             self._log_progress(finished)
 
     def _log_progress(self, finished: int) -> None:
+        assert self._run is not None
         if not self._json:
-            figures = " · ".join([*self._current_progress().figures(), *self._notices()])
+            figures = " · ".join([*self._figures(), *self._notices()])
             self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=figures)
             return
-        current = self._current_progress()
-        usage = current.usage
+        usage = self._run.status().usage
         longest = [
             {"role": each.role, "model": each.model, "seconds": round(each.age, 1)} for each in self.control.in_flight
         ]
@@ -265,7 +262,7 @@ class Watcher:
             total=self._total,
             failed=self._failed,
             waiting_for=sorted(self._away),
-            unparsed=current.unparsed,
+            unparsed=self._unparsed(self._run),
             calls=usage.calls,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -281,22 +278,13 @@ class Watcher:
         if self._json or self._failures[cause] == 1:
             self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
 
-    def _report_unreachable(self, event: ProviderUnreachable) -> None:
-        self._away.add(event.provider)
+    def _report_provider(
+        self, log: Callable[..., None], event: ProviderUnreachable | ProviderReachable, name: str, text: str
+    ) -> None:
         if self._json:
-            self._log.warning("provider unavailable", **asdict(event))
-            return
-        self._log.warning(
-            f"provider {event.provider} cannot be reached ({event.reason}): paused, next attempt in "
-            f"{duration(event.pause)}, stopping after {duration(event.patience)}"
-        )
-
-    def _report_reachable(self, event: ProviderReachable) -> None:
-        self._away.discard(event.provider)
-        if self._json:
-            self._log.info("provider available", **asdict(event))
+            log(name, **asdict(event))
         else:
-            self._log.info(f"provider {event.provider} is available again after {duration(event.seconds)}")
+            log(text)
 
     def _report_throttled(self) -> None:
         """Report each model whose provider has rejected calls since the last report."""
@@ -307,17 +295,20 @@ class Watcher:
                 paused = {"paused": f"{state.paused:.0f} s"} if state.paused else {}
                 self._log.warning("throttled", model=model, calls=more, limit=state.limit, **paused)
 
-    def _current_progress(self) -> ProgressSnapshot:
+    def _figures(self) -> list[str]:
         assert self._run is not None
-        return ProgressSnapshot(
-            finished=self._done + self._failed,
-            failed=self._failed,
-            total=self._total,
-            unparsed=0 if self._judging is None else self._run.unparsed(self._judging),
-            seconds=time.monotonic() - self._started,
-            usage=self._run.status().usage,
-            limits=dict(self.control.limits),
+        return progress_figures(
+            self._done + self._failed,
+            self._failed,
+            self._total,
+            self._unparsed(self._run),
+            time.monotonic() - self._started,
+            self._run.status().usage,
+            self.control.limits,
         )
+
+    def _unparsed(self, run: RunReader) -> int:
+        return 0 if self._judging is None else run.unparsed(self._judging)
 
     def _notices(self) -> list[str]:
         """Return a line for each reason for waiting; the lines are shown below the bar or at the end of a log line."""
@@ -370,8 +361,7 @@ def _busy(worked: Worked) -> str:
 
 def _report_retrying(event: Retrying) -> None:
     if event.failed is not None:
-        what = "scenarios" if event.judging is None else "judgings"
-        say(f"{event.failed:,} failed {what} are retried")
+        say(f"{event.failed:,} failed {'scenarios' if event.judging is None else 'judgings'} are retried")
         if event.too_long:
             say(
                 f"{event.too_long:,} stay failed, because a request exceeded the model's context window; if the "

@@ -115,8 +115,9 @@ class RunConfig(Record):
 def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
     """Return the differences between two configurations as `key: OLD then, NEW now`, without hashes of files."""
     then, now = _flat(stored), _flat(requested)
-    keys = [key for key in now | then if then.get(key) != now.get(key)]
-    return [f"{key}: {then.get(key)!r} then, {now.get(key)!r} now" for key in keys]
+    return [
+        f"{key}: {then.get(key)!r} then, {now.get(key)!r} now" for key in now | then if then.get(key) != now.get(key)
+    ]
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:

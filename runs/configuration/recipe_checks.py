@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dialoom.errors import RunError
+from dialoom.grouping import grouped
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -34,9 +34,8 @@ def checked_recipe(found: Any, spec: str) -> Recipe:
         raise _recipe_error(
             f"recipe {spec!r} is {type(recipe).__name__}; it must be an instance of dialoom.graphs.Recipe",
         )
-    _check_attributes(recipe, type(recipe).__name__)
-    _check_capabilities(recipe, type(recipe).__name__)
-    _check_pivots(recipe, type(recipe).__name__)
+    if (problem := next(_problems(recipe, type(recipe).__name__), None)) is not None:
+        raise _recipe_error(f"recipe: {problem}")
     return recipe
 
 
@@ -72,20 +71,16 @@ def _can_end(graph: Graph) -> bool:
     """Return whether the end of a graph can be reached; `True` if the successors of some node are not declared."""
     from langgraph.graph import END, START
 
-    following: dict[str, set[str]] = defaultdict(set)
-    for begin, end in (*graph.edges, *((begin, end) for begins, end in graph.waiting_edges for begin in begins)):
-        following[begin].add(end)
+    edges = [*graph.edges, *((begin, end) for begins, end in graph.waiting_edges for begin in begins)]
     for name, branches in graph.branches.items():
-        for branch in branches.values():
-            following[name].update(branch.ends.values() if branch.ends else (END,))
-    for name, spec in graph.nodes.items():
-        following[name].update(spec.ends or ())
-    reached, waiting = set[str](), [START]
+        edges += [(name, end) for each in branches.values() for end in (each.ends.values() if each.ends else (END,))]
+    edges += [(name, end) for name, spec in graph.nodes.items() for end in spec.ends or ()]
+    following, reached, waiting = grouped(edges), set[str](), {START}
     while waiting:
-        if (name := waiting.pop()) == END or not following[name]:
+        if (name := waiting.pop()) == END or name not in following:
             return True
-        waiting += following[name] - reached
-        reached |= following[name]
+        reached.add(name)
+        waiting |= {*following[name]} - reached
     return False
 
 
@@ -119,7 +114,8 @@ def check_facets(recipe: Recipe, known: Collection[str]) -> None:
 
 
 def _instantiated(kind: type[Recipe]) -> Recipe:
-    _check_concrete(kind)
+    if missing := _abstract_names(kind):
+        raise _recipe_error(f"recipe: {kind.__name__} needs {missing}")
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(kind).parameters.values()
     if any(each.default is each.empty and each.kind not in variable for each in parameters):
@@ -127,66 +123,49 @@ def _instantiated(kind: type[Recipe]) -> Recipe:
     return kind()
 
 
-def _check_attributes(recipe: Any, kind: str) -> None:
+def _problems(recipe: Any, kind: str) -> Iterator[str]:
+    """Yield what is wrong with the parts of a recipe; later checks require that earlier ones have found nothing."""
+    from dialoom.graphs import Scenario, capabilities
+
     if missing := [piece for piece in _REQUIRED if not hasattr(recipe, piece)]:
-        raise _recipe_error(f"recipe: {kind} needs {_code_names(missing)}")
+        yield f"{kind} needs {_code_names(missing)}"
     if not isinstance(recipe.roles, Mapping):
-        raise _recipe_error(
-            f"recipe: `roles` of {kind} is {recipe.roles!r:.60}; it must be a mapping from roles to temperatures"
-        )
+        yield f"`roles` of {kind} is {recipe.roles!r:.60}; it must be a mapping from roles to temperatures"
     if isinstance(recipe.prompts, str):
-        raise _recipe_error(f"recipe: `prompts` of {kind} is {recipe.prompts!r:.60}; it must be a tuple of prompt ids")
-    _check_scenarios(recipe.scenario_type, kind)
-
-
-def _check_capabilities(recipe: Recipe, kind: str) -> None:
-    """Raise `RunError` for a method that belongs to a capability class which the recipe does not inherit."""
-    from dialoom.graphs import capabilities
-
+        yield f"`prompts` of {kind} is {recipe.prompts!r:.60}; it must be a tuple of prompt ids"
+    scenario: Any = recipe.scenario_type
+    if not isinstance(scenario, type) or not issubclass(scenario, Scenario):
+        yield f"`scenario_type` of {kind} is {scenario!r:.60}; it must be a subclass of Scenario"
+    if lacking := _abstract_names(scenario):
+        yield f"{scenario.__name__} needs {lacking}"
+    if not isinstance(inspect.getattr_static(scenario, "label"), property | cached_property):
+        yield f"`label` of {scenario.__name__} is not a property; write @property above it"
     for capability in capabilities.Capability.__subclasses__():
-        names = [name for name in vars(capability) if not name.startswith("_")]
-        defined = [name for name in names if hasattr(recipe, name)]
+        defined = [name for name in vars(capability) if not name.startswith("_") and hasattr(recipe, name)]
         if defined and not isinstance(recipe, capability):
-            raise _recipe_error(
-                f"recipe: {kind} defines `{defined[0]}` and must inherit from {capability.__name__} for it to be used, "
-                f"as `class {kind}(Recipe, {capability.__name__})` does"
+            yield (
+                f"{kind} defines `{defined[0]}` and must inherit from {capability.__name__} for it to be used, as "
+                f"`class {kind}(Recipe, {capability.__name__})` does"
             )
-
-
-def _check_pivots(recipe: Recipe, kind: str) -> None:
-    """Raise `RunError` for a pivot that uses a metric without scores, or whose chart uses a column that it lacks."""
-    from dialoom.graphs.capabilities import WithJudging
-
+    known_metrics = capabilities.WithJudging.of(recipe).metrics
     for pivot in recipe.pivots:
         metrics = {column.metric for column in pivot.columns} - {""}
         titles = [column.title for column in pivot.columns]
         for what, named, known in (
-            ("has a column of the metric", metrics, WithJudging.of(recipe).metrics),
+            ("has a column of the metric", metrics, known_metrics),
             ("charts the column", pivot.charted, titles),
         ):
             if unknown := sorted(set(named) - set(known)):
-                raise _recipe_error(
-                    f"recipe: pivot {pivot.name!r} of {kind} {what} {unknown[0]!r}; it may use "
-                    f"{', '.join(known) or 'none'}"
-                )
+                names = ", ".join(known) or "none"
+                yield f"pivot {pivot.name!r} of {kind} {what} {unknown[0]!r}; it may use {names}"
 
 
-def _check_scenarios(kind: Any, owner: str) -> None:
-    from dialoom.graphs import Scenario
-
-    if not isinstance(kind, type) or not issubclass(kind, Scenario):
-        raise _recipe_error(f"recipe: `scenario_type` of {owner} is {kind!r:.60}; it must be a subclass of Scenario")
-    _check_concrete(kind)
-    if not isinstance(inspect.getattr_static(kind, "label"), property | cached_property):
-        raise _recipe_error(f"recipe: `label` of {kind.__name__} is not a property; write @property above it")
+def _abstract_names(kind: type) -> str:
+    """Return the abstract methods and properties that a class does not define; empty if it can be instantiated."""
+    return _code_names(sorted(getattr(kind, "__abstractmethods__", ())))
 
 
-def _check_concrete(kind: type) -> None:
-    if missing := sorted(getattr(kind, "__abstractmethods__", ())):
-        raise _recipe_error(f"recipe: {kind.__name__} needs {_code_names(missing)}")
-
-
-def _code_names(names: list[str]) -> str:
+def _code_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
@@ -59,8 +60,7 @@ def in_folder(spec: str, folders: Sequence[Path]) -> str | None:
     """Return a recipe's name with its file looked up in several folders, in order; `None` if no folder has the file."""
     if not is_relative_file(spec):
         return spec
-    path = spec.rpartition(":")[0]
-    return next((f"{folder}/{spec}" for folder in folders if (folder / path).is_file()), None)
+    return next((f"{folder}/{spec}" for folder in folders if (folder / spec.rpartition(":")[0]).is_file()), None)
 
 
 def load_recipe(
@@ -184,10 +184,9 @@ def _of_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | Non
     from dialoom.graphs.transcript import transcripts
     from dialoom.graphs.transcript_rows import TRANSCRIPT
 
-    if study is not None and spec == TRANSCRIPT:
-        return transcripts(Study.model_validate(study), tuple(map(str, folders)))
     if study is not None:
-        return simulation(Study.model_validate(study), tuple(map(str, folders)))
+        made_by = transcripts if spec == TRANSCRIPT else simulation
+        return made_by(Study.model_validate(study), tuple(map(str, folders)))
     recipe = simulation(read_study(Path(spec)))
     for function in recipe.named:
         function.load()
@@ -205,8 +204,7 @@ def _file_spec(recipe: Recipe) -> str | None:
         name = type(recipe).__name__ if vars(module).get(type(recipe).__name__) is type(recipe) else None
     if name is None or _RELATIVE_IMPORT.search(source.read_text(encoding="utf-8")):  # the file is part of a package
         return None
-    path = source.resolve()
-    here = Path.cwd()
+    path, here = source.resolve(), Path.cwd()
     return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{name}"
 
 
@@ -214,10 +212,8 @@ def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points of installed packages by name; of several with one name, the one that is imported."""
     found: dict[str, EntryPoint] = {}
     for folder in reversed(sys.path):
-        try:
+        with suppress(OSError):  # the folder may not exist
             found |= _entry_points_in(folder, Path(folder).stat().st_mtime_ns)
-        except OSError:  # the folder may not exist
-            continue
     return found
 
 
@@ -235,9 +231,9 @@ def _registered(name: str) -> Any:
         return EntryPoint(name, _OF_COMMANDS[name], GROUP).load()
     points = _entry_points()
     if name not in points:
-        known = ", ".join(sorted(points)) or "none"
         raise RunError(
-            f"unknown recipe {name!r}; the registered recipes are {known}, or give path/to/file.py:NAME or STUDY.toml",
+            f"unknown recipe {name!r}; the registered recipes are {', '.join(sorted(points)) or 'none'}, or give "
+            "path/to/file.py:NAME or STUDY.toml",
             setting="recipe",
             advice=study_advice(Path(name)),
         )

@@ -7,7 +7,8 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -111,12 +112,10 @@ def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None
             _file_reference("function", f"{each.path}:{each.spec.rpartition(':')[2]}", each.spec)
             for each in recipe.named
         ]
-        begins = recipe.begins_with
-        data = f"{begins}, which conversations would begin with"
-        return [
-            *found_functions,
-            *([Reference(data, f"read {begins}", recipe.study.assistant.environment, begins)] if begins else []),
-        ]
+        if (data := recipe.begins_with) is None:
+            return found_functions
+        text = f"{data}, which conversations would begin with"
+        return [*found_functions, Reference(text, f"read {data}", recipe.study.assistant.environment, data)]
     return [_file_reference("recipe", found or spec, spec)] if is_file_spec(spec) else []
 
 
@@ -136,19 +135,12 @@ def player_references(model: str, api_base: str | None = None) -> list[Reference
     if kind == "python":
         module = spec.rpartition(":")[0]
         code = _module_file(module)
-        return [
-            Reference(
-                f"the player {model}, which would run {code or module}", f"player {model} {code or ''}", model, code
-            )
-        ]
-    address = api_base or (model if "://" in model else None)
-    if address is None:
+        text = f"the player {model}, which would run {code or module}"
+        return [Reference(text, f"player {model} {code or ''}", model, code)]
+    if (address := api_base or (model if "://" in model else None)) is None:
         return []
-    return [
-        Reference(
-            f"the model {model} at {address}, to which your key for it would be sent", f"model {model} {address}", model
-        )
-    ]
+    text = f"the model {model} at {address}, to which your key for it would be sent"
+    return [Reference(text, f"model {model} {address}", model)]
 
 
 def server_references(servers: Iterable[str]) -> list[Reference]:
@@ -174,11 +166,10 @@ def file_references(options: RecipeOptions) -> list[Reference]:
     return [Reference(f"{path}, which planning would read", f"read {path}", str(path)) for path in paths]
 
 
-def _paths(value: Any) -> Iterator[Path]:
-    if isinstance(value, Path):
-        yield value
-    elif isinstance(value, tuple | list):
-        yield from (path for each in value for path in _paths(each))
+def _paths(value: Any) -> list[Path]:
+    if isinstance(value, tuple | list):
+        return [path for each in value for path in _paths(each)]
+    return [value] if isinstance(value, Path) else []
 
 
 def _file_reference(what: str, spec: str, whole: str) -> Reference:
@@ -222,28 +213,23 @@ def remember(id_: str | None, marks: Iterable[str]) -> None:
     known = remembered(id_)
     lines = [json.dumps([id_, mark]) + "\n" for mark in dict.fromkeys(marks) if mark not in known]
     if lines and (path := _list_path()) is not None:
-        try:
+        with suppress(OutputError):
             append_private(path, "".join(lines))
-        except OutputError:
-            return
 
 
 def remembered(id_: str | None) -> frozenset[str]:
     """Return the marks that `remember` has recorded for a run or a case."""
     found: set[str] = set()
     for line in [] if id_ is None else _remembered_lines():
-        try:
+        with suppress(ValueError):  # truncated, or written by another program
             whose, mark = json.loads(line)
-        except ValueError:
-            continue  # truncated, or written by another program
-        if whose == id_ and isinstance(mark, str):
-            found.add(mark)
+            if whose == id_ and isinstance(mark, str):
+                found.add(mark)
     return frozenset(found)
 
 
 def _remembered_lines() -> list[str]:
-    path = _list_path()
-    if path is None:
+    if (path := _list_path()) is None:
         return []
     try:
         with path.open("rb") as file:

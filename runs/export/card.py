@@ -86,6 +86,7 @@ class Card:
         recipe, exporter = self._rows.recipe, self._rows.exporter
         recognized = {*self._rows.run.status().languages} - {UNDETERMINED}
         number = sum(count.rows for count in self._files.values())
+        files = [{"split": split, "path": name} for split, name in self._splits.items()]
         front: dict[str, Any] = {
             "pretty_name": f"{recipe.name}: {self._rows.request.format}",
             "license": self._rows.request.license or _UNKNOWN,
@@ -93,10 +94,10 @@ class Card:
             "task_categories": list(exporter.tasks if exporter else _TASKS),
             "size_categories": [next((name for bound, name in _SIZES if number < bound), "n>10M")],
             "tags": ["synthetic", "dialoom", recipe.name],
+            "configs": [{"config_name": "default", "data_files": files}]
+            if self._total is None
+            else self._own_configs(),
         }
-        files = [{"split": split, "path": name} for split, name in self._splits.items()]
-        default = [{"config_name": "default", "data_files": files}]
-        front["configs"] = default if self._total is None else self._own_configs()
         text = yaml.safe_dump(
             {key: value for key, value in front.items() if value}, sort_keys=False, allow_unicode=True
         )
@@ -139,20 +140,18 @@ class Card:
         )
         yield from ("## Contents", "", *markdown_rows(header[:width], lines), "")
         if self._rows.test is not None:
-            share = self._rows.request.test_share
-            test = next(count.rows for name, count in self._files.items() if name == self._splits.get(TEST))
-            realised = test / max(1, sum(count.rows for count in self._files.values()))
+            realised = self._files[self._splits[TEST]].rows / max(1, sum(count.rows for count in self._files.values()))
             yield (
                 f"Split at random by `{facet}`: all rows with the same `{facet}` are in one file. The test split has "
-                f"{realised:.1%} of the rows ({share:.1%} were requested)."
+                f"{realised:.1%} of the rows ({self._rows.request.test_share:.1%} were requested)."
             )
             yield ""
 
     def _health(self) -> Iterator[str]:
         """Yield lines on the health of the judge whose scores are exported."""
         if self._rows.judging is not None:
-            reported = reported_runs([self._rows.run], self._rows.recipe, self._rows.judging.name)
-            for table in health_table(health_of(reported[0], None), several=False, covers=_COVERED):
+            (reported,) = reported_runs([self._rows.run], self._rows.recipe, self._rows.judging.name)
+            for table in health_table(health_of(reported, None), several=False, covers=_COVERED):
                 yield from markdown_table(table)
 
     def _shortcuts(self) -> Iterator[str]:
@@ -191,8 +190,7 @@ class Card:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out, because the gate found faults or did not check them: {left_out:,} dialogues"
             yield f"* {reduced_shares(status.languages, status.gated)}"
-        for notice in Exported({}, self._counts, run.config.units).notices:
-            yield f"* {notice}"
+        yield from (f"* {notice}" for notice in Exported({}, self._counts, run.config.units).notices)
         for id_, branch in run.promoted_branches():
             taken = markdown_code(branch.name)
             yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"

@@ -82,14 +82,12 @@ class Push:
 
     Attributes:
         folder: The folder of the files.
-        repository: `OWNER/NAME`.
         files: The card, followed by the files that it lists, relative to the folder.
         licence: The licence stated in the card.
         url: The address of the uploaded dataset; `None` if nothing was sent.
     """
 
     folder: Path
-    repository: str
     files: Sequence[Path]
     licence: str
     url: str | None = None
@@ -121,7 +119,7 @@ def pushed(
     if not _REPOSITORY.fullmatch(repository):
         raise RunError(f"repository {repository!r} is not a valid name; give OWNER/NAME", setting="repository")
     files, licence = exported_files(folder)
-    push = Push(folder, repository, [Path(CARD), *files], licence)
+    push = Push(folder, [Path(CARD), *files], licence)
     if not is_sent:
         return push
     from huggingface_hub import HfApi
@@ -138,6 +136,7 @@ def pushed(
         )
     except Exception as error:  # errors of the client and of its HTTP library
         first = next(iter(str(error).strip().splitlines()), type(error).__name__).strip()
-        reason = f"the upload failed: {first}; {folder} is unchanged, and can be pushed again"
-        raise RunError(f"{repository}: {reason}") from error
+        raise RunError(
+            f"{repository}: the upload failed: {first}; {folder} is unchanged, and can be pushed again"
+        ) from error
     return replace(push, url=str(sent.repo_url.url))

@@ -38,8 +38,7 @@ def _test_groups(run: RunFile, facet: str, share: float) -> frozenset[str]:
             f"test_share: all scenarios of {run.path} have the same {facet}, so they cannot be split by it",
             setting="test_share",
         )
-    seed = run.config.seed
-    ordered = sorted(groups, key=lambda group: (stream(seed, group, "split").random(), group))
+    ordered = sorted(groups, key=lambda group: (stream(run.config.seed, group, "split").random(), group))
     return frozenset(ordered[: min(max(1, round(share * len(groups))), len(groups) - 1)])
 
 
@@ -103,17 +102,19 @@ class ExportRequest:
             "include": self.include,
             "test_share": self.test_share is not None,
         }
-        if (
-            exporter is not None
-            and exporter.is_folder
-            and (name := next((each for each in given if given[each]), None))
-        ):
+        if exporter is not None and exporter.is_folder and (name := next(filter(given.get, given), None)):
             what = f"encoding {self.encoding}" if name == "encoding" else name
-            files = f"format {self.format!r} writes a folder of its own files"
-            raise RunError(f"{what} applies only to rows; {files}", setting=name)
+            raise RunError(
+                f"{what} applies only to rows; format {self.format!r} writes a folder of its own files", setting=name
+            )
         check_lists(include=self.include, without=self.without)
-        if unknown := [name for name in self.include if name not in INCLUDED]:
-            raise RunError(f"include must be among {', '.join(INCLUDED)}, got {unknown[0]!r}", setting="include")
+        for name, values, known in (
+            ("include", self.include, INCLUDED),
+            ("only", [] if self.only is None else [self.only], get_args(Soundness)),
+            ("without", self.without, fault_kinds(recipe)),
+        ):
+            if unknown := [each for each in values if each not in known]:
+                raise RunError(f"{name} must be among {', '.join(known)}, got {unknown[0]!r}", setting=name)
         if self.test_share is not None and WithFacets.of(recipe).split_facet is None:
             raise RunError(
                 f"test_share: recipe {recipe.name!r} states no facet by which its rows can be split",
@@ -123,11 +124,6 @@ class ExportRequest:
             raise RunError(
                 f"test_share {self.test_share!r}: a share must be between 0 and 1, such as 0.1", setting="test_share"
             )
-        if self.only not in (None, *get_args(Soundness)):
-            raise RunError(f"only must be one of {', '.join(get_args(Soundness))}, got {self.only!r}", setting="only")
-        kinds = fault_kinds(recipe)
-        if unknown := [kind for kind in self.without if kind not in kinds]:
-            raise RunError(f"without must be among {', '.join(kinds)}, got {unknown[0]!r}", setting="without")
         return exporter
 
     def makes_folder(self, recipe: Recipe) -> bool:
@@ -149,8 +145,11 @@ class ExportRequest:
         known = exporter.options.model_fields if exporter and exporter.options else {}
         for name in self.options:
             if name not in known:
-                every = exporters(recipe).items()
-                having = [each for each, one in every if one.options is not None and name in one.options.model_fields]
+                having = [
+                    each
+                    for each, other in exporters(recipe).items()
+                    if other.options is not None and name in other.options.model_fields
+                ]
                 elsewhere = f"; {', '.join(having)} {'has' if len(having) == 1 else 'have'}" if having else ""
                 raise RunError(f"{name}: format {self.format!r} has no such option{elsewhere}", setting=name)
         if exporter is None or exporter.options is None:
@@ -159,18 +158,14 @@ class ExportRequest:
             return exporter.options.model_validate(dict(self.options))
         except ValidationError as error:
             place, message, _ = first_problem(error)
-            option = place.partition(".")[0] or None
-            where = option or f"format {self.format!r}"
-            raise RunError(f"{where}: {message.removeprefix('Value error, ')}", setting=option) from error
+            option, shown = place.partition(".")[0], message.removeprefix("Value error, ")
+            raise RunError(f"{option or f'format {self.format!r}'}: {shown}", setting=option or None) from error
 
     def filters_text(self) -> str:
         """Return the filters and options in one line; empty if there are none."""
-        parts = [f"where {self.where}"] if self.where else []
-        parts += [f"only {self.only}"] if self.only else []
-        parts += [f"without {', '.join(self.without)}"] if self.without else []
-        return ", ".join(
-            [*parts, *(name if value is True else f"{name}={value}" for name, value in self.options.items())]
-        )
+        filters = {"where": self.where, "only": self.only, "without": ", ".join(self.without)}
+        options = (name if value is True else f"{name}={value}" for name, value in self.options.items())
+        return ", ".join([*(f"{name} {value}" for name, value in filters.items() if value), *options])
 
     def leaves_out(self, faults: Sequence[DialogueFault] | None) -> bool:
         """Return whether a dialogue with these faults is left out.

@@ -68,14 +68,11 @@ class PairSample:
     def _place(self, places: dict[str, Any], key: object, most: int) -> Any:
         """Return the entry of a key, created if the key's hash is among the lowest; `None` if it is not among them."""
         hash_ = hashlib.sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()
-        if hash_ not in places:
-            if len(places) == most:
-                self.is_partial = True
-                if hash_ > (highest := max(places)):
-                    return None
-                del places[highest]
-            places[hash_] = {}
-        return places[hash_]
+        places.setdefault(hash_, {})
+        if len(places) > most:
+            self.is_partial = True
+            del places[max(places)]
+        return places.get(hash_)
 
 
 def _replies(row: Mapping[str, Any]) -> tuple[list[Any], Replies] | None:
@@ -223,8 +220,7 @@ def separation(
     ]
     is_chosen, person = (np.array([reply[place] for reply in replies]) for place in (1, 2))
     scores = _scores(features([reply[0] for reply in replies]), is_chosen, person % FOLDS)
-    scored = zip(replies, scores, strict=True)
-    pairs = nested(((of, prompt), label, score) for (_, label, of, prompt), score in scored)
+    pairs = nested(((of, prompt), label, score) for (_, label, of, prompt), score in zip(replies, scores, strict=True))
     whole = [(of, pair[True] - pair[False]) for (of, _), pair in pairs.items() if len(pair) == 2]
     return _auc(scores, is_chosen, person), _share_of_pairs(whole)
 

@@ -6,7 +6,7 @@ import importlib
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeAlias
@@ -52,9 +52,8 @@ def write(
     if request.encoding == "parquet":
         check_installed()
     if rows.exporter is not None and rows.exporter.is_folder:
-        if rows.exporter.kind == "lists":
-            return Exported({_ONLY: _write_lists(rows, target)})
-        return Exported({_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)})
+        write_all = _write_lists if rows.exporter.kind == "lists" else _write_files
+        return Exported({_ONLY: write_all(rows, target)})
     if rows.test is not None:
         counts = _write_split(rows, target, complete)
     else:
@@ -69,20 +68,14 @@ def _exported(rows: Rows, counts: Mapping[str, RowCount]) -> Exported:
 
 def _write_open(rows: Rows, file: TextIO) -> RowCount:
     """Write JSON lines to a file that the caller has opened and closes; rows are streamed."""
-    is_files = rows.exporter is not None and rows.exporter.is_folder
-    if is_files or rows.test is not None or rows.request.encoding != "jsonl":
+    has_files = rows.test is not None or (rows.exporter is not None and rows.exporter.is_folder)
+    if has_files or rows.request.encoding != "jsonl":
         raise RunError("path: an open file or standard output accepts only JSON lines; give a path", setting="path")
-    count = RowCount()
-    for item in rows.read(_ONLY, count):
-        file.write(json.dumps(item, ensure_ascii=False) + "\n")
-    if not count.rows:
-        _check_empty(rows, _ONLY)
-    return count
+    return _write_part(rows, _ONLY, lambda: nullcontext(file), None)
 
 
 def _write_one(rows: Rows, target: Path) -> RowCount:
     """Write one file, and its card beside it. Pipes and devices are written directly, and get no card."""
-    count = RowCount()
     if target.is_dir():
         raise RunError(f"{target} is a folder, but this export is one file (with test_share, a folder of two files)")
     is_parquet = rows.request.encoding == "parquet"
@@ -93,23 +86,20 @@ def _write_one(rows: Rows, target: Path) -> RowCount:
     shape = _shape(rows, (_ONLY,))
     opened: Opened = partial(binary_output if is_parquet else text_output, target, inputs)
     if rows.exporter is None or is_stream(target):  # each row of `dialogues` contains its own provenance
-        _write_part(rows, _ONLY, opened, count, shape)
-        return count
+        return _write_part(rows, _ONLY, opened, shape)
     with text_output(card_beside(target), inputs) as card:
-        _write_part(rows, _ONLY, opened, count, shape)
+        count = _write_part(rows, _ONLY, opened, shape)
         card.write(Card(rows, {target.name: count}).text())
     return count
 
 
 def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> dict[str, RowCount]:
     """Write a folder with two files and a card, in the layout of dataset hubs."""
-    counts = {TRAIN: RowCount(), TEST: RowCount()}
-    names = {part: f"{part}.{rows.request.encoding}" for part in counts}
+    names = {part: f"{part}.{rows.request.encoding}" for part in (TRAIN, TEST)}
     with folder_output(target) as folder:
-        shape = _shape(rows, counts)
+        shape = _shape(rows, names)
         opens = folder.binary if rows.request.encoding == "parquet" else folder.text
-        for part, count in counts.items():
-            _write_part(rows, part, partial(opens, names[part]), count, shape)
+        counts = {part: _write_part(rows, part, partial(opens, name), shape) for part, name in names.items()}
         with folder.text(CARD) as file:
             file.write(Card(rows, {names[part]: count for part, count in counts.items()}, splits=names).text())
         complete(folder.path)
@@ -126,7 +116,8 @@ def _shape(rows: Rows, parts: Iterable[str]) -> Column | None:
     return column
 
 
-def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: Column | None) -> None:
+def _write_part(rows: Rows, part: str, opened: Opened, shape: Column | None) -> RowCount:
+    count = RowCount()
     items = rows.read(part, count)
     with opened() as file:
         if shape is not None and shape.kinds:
@@ -135,6 +126,7 @@ def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: C
             file.writelines(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
         if not count.rows:
             _check_empty(rows, part)
+    return count
 
 
 def _check_empty(rows: Rows, part: str) -> None:
@@ -142,10 +134,10 @@ def _check_empty(rows: Rows, part: str) -> None:
     done = rows.run.status().done
     given = rows.request.filters_text()
     if part != _ONLY:
-        groups = counted(len(rows.test or ()), "groups")
         raise RunError(
             f"the {part} split has no rows{f' with {given}' if given else ''}; {done:,} scenarios are done, and the "
-            f"test split is made of {groups}: change test_share, or select more scenarios"
+            f"test split is made of {counted(len(rows.test or ()), 'groups')}: change test_share, or select more "
+            "scenarios"
         )
     if given and done:
         raise RunError(f"{given} selects no row of {done:,} finished scenarios; nothing was written")
@@ -153,16 +145,15 @@ def _check_empty(rows: Rows, part: str) -> None:
         raise RunError(f"there are no rows to write yet ({done:,} scenarios are done), and a Parquet file needs one")
 
 
-def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> int:
-    count = 0
+def _write_files(rows: Rows, target: Path) -> int:
+    written = RowCount()
     with folder_output(target, adds=True) as folder:
-        for names, content in items:
+        for names, content in rows.read(_ONLY, written):
             _check_names(names)
+            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
             with folder.text(*names) as file:
-                is_text = isinstance(content, str)
-                file.write(content if is_text else json.dumps(content, ensure_ascii=False, indent=2) + "\n")
-            count += 1
-    return count
+                file.write(text)
+    return written.rows
 
 
 def _write_lists(rows: Rows, target: Path) -> int:
@@ -234,9 +225,8 @@ class Column:
 
     def see(self, value: Any) -> None:
         """Take one value into account."""
-        if value is None:
-            return
-        self.kinds.add(_SCALARS.get(type(value), type(value).__name__))
+        if value is not None:
+            self.kinds.add(_SCALARS.get(type(value), type(value).__name__))
         if isinstance(value, dict):
             for key, inner in value.items():
                 self.fields.setdefault(key, Column()).see(inner)

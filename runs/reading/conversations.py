@@ -28,7 +28,7 @@ from dialoom.graphs.check import conversation_to
 from dialoom.graphs.gate import GateLine, Talk
 from dialoom.graphs.outcome import USER
 from dialoom.grouping import grouped
-from dialoom.prompts import ChatMessage, FunctionCall
+from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import identity, tool_name
 from dialoom.roles import ASKS
 from dialoom.runs.errors import RunError
@@ -247,12 +247,8 @@ class FaultyCalls:
     rejected: set[int] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class _SpokenLine:
-    """A line, and all lines before it."""
-
-    line: GateLine
-    before: Sequence[GateLine]
+_SpokenLine = tuple[GateLine, Sequence[GateLine]]
+"""A line, and all lines before it."""
 
 
 def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Outcome) -> FaultyCalls:
@@ -272,18 +268,18 @@ def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Ou
         return found
     recipe = WithGate.of(run.recipe)
     scenario = run.scenario(run.recipe, position)
-    answered = own_calls(calls)
-    tries = [list(group) for _, group in groupby(answered, lambda call: (call["step"], call["node"], call["ordinal"]))]
+    places = groupby(own_calls(calls), lambda call: (call["step"], call["node"], call["ordinal"]))
+    tries = [list(group) for _, group in places]
     by_call = _lines_by_call([each[-1] for each in tries], list(_spoken_lines(recipe, scenario, outcome)), recipe)
     for fault in outcome.faults:
-        for row, spoken in by_call.items():
-            if (fault.who, fault.message, fault.where) == (spoken.line.role, spoken.line.message, spoken.line.where):
+        for row, (spoken, _) in by_call.items():
+            if (fault.who, fault.message, fault.where) == (spoken.role, spoken.message, spoken.where):
                 found.faults.setdefault(row, []).append(fault)
     for row, place in _written_texts([each[-1] for each in tries], recipe.talks(scenario, outcome)):
         found.faults.setdefault(row, []).extend(fault for fault in outcome.faults if fault.where == place)
     for each in tries:
         taken = by_call.get(each[-1]["call"])
-        before = [Line(role=line.role, content=line.text) for line in taken.before] if taken else outcome.messages
+        before = [Line(role=line.role, content=line.text) for line in taken[1]] if taken else outcome.messages
         # The last request of every attempt at a line was rejected, except that of the final attempt.
         blocks = {(call["ask"] - 1) // ASKS: call for call in each}
         for call in [blocks[number] for number in sorted(blocks)][:-1]:
@@ -296,7 +292,7 @@ def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Ou
 def _spoken_lines(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_SpokenLine]:
     for talk in recipe.talks(scenario, outcome):
         for place in range(talk.since, len(talk.lines)) if not talk.author else ():
-            yield _SpokenLine(talk.lines[place], talk.lines[:place])
+            yield talk.lines[place], talk.lines[:place]
 
 
 def _written_texts(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
@@ -319,14 +315,14 @@ def _written_texts(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tup
 def _lines_by_call(calls: Sequence[Call], lines: Sequence[_SpokenLine], recipe: WithGate) -> dict[int, _SpokenLine]:
     """Return the line that each call produced, by the call's row."""
     found: dict[int, _SpokenLine] = {}
-    for each in lines:
+    for line, before in lines:
         for call in calls:
             if (
                 call["call"] not in found
-                and call["role"] == each.line.role
-                and _is_in_reply(each.line.text, each.line.role, call["reply"], recipe)
+                and call["role"] == line.role
+                and _is_in_reply(line.text, line.role, call["reply"], recipe)
             ):
-                found[call["call"]] = each
+                found[call["call"]] = line, before
                 break
     return found
 
@@ -340,11 +336,6 @@ class MarkedMessage:
 
     mark: Mark
     message: ChatMessage
-
-    @property
-    def calls(self) -> Sequence[FunctionCall]:
-        """The message's tool calls."""
-        return self.message.get("tool_calls", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,10 +368,8 @@ def request_diff(run: RunFile, call: int, before: int | None = None) -> RequestD
     if request is None:
         raise RunError(f"there is no call {call} in {run.path}")
     earlier = None if before is None else run.request(before)
-    tools = [tool_name(each) for each in request.tools]
-    if earlier is None:
-        return RequestDiff([MarkedMessage("same", each) for each in request.messages], tools, False)
-    return RequestDiff(message_diff(earlier.messages, request.messages), tools, True)
+    messages = message_diff((earlier or request).messages, request.messages)
+    return RequestDiff(messages, [tool_name(each) for each in request.tools], earlier is not None)
 
 
 def message_diff(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[MarkedMessage]:

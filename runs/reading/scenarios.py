@@ -272,7 +272,8 @@ class Where:
         Raises:
             RunError: In the same cases as `keeps`.
         """
-        facets, values = _facets(episode), _values(episode, self._run.recipe)
+        values = _values(episode, self._run.recipe)
+        facets = values["facets"]
         if not self._names.isdisjoint(("number", "scenario")):
             values["number"] = values["scenario"]["number"] = self._run.resolve(episode.id) + 1
         self._check_columns(facets, values, episode)
@@ -337,10 +338,9 @@ def check_selection(runs: Sequence[RunFile], judging: str | None, where: str | N
         sets = [None, *(each.name for each in run.judgement_sets())] if judging is None else [judging]
         if any(True for each in sets for _ in selected(run, each, where)):
             return
-    if not any(run.positions("done") or run.positions("failed") for run in runs):
-        return
-    paths = " and ".join(str(run.path) for run in runs)
-    raise RunError(f"where {where!r} matches no finished scenario of {paths}", setting="where")
+    if any(run.positions("done") or run.positions("failed") for run in runs):
+        paths = " and ".join(str(run.path) for run in runs)
+        raise RunError(f"where {where!r} matches no finished scenario of {paths}", setting="where")
 
 
 def all_scenarios(
@@ -414,10 +414,6 @@ def _sorted_by(
     return [(position, episode) for _, position, episode in (*known, *unknown)]
 
 
-def _facets(episode: RecordedEpisode) -> dict[str, Any]:
-    return {name: Cell(value) if isinstance(value, str) else value for name, value in episode.facets.items()}
-
-
 def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
     """Return the values of all names except facets. `scenario` holds those that every scenario has."""
     outcome, scores = episode.outcome, scores_of(episode)
@@ -434,7 +430,7 @@ def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
         "messages": [line.model_dump() for line in outcome.messages],
         "judgements": [each.model_dump() for each in outcome.judgements],
         "faults": None if outcome.faults is None else FaultCount(outcome.faults, recipe),
-        "facets": _facets(episode),
+        "facets": {name: Cell(value) if isinstance(value, str) else value for name, value in episode.facets.items()},
         "counts": outcome.counts,
         "scores": scores,
     }
@@ -488,9 +484,8 @@ def _narrowed(
 ) -> tuple[ScenarioQuery, dict[int, int]]:
     """Return the query restricted by an expression and a search, and the id of the matching text of each scenario."""
     among: Collection[int] | None = query.among
-    found: dict[int, int] = {}
+    found = SearchIndex(run).search(search, on_progress) if search else {}
     if search:
-        found = SearchIndex(run).search(search, on_progress)
         among = {*found} if among is None else {*among} & found.keys()
     if where:
         holding = _matching_positions(run, query.judging, where, on_progress)

@@ -101,7 +101,7 @@ class SearchIndex:
         planned = self._run.planned
         known = dict(connection.execute("SELECT position, messages FROM seen").fetchall())
         connection.execute("BEGIN IMMEDIATE")
-        try:
+        with connection:  # commits, or rolls back after an error
             for number, (position, messages, texts) in enumerate(self._texts.of_changed(known)):
                 if number % _STEP == 0:
                     on_progress("reading conversations", position, planned)
@@ -118,10 +118,6 @@ class SearchIndex:
                 connection.execute("INSERT INTO indexed VALUES (?)", (id_,))
             connection.execute("DELETE FROM taken_in")
             connection.execute("INSERT INTO taken_in VALUES (?)", (mark,))
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
 
 
 def snippet(text: str, words: str, length: int = 160) -> str:

@@ -178,10 +178,6 @@ class StatusReader:
         """Return the usage of all calls by the model called."""
         return _usage(self._reader, "model", "true")
 
-    def leased_scenarios(self) -> int:
-        """Return the number of scenarios that workers play; their calls are added when they are finished."""
-        return int(self._reader.execute("SELECT count(*) FROM run WHERE key LIKE 'leased %'").fetchone()[0])
-
     def failure_causes(self, most: int = 10) -> list[FailureCause]:
         """Return the causes of failed scenarios, the most frequent first."""
         return [

@@ -174,26 +174,24 @@ class WorkerHandle:
 
     async def lease(self, begun: Begun, transfers: list[Transfer]) -> None:
         """Lease scenarios to the worker; see `Worker.lease`."""
-        if not await self._again(begun, lambda: self._actor.lease.remote(begun.path, transfers)):
-            raise WorkerDiedError("it was restarted")
+        await self._again(begun, lambda: self._actor.lease.remote(begun.path, transfers))
 
     async def report(self, begun: Begun, received: int) -> Delivery:
         """Return the worker's next report; see `Worker.report`."""
-        delivery: Delivery | None = await self._again(begun, lambda: self._actor.report.remote(begun.path, received))
-        if delivery is None:
-            raise WorkerDiedError("it was restarted")
-        return delivery
+        return cast(Delivery, await self._again(begun, lambda: self._actor.report.remote(begun.path, received)))
 
     async def _again(self, begun: Begun, ask: Callable[[], Awaitable[Any]]) -> Any:
         """Make a call, and repeat it while the network is down. Lost reports are sent again, but counted only once.
 
         The call is not repeated if the machine is gone: its workers are unavailable until Ray places them again, if
-        ever.
+        ever. A false answer comes from a worker that was restarted.
         """
         until = time.monotonic() + _PATIENCE
         while True:
             try:
-                return await asyncio.wait_for(_answer(ask()), _ANSWERING)
+                if not (answer := await asyncio.wait_for(_answer(ask()), _ANSWERING)):
+                    raise WorkerDiedError("it was restarted")
+                return answer
             except TimeoutError as error:
                 self.kill(is_restarted=True)
                 raise WorkerDiedError(f"it did not answer for {_ANSWERING:.0f} s") from error
@@ -275,8 +273,7 @@ class Cluster:
         placed = reading.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
         seconds = self._clock.stretched(_READING)
         try:
-            found: Left = await asyncio.wait_for(_answer(placed.remote(begun.path, leases, prices)), seconds)
-            return found
+            return cast(Left, await asyncio.wait_for(_answer(placed.remote(begun.path, leases, prices)), seconds))
         except TimeoutError as error:
             raise WorkerAwayError(f"its machine did not answer for {seconds:.0f} s") from error
 

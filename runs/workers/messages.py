@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe
@@ -69,17 +70,8 @@ class Begun:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """The results that a dead worker left in its file.
-
-    Attributes:
-        transfers: The results of its scenarios.
-        spent: The spend of its calls.
-    """
-
-    transfers: list[Transfer]
-    spent: Spend
+Left: TypeAlias = tuple[list[Transfer], Spend]
+"""What a dead worker left in its file: the results of its scenarios, and the spend of its calls."""
 
 
 @dataclass(slots=True)
@@ -148,7 +140,7 @@ def left_by(path: Path, leases: Mapping[int, int], prices: Prices, patience: flo
         StoreError: If the file cannot be read.
     """
     with _opened(path, time.monotonic() + patience) as store:
-        return Left(list(store.leases.left(leases)), store.spend(prices))
+        return list(store.leases.left(leases)), store.spend(prices)
 
 
 def take_leftovers(store: RunStore) -> int:

@@ -46,7 +46,6 @@ class _Member:
     """The pool's record of one worker.
 
     Attributes:
-        name: The worker's name.
         most: The maximum number of scenarios leased to it. A few of them are queued, so that it never waits for work.
         share: The number of scenarios that it plays at once.
         handle: The handle for calls to it.
@@ -57,7 +56,6 @@ class _Member:
         busy: For each of its incarnations, the seconds in which it had work.
     """
 
-    name: str
     most: int
     share: int
     handle: WorkerHandle
@@ -96,7 +94,7 @@ class WorkerPool:
         self._models = models
         self._policy = policy
         self._on_event = on_event
-        self.stop_rule = StopRule(on_event, policy.fail_on_error, self.drain)
+        self.stop_rule = StopRule(on_event, policy.settings["fail_on_error"], self.drain)
         self._is_stopped = False
         self._work = WorkList(iter(()), store)
         self._blocked: list[Work] = []
@@ -156,8 +154,8 @@ class WorkerPool:
             serving = [asyncio.create_task(self._serve(machines, member)) for member in self._members]
             try:
                 await self._until_done(serving)
-                busy = tuple(sum(member.busy) for member in self._members)
-                self._on_event(Worked(time.monotonic() - (self._first_lease_at or started), busy))
+                seconds = time.monotonic() - (self._first_lease_at or started)
+                self._on_event(Worked(seconds, tuple(sum(member.busy) for member in self._members)))
             finally:
                 for task in serving:
                     task.cancel()
@@ -187,7 +185,6 @@ class WorkerPool:
         await asyncio.gather(*(member.handle.end() for member in ready), return_exceptions=True)
 
     def _order(self, first: Work, judging: str | None) -> Order:
-        own = self._store.recipe
         return Order(
             file=self._store.for_worker(),
             folder=folder_of(self._store.path).absolute(),
@@ -195,7 +192,7 @@ class WorkerPool:
             judging=judging,
             is_repeated=isinstance(first, JudgeWork) and first.is_repeated,
             models=self._models,
-            recipe=own if self._store.config.recipe.startswith(OBJECT) else None,
+            recipe=self._store.recipe if self._store.config.recipe.startswith(OBJECT) else None,
             is_review=isinstance(self._recipe, Review),
             policy=self._policy.changed(cache=None, workers=None, ray=None),
             has_cache=self._policy.cache is not None,
@@ -208,10 +205,9 @@ class WorkerPool:
         return machines.shared_state(path, limits.budget, spent, gateways, None if cache is None else cache.absolute())
 
     def _hired(self, machines: Cluster, order: Order, number: int, share: int) -> _Member:
-        name = f"worker-{number + 1}"
-        ahead = share // 4 + 1
+        name, ahead = f"worker-{number + 1}", share // 4 + 1
         own = replace(order, policy=order.policy.changed(concurrency=share), ahead=ahead)
-        return _Member(name, share + ahead, share, machines.start_worker(own, name, self._line))
+        return _Member(share + ahead, share, machines.start_worker(own, name, self._line))
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
         """Manage one worker until all work is done, restarting it when it dies, unless the work is being stopped."""
@@ -220,8 +216,8 @@ class WorkerPool:
             if self.is_draining or self._is_over():
                 return
             try:
-                member.begun = await member.handle.begin()
-                await self._work_with(member)
+                member.begun = begun = await member.handle.begin()
+                await self._work_with(member, begun)
                 return
             except WorkerDiedError as error:
                 had_begun, why = member.begun is not None, (str(error) or type(error).__name__).splitlines()[0]
@@ -236,31 +232,30 @@ class WorkerPool:
         if self._given_up == len(self._members) and not self._is_over():
             raise StoreError(f"no worker is left (the last one: {why:.200}); see Ray's logs for the causes")
 
-    async def _work_with(self, member: _Member) -> None:
+    async def _work_with(self, member: _Member, begun: Begun) -> None:
         member.received = 0
         if self.is_draining:
             self.stop() if self._is_stopped else self.drain()
         while True:
-            await self._deal(member)
+            await self._deal(member, begun)
             if not member.open and not self.is_draining:
                 if await self._nothing_left(member):
                     return
                 continue
-            report = await member.handle.report(_there(member), member.received)
+            report = await member.handle.report(begun, member.received)
             member.silent_deaths = 0
             await self._take(member, report)
             if report.is_over:
                 return
 
-    async def _deal(self, member: _Member) -> None:
+    async def _deal(self, member: _Member, begun: Begun) -> None:
         """Lease scenarios to a worker until it has its maximum."""
         if self.is_draining or member.is_alone:
             return
         if works := self._works_for(member):
             member.open |= {work.position: work for work in works}  # set before other workers look for open work
             self._first_lease_at = self._first_lease_at or time.monotonic()
-            transfers = await self._store.leases.lease(works)
-            await member.handle.lease(_there(member), transfers)
+            await member.handle.lease(begun, await self._store.leases.lease(works))
         while self._blocked:
             work = self._blocked.pop()
             obstacle = self._work.obstacle(work)
@@ -308,9 +303,12 @@ class WorkerPool:
         member.busy[-1] = report.busy
         if report.shapes and report.shapes != (known := self._store.shapes):
             # They are saved, so that the formats that models refused in a worker are not requested again.
-            places = {*known, *report.shapes}
-            found = {each: sorted({*known.get(each, ()), *report.shapes.get(each, ())}) for each in places}
-            self._store.keep_shapes(found)
+            self._store.keep_shapes(
+                {
+                    place: sorted({*known.get(place, ()), *report.shapes.get(place, ())})
+                    for place in {*known, *report.shapes}
+                }
+            )
         await self._store.leases.fold(report.transfers)
         for transfer in report.transfers:
             assert transfer.position is not None
@@ -347,11 +345,9 @@ class WorkerPool:
         member.busy.append(0.0)
         member.silent_deaths += begun is not None
         suspected = list(leased)[: member.share]
-        transfers = () if begun is None else await self._left(machines, begun)
-        found = {each.position: each for each in transfers}
+        found = {} if begun is None else {each.position: each for each in await self._left(machines, begun)}
         for position, work in leased.items():
-            transfer = found.get(position)
-            if transfer is not None and not _is_unfinished(transfer, work):
+            if (transfer := found.get(position)) is not None and not _is_unfinished(transfer, work):
                 self._hear(_result(transfer, work))
                 self._end_work(work)
                 continue
@@ -361,14 +357,12 @@ class WorkerPool:
 
     async def _left(self, machines: Cluster, begun: Begun) -> Sequence[Transfer]:
         try:
-            left = await machines.left(begun, self._store.leases.open(), self._policy.limits.stated_prices)
+            transfers, spent = await machines.left(begun, self._store.leases.open(), self._policy.limits.stated_prices)
         except (StoreError, WorkerDiedError):  # the worker's machine is unreachable, or its file cannot be read
             await self._store.leases.keep_common(await self._line.ended(begun.path.stem, None))
             return ()
-        folded = await self._store.leases.fold(left.transfers)
-        await self._line.ended(
-            begun.path.stem, left.spent
-        )  # workers that wait for common calls of this one can look them up now
+        folded = await self._store.leases.fold(transfers)
+        await self._line.ended(begun.path.stem, spent)  # those that wait for its common calls can look them up now
         return folded
 
     async def _try_again(self, work: Work, error: str) -> None:
@@ -390,11 +384,6 @@ class WorkerPool:
         """Wake all waiting tasks."""
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-def _there(member: _Member) -> Begun:
-    assert member.begun is not None, "a worker with scenarios has begun"
-    return member.begun
 
 
 def _shares(concurrency: int, workers: int) -> list[int]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from dialoom.roles.errors import BudgetError
 from dialoom.roles.gateway.budget import Account, Spend
@@ -39,14 +38,16 @@ class _Lease:
     granted: Spend = field(default_factory=Spend)
     state: LeaseState = field(default_factory=LeaseState)
 
-    def out(self, dimension: str) -> float:
-        """Return the amount that was granted and neither spent nor returned, including calls in flight."""
-        used = getattr(self.state.returned, dimension) + getattr(self.state.spent, dimension)
-        return max(0.0, float(getattr(self.granted, dimension) - used))
+    @property
+    def taken(self) -> Spend:
+        """The maximum amount that the gateway may have spent so far, with its calls in flight."""
+        return _most(self.granted - self.state.returned, self.state.spent)
 
-    def taken(self, dimension: str) -> float:
-        """Return the maximum amount that the gateway may have spent so far."""
-        return self.out(dimension) + float(getattr(self.state.spent, dimension))
+    @property
+    def is_out(self) -> bool:
+        """Whether the gateway has a part of its share that it has neither spent nor returned."""
+        rest = self.taken - self.state.spent
+        return rest.calls > 0 or rest.tokens > 0 or rest.cost > _ROUNDING
 
 
 class SharedBudget:
@@ -59,7 +60,7 @@ class SharedBudget:
     """
 
     def __init__(self, budget: Budget, spent: Spend, gateways: int) -> None:
-        self._bounds = {"calls": budget.max_calls, "tokens": budget.max_tokens, "cost": budget.max_cost}
+        self._budget = budget
         self._spent = spent
         self._gateways = gateways
         self._leases: dict[str, _Lease] = {}
@@ -82,21 +83,21 @@ class SharedBudget:
         lease = self._leases.setdefault(gateway, _Lease())
         lease.state = lease.state.later(state)
         while self._refused is None:
-            bounded = [name for name, bound in self._bounds.items() if bound is not None]
-            short = [name for name in bounded if getattr(amount, name) > self._left(name)]
-            if not short:
+            try:
+                Account(self._budget, self._taken).reserve(amount)
+            except BudgetError as error:
+                if not self._is_short:
+                    self._is_short = True
+                    self._wake()
+                if not any(each.is_out for each in self._leases.values()):
+                    self._refused = error
+                    self._wake()
+                    break
+                await self._changed.wait()
+            else:
                 grant = amount if self._is_short else self._generous(amount)
                 lease.granted += grant
                 return grant
-            if not self._is_short:
-                self._is_short = True
-                self._wake()
-            # Now the gateways return what no call in flight needs; a share that is still out may suffice.
-            if not any(each.out(name) > _ROUNDING for each in self._leases.values() for name in ("calls", *bounded)):
-                self._refused = self._refusal(short[0], amount)
-                self._wake()
-                break
-            await self._changed.wait()
         raise self._refused
 
     async def stands(self, gateway: str, state: LeaseState) -> None:
@@ -113,38 +114,24 @@ class SharedBudget:
             spent: The spend of its calls; `None` if unknown, in which case its whole share counts as spent.
         """
         if (lease := self._leases.pop(gateway, None)) is not None:
-            self._spent += spent or Spend(
-                int(lease.taken("calls")), int(lease.taken("tokens")), float(lease.taken("cost"))
-            )
+            self._spent += lease.taken if spent is None else spent
             self._wake()
 
-    def _left(self, dimension: str) -> float:
-        bound = self._bounds[dimension]
-        assert bound is not None
-        taken = sum(lease.taken(dimension) for lease in self._leases.values())
-        return bound * (1 + _ROUNDING) - float(getattr(self._spent, dimension)) - taken
+    @property
+    def _taken(self) -> Spend:
+        """The amount of the budget that is spent or lent."""
+        return sum((lease.taken for lease in self._leases.values()), self._spent)
 
     def _generous(self, amount: Spend) -> Spend:
         """Return a share for one call, or for several calls that use at most a quarter of the rest per gateway."""
-        calls = _CALLS
-        for name, bound in self._bounds.items():
-            if bound is not None and (each := getattr(amount, name)):
-                calls = min(calls, int(self._left(name) / (4 * self._gateways) / each))
+        calls, taken = _CALLS, self._taken
+        for name in ("calls", "tokens", "cost"):
+            bound, each = getattr(self._budget, f"max_{name}"), getattr(amount, name)
+            if bound is not None and each:
+                left = bound * (1 + _ROUNDING) - getattr(taken, name)
+                calls = min(calls, int(left / (4 * self._gateways) / each))
         calls = max(1, calls)
         return Spend(calls * amount.calls, calls * amount.tokens, calls * amount.cost)
-
-    def _refusal(self, dimension: str, amount: Spend) -> BudgetError:
-        bound = self._bounds[dimension]
-        assert bound is not None
-        spent = bound - self._left(dimension)
-        account = Account(Budget.model_validate({f"max_{dimension}": bound}))
-        used: Any = round(spent, 9) if isinstance(bound, float) else round(spent)
-        account.spent = replace(account.spent, **{dimension: used})
-        try:
-            account.reserve(amount)
-        except BudgetError as error:
-            return error
-        return BudgetError(f"max_{dimension} {bound} is used up", setting=f"max_{dimension}")
 
     def _wake(self) -> None:
         """Wake all who wait for a change of the shared state."""
@@ -205,7 +192,8 @@ class LeasedAccount(Account):
         """
         if self._refused is not None:
             raise BudgetError(str(self._refused), setting=self._refused.setting)
-        if any(getattr(expected, name) > self._left(name) + _ROUNDING for name in self._bounded):
+        rest = self._rest
+        if any(getattr(expected, name) > getattr(rest, name) + _ROUNDING for name in self._bounded):
             raise BudgetError("this gateway's share of the budget is used up")
         self.reserved += expected
 
@@ -218,9 +206,7 @@ class LeasedAccount(Account):
     def give_back(self) -> None:
         """Return everything that no call in flight needs, now and whenever a call ends."""
         self._is_short = True
-        self._returned += Spend(
-            max(0, int(self._left("calls"))), max(0, int(self._left("tokens"))), max(0.0, self._left("cost"))
-        )
+        self._returned += _most(self._rest, Spend())
         self._send(self.state)
 
     @property
@@ -228,9 +214,10 @@ class LeasedAccount(Account):
         """The state of the gateway's use of its share."""
         return LeaseState(self.spent, self._returned)
 
-    def _left(self, dimension: str) -> float:
-        used = (self._returned, self.spent, self.reserved)
-        return float(getattr(self._granted, dimension) - sum(getattr(each, dimension) for each in used))
+    @property
+    def _rest(self) -> Spend:
+        """The part of the share that is neither used nor needed for calls in flight."""
+        return self._granted - self._returned - self.spent - self.reserved
 
 
 def _most(one: Spend, other: Spend) -> Spend:

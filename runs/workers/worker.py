@@ -92,13 +92,11 @@ class Worker:
         gateway = self._opened.enter_context(opening)
         models, users = order.models, store.config.users if order.judging is None else ()
         await asyncio.to_thread(gateway.prepare, [*models.values(), *users])
-        cast = cast_of(store, recipe, models, gateway)
         self._engine = Engine(
             store,
             recipe,
             self._graph(recipe),
-            cast,
-            store.config.seed,
+            cast_of(store, recipe, models, gateway),
             order.policy.settings["concurrency"],
             self._emit,
             drain_calls=gateway.drain,

@@ -17,7 +17,7 @@ import typer
 from dialoom.cli.app import build_app
 from dialoom.cli.command_list import SECTIONS
 from dialoom.cli.console import HarmlessConsole
-from dialoom.cli.progress import ProgressDisplay, ProgressSnapshot
+from dialoom.cli.progress import ProgressDisplay, progress_figures
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.store import Usage
 from tests.conftest import Command
@@ -342,14 +342,13 @@ def test_option_with_the_name_of_a_setting_is_refused(dialoom: Command, tmp_path
 
 USAGE = Usage(calls=9000, input_tokens=1_200_000, output_tokens=34_000, cost=1.5)
 LIMITS = {"openai/gpt-4o-mini": LimitState(limit=64, in_flight=16, waiting=0, throttled=3, paused=12.0)}
-SNAPSHOT = ProgressSnapshot(120, 7, 4800, 11, 60.0, USAGE, LIMITS)
 
 
 def _progress_lines(width: int, *notices: str) -> list[str]:
     """Return the lines of the progress display in a terminal of the given width."""
     console = HarmlessConsole(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    display = ProgressDisplay("playing", SNAPSHOT.total, console, lambda: notices)
-    display.show(SNAPSHOT.finished, SNAPSHOT.figures())
+    display = ProgressDisplay("playing", 4800, console, lambda: notices)
+    display.show(120, progress_figures(120, 7, 4800, 11, 60.0, USAGE, LIMITS))
     with console.capture() as captured:
         console.print(display.get_renderable())
     return [line.rstrip() for line in captured.get().splitlines()]
@@ -374,4 +373,4 @@ def test_reasons_for_waiting_are_below_the_progress_line() -> None:
 
 
 def test_time_left_is_unknown_before_anything_is_finished() -> None:
-    assert "-:--:-- left" in ProgressSnapshot(0, 0, 10, 0, 5.0, Usage(), {}).figures()
+    assert "-:--:-- left" in progress_figures(0, 0, 10, 0, 5.0, Usage(), {})

@@ -18,7 +18,7 @@ from dialoom import CallSettings, PlaySettings, ReplayResult, aplan, load_env_fi
 from dialoom.api.expecting import require_of_replay
 from dialoom.cli.console import HarmlessConsole, make_console
 from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, worded
-from dialoom.cli.option_flags import trust
+from dialoom.cli.option_flags import trust_by_flag as trust
 from dialoom.cli.setting_flags import CallCommand, RunCommand
 from dialoom.cli.terminal import say, say_json
 from dialoom.inputs import MOST_YAML_BYTES, read_text

@@ -63,14 +63,14 @@ def test_workers_give_the_bytes_and_ledger_of_one_process(tmp_path: Path, monkey
     leased: list[int] = []
 
     def count(_delivery: Delivery | None, _has: set[int]) -> bool:
-        leased.append(api.open_run(tmp_path / "run.db").progress().leased)
+        leased.append(api.open_run(tmp_path / "run.db").progress().status.leased)
         return False
 
     local = local_cluster(monkeypatch, count)
     seen: list[Event] = []
     run = api.play("personalens", path=tmp_path / "run.db", workers=2, concurrency=3, on_event=seen.append, **TALKS)
     assert max(leased) in (1, 2)
-    assert run.progress().leased == 0
+    assert run.progress().status.leased == 0
     assert contents(run) == contents(alone)
     assert sorted(position for leased in local.leased for position in leased) == [0, 1]
     assert sorted(each.number for each in seen if isinstance(each, ScenarioDone)) == [1, 2]
