@@ -146,7 +146,9 @@ def _figures(watch: Watch) -> Refresh:
         in_flight.set_text(_in_flight(usage, progress))
         lost = f"{counted(usage.unanswered, 'calls')} lost" if usage.unanswered and not progress.is_played else ""
         waiting.set_text(
-            f"{counted(progress.status.leased, 'scenarios')} in workers, not counted yet" if progress.status.leased else lost
+            f"{counted(progress.status.leased, 'scenarios')} in workers, not counted yet"
+            if progress.status.leased
+            else lost
         )
         cost.set_text(wording.money(usage.cost))
         cost_rate.set_text("" if now is None or now.cost is None else f"{wording.money(now.cost * 3600)}/h")
