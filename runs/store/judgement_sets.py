@@ -149,10 +149,12 @@ class SetReader:
         ]
 
     def has_judged(self, name: str) -> bool:
-        """Return whether any scenario was judged for a set of judgements, even if the judging failed."""
-        return bool(
-            self._reader.execute("SELECT EXISTS (SELECT 1 FROM judged WHERE judging = ?)", (name,)).fetchone()[0]
+        """Return whether a set of judgements has a judged scenario, or a judge's reply from a judging that failed."""
+        query = (
+            "SELECT EXISTS (SELECT 1 FROM judged WHERE judging = :name AND state = 'done') "
+            "OR EXISTS (SELECT 1 FROM calls WHERE judging = :name AND reply IS NOT NULL)"
         )
+        return bool(self._reader.execute(query, {"name": name}).fetchone()[0])
 
     def unjudged(self, judging: JudgementSet) -> frozenset[str]:
         """Return the ids of finished scenarios that a set's judge has not judged; for a panel, one of its judges.

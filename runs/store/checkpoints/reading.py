@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointTuple, PendingWrite
 
+from dialoom.runs.store.connections import transaction
 from dialoom.runs.store.texts import reading
 
 from .items import id_column, id_text, time_text
@@ -130,12 +131,8 @@ class ReadingSaver(BaseCheckpointSaver[int]):
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Run the queries of a `with` block in one read transaction; other threads wait."""
-        with self._lock:
-            self._connection.execute("BEGIN")
-            try:
-                yield
-            finally:
-                self._connection.execute("ROLLBACK")
+        with self._lock, transaction(self._connection):
+            yield
 
     def _tuple(self, row: tuple[Any, ...], decoded: Decoded | None = None) -> CheckpointTuple:
         thread, name, namespace, id_, parent, time, format_, channels, values, seen, updated, metadata = row
