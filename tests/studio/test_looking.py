@@ -344,7 +344,7 @@ def test_figures_of_a_moved_file_are_marked(made_once: MadeOnce, serve: Serve, b
     pages = [browse(studio, "/"), browse(studio, "/runs/run")]
     conversation = browse(studio, "/runs/run/scenarios/1")
     moved = path.rename(path.with_name("moved.db"))
-    expect(browse(studio, "/").get_by_role("alert")).to_contain_text(["there is no run file", ""])
+    expect(browse(studio, "/").get_by_role("alert")).to_contain_text(["there is no run file"])
     for page in pages:
         expect(page.get_by_role("alert").first).to_contain_text(
             "The figures of run are not updated: there is no run file"
