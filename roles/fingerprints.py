@@ -2,56 +2,85 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import hashlib
 import inspect
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from types import CodeType
+from types import CodeType, MethodType
 from typing import Any
 
 from dialoom.settings import CompiledGraph, LangChainModel
+
+_WITHOUT_OWN_CODE = frozenset({"builtins", "functools", "langchain_core"})
+"""The packages whose objects have no code of the user's own except for the functions that they hold."""
+
+_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+"""The instructions that read a global variable. Other names in code are mostly attributes."""
 
 
 def fingerprint(given: object) -> str | None:
     """Return a hash of the code of a function or class, or of an object's class; `None` if there is no code to hash.
 
-    The hash covers bytecode, constants, annotations and constant defaults, also those of the functions and classes of
-    the same module that the code names, and of functions in closures. It does not cover line numbers, other modules,
-    and values that the code reads elsewhere. It is the same in every process with the same version of Python.
+    The hash covers bytecode, constants, annotations, and constant defaults and arguments of a `functools.partial`, also
+    those of the functions and classes of the same module that the code names, and of functions in closures. It does not
+    cover line numbers, other modules, and values that the code reads elsewhere. It is the same in every process with
+    the same version of Python.
 
     Args:
         given: A function, class or object. Graphs and LangChain models have no code of their own.
     """
-    if not (inspect.isclass(given) or inspect.isroutine(given) or _inner(given)):
-        if isinstance(given, CompiledGraph | LangChainModel):
-            return None
-        given = type(given)
-    text = "\n".join(_parts(given, getattr(given, "__module__", None), set()))
+    has_code = inspect.isclass(given) or inspect.isroutine(given) or _inner(given)
+    if not has_code and isinstance(given, CompiledGraph | LangChainModel):
+        return None
+    text = "\n".join(_parts(given, None, set()))
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16] if text else None
 
 
 def _inner(given: object) -> list[Any]:
-    """Return the functions of a decorated function, a method, a `functools.partial`, a property or a LangChain tool."""
-    names = ("__wrapped__", "__func__", "func", "coroutine", "fget", "fset")
+    """Return what an object calls: as a decorated function, a method, a partial, a property or a LangChain tool."""
+    if isinstance(given, MethodType):
+        return [given.__func__, given.__self__]
+    if isinstance(given, staticmethod | classmethod):
+        return [given.__func__]
+    if isinstance(given, functools.partial | functools.partialmethod):
+        return [given.func, *filter(inspect.isroutine, (*given.args, *given.keywords.values()))]
+    if isinstance(given, property):
+        return [each for each in (given.fget, given.fset, given.fdel) if each is not None]
+    names = ("__wrapped__", "func", "coroutine")
     return [found for name in names if inspect.isroutine(found := inspect.getattr_static(given, name, None))]
 
 
 def _parts(given: Any, module: str | None, seen: set[int]) -> Iterator[str]:
-    """Yield texts that describe the code of a function or class, and of the functions and classes that it names."""
+    """Yield texts that describe the code of a function, class or object, and of functions and classes that it names.
+
+    Args:
+        given: The function, class or object.
+        module: The module whose functions and classes are described; by default that of each inner function or class.
+        seen: The ids of what is described already.
+    """
     if id(given) in seen:
         return
     seen.add(id(given))
     if inspect.isclass(given):
+        module = module or given.__module__
         for base in given.__mro__:
             for name, value in vars(base).items() if base.__module__ == module else ():
-                yield name
+                if inspect.isroutine(value) or inspect.isclass(value) or _inner(value):
+                    yield f"{name} {getattr(value, '__name__', '')}"
                 yield from _parts(value, module, seen)
         return
     for inner in _inner(given):
         yield from _parts(inner, module, seen)
+    if isinstance(given, functools.partial | functools.partialmethod):
+        yield _text([*given.args, *given.keywords.items()])
+    if not inspect.isroutine(given) and type(given).__module__.partition(".")[0] not in _WITHOUT_OWN_CODE:
+        yield from _parts(type(given), module, seen)
     if not inspect.isfunction(given):
         return
+    module = module or given.__module__
     yield re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(inspect.get_annotations(given)))
     yield _text([given.__defaults__, *(given.__kwdefaults__ or {}).items()])
     names: list[str] = []
@@ -66,8 +95,8 @@ def _parts(given: Any, module: str | None, seen: set[int]) -> Iterator[str]:
 
 
 def _parts_of_code(code: CodeType, names: list[str]) -> Iterator[str]:
-    """Yield texts that describe a code object and those nested in it; add the names that they use to `names`."""
-    names += code.co_names
+    """Yield texts that describe a code object and those nested in it; add the global variables read to `names`."""
+    names += [each.argval for each in dis.get_instructions(code) if each.opname in _LOADS]
     yield f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {code.co_flags} {code.co_names} {code.co_varnames}"
     yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount} {code.co_freevars} {code.co_cellvars}"
     for constant in code.co_consts:

@@ -148,7 +148,7 @@ def salvaged(answer: str | None, model: str) -> Completion | None:
         choice = parsed["choices"][0]
         message = choice["message"]
         content, reasoning, refusal = (message.get(key) for key in ("content", "reasoning_content", "refusal"))
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     said = (_text(each) for each in (content, reasoning, refusal, choice.get("finish_reason")))
     usage = parsed.get("usage")
@@ -167,7 +167,7 @@ def billed(answer: str | None, written: int | None = None) -> Completion | None:
         usage = json.loads(answer or "")["usage"]
         cached = part_of(part_of(usage, "prompt_tokens_details"), "cached_tokens")
         known = Completion("", usage["prompt_tokens"], usage.get("completion_tokens", written), cached)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     return known if known.input_tokens and known.output_tokens is not None else None
 

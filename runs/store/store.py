@@ -200,8 +200,13 @@ class RunStore(RunFile):
         self._writer.now(write)
 
     def add_judgement_set(self, judgement_set: JudgementSet) -> None:
-        """Add a set of judgements under a new name, or replace a set without any judgement."""
-        self._writer.now(lambda connection: insert_judgement_set(connection, judgement_set))
+        """Add a set of judgements under a new name, or replace a set without judgements and forget its failures."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM judged WHERE judging = ?", (judgement_set.name,))
+            insert_judgement_set(connection, judgement_set)
+
+        self._writer.now(write)
 
     def add_prompts(self, prompts: Iterable[Prompt]) -> None:
         """Add prompts that the run does not have yet. An existing prompt with the same id is kept."""

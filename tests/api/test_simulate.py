@@ -290,6 +290,19 @@ def test_judgements_of_changed_code_are_not_continued(tmp_path: Path) -> None:
     assert run.judge(first["strict"], name="again").judgement_sets[-1].name == "again"
 
 
+def test_a_judge_whose_judgings_all_failed_can_be_replaced(tmp_path: Path) -> None:
+    def failing(_messages: list[Any]) -> str:
+        raise ValueError("no score")
+
+    run = simulated(tmp_path)
+    assert run.judge(failing, name="again").status().by_judging["again"].failed == 4
+    run = run.judge(judge, name="again")
+    assert run.ended is not None and (run.ended.done, run.ended.failed) == (4, 0)
+    assert all(each.outcome.judgements for each in run.episodes("again"))
+    with pytest.raises(DialoomError, match="the existing set with that name was made by"):
+        run.judge(failing, name="again")
+
+
 def test_a_string_is_no_list_of_names(tmp_path: Path) -> None:
     run = simulated(tmp_path)
     calls: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [

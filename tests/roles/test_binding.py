@@ -324,3 +324,88 @@ def test_missing_key_is_reported_before_planning(dialoom: Command, players: list
     assert not (tmp_path / "r.db").exists()
     shared = dialoom(*plan, "--cache", "shared.db", code=1, env=environment).stderr
     assert "set OPENAI_API_KEY" in shared
+
+
+CODE = """
+import functools
+from langchain_core.runnables import RunnableLambda
+
+def helper():
+    return "one"
+
+def function(messages, style="a"):
+    return helper()
+
+class Caller:
+    def __init__(self, func):
+        self.func = func
+
+    def __call__(self, messages):
+        return "two"
+
+class Player:
+    def __call__(self, messages):
+        return self.text + self.static() + self.of_class() + self.func()
+
+    @property
+    def text(self):
+        return "three"
+
+    @staticmethod
+    def static():
+        return "four"
+
+    @classmethod
+    def of_class(cls):
+        return "five"
+
+    def func(self):
+        return "six"
+
+    def method(self, messages):
+        return self.func() + messages[0].content
+
+"""
+
+
+def code_of(code: str, expression: str) -> str | None:
+    """Return the fingerprint of the player that an expression makes from the functions and classes of a text."""
+    made: dict[str, Any] = {"__name__": "made"}
+    exec(code, made)
+    return bind(ROLES, model=eval(expression, made)).by_role["user"].code
+
+
+@pytest.mark.parametrize(
+    ("player", "old", "new"),
+    [
+        ("function", '"one"', '"1"'),
+        ("functools.partial(function)", '"one"', '"1"'),
+        ("functools.partial(Caller(helper))", '"two"', '"2"'),
+        ("RunnableLambda(function)", '"one"', '"1"'),
+        ("Caller(helper)", '"one"', '"1"'),
+        ("Caller(helper)", '"two"', '"2"'),
+        ("Player()", "self.text + ", ""),
+        ("Player()", '"three"', '"3"'),
+        ("Player()", '"four"', '"4"'),
+        ("Player()", '"five"', '"5"'),
+        ("Player().method", "self.func() + ", ""),
+        ("Player().method", '"six"', '"6"'),
+    ],
+)
+def test_changed_code_of_a_player_is_noticed(player: str, old: str, new: str) -> None:
+    assert CODE.count(old) == 1
+    first = code_of(CODE, player)
+    assert first is not None
+    assert code_of(f"# moved\n{CODE}", player) == first
+    assert code_of(CODE.replace(old, new), player) != first
+
+
+def test_arguments_of_a_partial_belong_to_its_code() -> None:
+    first, second = (f'functools.partial(function, style="{style}")' for style in "ab")
+    assert code_of(CODE, first) == code_of(CODE, first) != code_of(CODE, second)
+
+
+def test_code_is_not_changed_by_uses_of_its_names_and_objects() -> None:
+    code = "class Plain:\n    def __call__(self, messages):\n        return messages[0].content\n\nplayer = Plain()\n"
+    for later in ("def content(): pass", "import copy; copy.copy(player)", "Plain.__annotations__"):
+        assert code_of(code + later, "player") == code_of(code, "player")

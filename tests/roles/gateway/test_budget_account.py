@@ -214,6 +214,7 @@ FAULTS: dict[str, Answer | Response] = {
     "trouble": error(500, "trouble"),
     "cut": broken_off(),
     "no JSON": Response(raw=b"<html>welcome</html>", headers={"Content-Type": "text/html"}),
+    "nested too deeply": Response(raw=b"[" * 100_000),
     "refused": error(400, "no such thing"),
     "removed": ended("", "content_filter", {"prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42}),
     "no choice": (200, {**completion("", 50, 3)[1], "choices": []}),
