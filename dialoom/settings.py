@@ -183,7 +183,7 @@ def _seconds(given: Any) -> Any:
 def _failures(given: Any) -> Any:
     """Return a number of failed scenarios (at least 1), or a percentage such as `5%`, as text."""
     text = str(given).strip()
-    if not re.fullmatch(r"0*[1-9]\d*|\d{1,2}(\.\d+)?%", text, re.ASCII):
+    if not re.fullmatch(r"0*[1-9]\d*|\d{1,2}(\.\d+)?\s?%", text, re.ASCII):
         raise ValueError("a number of scenarios of at least 1, or a percentage from 0% to below 100% such as 5%")
     return text
 

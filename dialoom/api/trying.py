@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 from dialoom.graphs import Table, WithJudging
 from dialoom.graphs.transcript import labelled_rows
 from dialoom.graphs.transcript_rows import LABEL
+from dialoom.grouping import grouped
 from dialoom.inputs import DataError, is_sqlite
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
@@ -201,7 +202,7 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
     annotators = tuple(dict.fromkeys(name for row in rows for name in row.labels))
     judging_of = WithJudging.of(run.recipe)
     checks = {check.metric for check in judging_of.checks}
-    expected = {metric: f"{metric}/{judge.target}" for judge in judging_of.judges for metric in judge.metrics}
+    subjects = {f"{metric}/{judge.target}": metric for judge in judging_of.judges for metric in judge.metrics}
     cells: dict[str, dict[str, str]] = defaultdict(dict)
     lines: dict[str, int] = {}
     for row in rows:
@@ -209,18 +210,19 @@ def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
         items = items_of(episode, run.recipe) if episode is not None else ()
         judged = [each for each in items if each.judgement.metric not in checks]
         keys = [each.id.removeprefix(f"{row.id}/") for each in judged]
-        whole = {each.judgement.metric: key for each, key in zip(judged, keys, strict=True) if not each.group.by_turn}
+        unjudged = [each for each in subjects if not any(f"{key}/".startswith(f"{each}/") for key in keys)]
+        whole = [(item.judgement.metric, key) for item, key in zip(judged, keys, strict=True) if not item.group.by_turn]
+        by_metric = grouped([*whole, *((subjects[each], each) for each in unjudged)])
         for name, given in row.labels.items():
-            labels = given if isinstance(given, Mapping) else dict.fromkeys(keys or expected.values(), given)
+            labels = given if isinstance(given, Mapping) else dict.fromkeys(keys or unjudged, given)
             for key, label in labels.items():
-                item = str((expected | whole).get(key, key))
-                subject = "/".join(item.split("/")[:2])
-                is_judged = subject not in expected.values() or any(
-                    f"{each}/".startswith(f"{subject}/") for each in keys
-                )
-                if (is_judged and item not in keys) or (labels is not given and len(labels) > 1):
+                item, *others = by_metric.get(key, [key])
+                is_known = item in keys or any(f"{item}/".startswith(f"{each}/") for each in unjudged)
+                if others or not is_known or (labels is not given and len(labels) > 1):
+                    single = [metric for metric, items in by_metric.items() if len(items) == 1]
                     problem = f"{LABEL}{name}: {given!r:.60} does not state which judgement it labels; give an object"
-                    raise DataError(source, f"{problem} with keys from: {', '.join([*whole, *keys])}", row.line)
+                    known = ", ".join([*single, *keys, *unjudged])
+                    raise DataError(source, f"{problem} with keys from: {known}", row.line)
                 line = lines.setdefault(id_ := f"{row.id}/{item}", row.line)
                 text = "" if label is None else str(label)
                 if text and (known := cells[id_].get(name) or text) != text:

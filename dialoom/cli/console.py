@@ -40,10 +40,16 @@ def make_console(width: int = _WIDTH) -> HarmlessConsole:
 
 
 def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int) -> Table:
-    """Return a table to print; the first `texts` columns are aligned to the left, and all others to the right."""
-    table = Table(box=box.SIMPLE_HEAD)
+    """Return a table to print; the first `texts` columns are aligned to the left, and all others to the right.
+
+    In a narrow terminal, texts are broken, and figures only if they do not fit otherwise.
+    """
+    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True)
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number < texts else "right", overflow="fold")
+        if number < texts:
+            table.add_column(column, overflow="fold")
+        else:
+            table.add_column(column.replace(" ", "\n"), justify="right", overflow="fold", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     return table

@@ -194,6 +194,10 @@ UNSPLIT = frozenset({"KHMER", "LAO", "MYANMAR", "THAI"})
 _SCRIPT_SHARE = 0.2
 _LATIN_SHARE = 0.9
 """The share of ASCII letters from which a text of unknown language may be English."""
+_SHORT, _BORROWED = 5, frozenset("àâäçèéêëîïñóôöûü")
+"""The number of words up to which one word can decide a text's language, and the letters of English words such as
+`café` and `naïve`, which do not decide it.
+"""
 
 
 def is_written_in(scripts: Collection[str], text: str) -> bool:
@@ -206,10 +210,16 @@ def is_written_in(scripts: Collection[str], text: str) -> bool:
 
 
 def may_be_english(text: str) -> bool:
-    """Return whether a text is English, or too short for its language to be known and written without accents."""
+    """Return whether a text is English, or of unknown language and with English letters.
+
+    At least nine of ten letters are then without accents; in short texts, the others may be those of words such as
+    `café`.
+    """
+    text = unicodedata.normalize("NFC", text)
     if (code := language_of(text)) is not None:
         return code == "en"
-    letters = [letter.isascii() for letter in text if letter.isalpha()]
+    known = _BORROWED if len(words_of(text)) <= _SHORT else frozenset()
+    letters = [letter.isascii() or letter in known for letter in text.lower() if letter.isalpha()]
     return sum(letters) >= _LATIN_SHARE * len(letters)
 
 

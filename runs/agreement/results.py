@@ -172,10 +172,12 @@ def agreement(
                 texts = tuple("" if code == MISSING else scale.text(code + scale.low) for code in given)
                 turn = item.judgement.turn
                 differing.append(Disagreement(episode.id, item.group, turn, scale.text(score), texts))
-    earlier, unjudged = matched.left_out()
+    earlier, unjudged = matched.left_out(metrics)
     if missing := set(metrics) - {group.metric for group in rows}:
-        there = ", ".join(sorted({group.metric for group in rows}))
-        raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} belong to {there}", setting="metrics")
+        there = {matched.metric_of(row) for row in labels.rows}
+        if missing := missing - there:
+            problem = f"metrics {min(missing)!r}: the items of {labels.path} belong to {', '.join(sorted(there))}"
+            raise RunError(problem, setting="metrics")
     rows = {group: codes for group, codes in rows.items() if not metrics or group.metric in metrics}
     ranks = {metric: rank for rank, metric in enumerate(WithJudging.of(recipe).metrics)}
     groups = sorted(rows, key=lambda group: (ranks.get(group.metric, len(ranks)), group))
@@ -221,10 +223,13 @@ class LabelledItems:
             if self._selection is None or episode.id in self._selection:
                 yield episode, item, row
 
-    def left_out(self) -> tuple[LabelsLeftOut, LabelsLeftOut]:
+    def left_out(self, metrics: Collection[str] = ()) -> tuple[LabelsLeftOut, LabelsLeftOut]:
         """Return the labels of conversations that have been replaced, and of those that the judge has not judged.
 
         Call this after all items have been read.
+
+        Args:
+            metrics: Only labels of these metrics; by default of all.
 
         Raises:
             DataError: If a row belongs to no judgement of the run.
@@ -235,7 +240,9 @@ class LabelledItems:
             is_judged = _is_of(row.item, scenario, self._judged.get(scenario, ()))
             if is_judged and not row.digest:
                 raise DataError(self._labels.path, self._wrong(row), row.line)
-            if (given := sum(map(bool, row.cells))) and (self._selection is None or scenario in self._selection):
+            is_selected = self._selection is None or scenario in self._selection
+            is_selected = is_selected and (not metrics or self.metric_of(row) in metrics)
+            if (given := sum(map(bool, row.cells))) and is_selected:
                 (earlier if is_judged else unjudged)[scenario] += given
         return LabelsLeftOut(earlier.total(), tuple(earlier)), LabelsLeftOut(unjudged.total(), tuple(unjudged))
 
@@ -247,9 +254,16 @@ class LabelledItems:
         """
         known = Scales(WithJudging.of(self._run.recipe).scales)
         for row in self._labels.rows:
-            metric = row.item.removeprefix(f"{self._scenario_of(row)}/").partition("/")[0]
-            if metric in WithJudging.of(self._run.recipe).metrics:
+            if (metric := self.metric_of(row)) in WithJudging.of(self._run.recipe).metrics:
                 label_codes(self._labels, row, known.of(metric))
+
+    def metric_of(self, row: LabelRow) -> str:
+        """Return the metric that a row labels.
+
+        Raises:
+            DataError: If the row belongs to no judgement of the run.
+        """
+        return row.item.removeprefix(f"{self._scenario_of(row)}/").partition("/")[0]
 
     def _wrong(self, row: LabelRow) -> str:
         return f"item {row.item!r} is not a judgement of {self._run.path}"

@@ -56,10 +56,10 @@ _MEASURED = (
     f"Different words: in windows of {_WINDOW} words; shorter dialogues have no value. Disclosed in the opening: the "
     "share of the user's distinct content words that occur in the first line. Push-back: lines that object to what the "
     "assistant has said. "
-    "Politeness, typing errors and push-back are found by English phrases, and these measures are left out for sets "
-    "whose lines are mostly in another language. Questions are found by question marks, and left out for sets that are "
-    "mostly in a language which hardly uses them (Burmese, Japanese, Khmer, Lao, Thai, Tibetan). Words are left out "
-    "for sets mostly in Burmese, Khmer, Lao or Thai, whose words nothing separates."
+    "Politeness, typing errors and push-back are found by English phrases, and questions by question marks, which some "
+    "languages hardly use (Burmese, Japanese, Khmer, Lao, Thai, Tibetan). Words and disclosure are not counted in "
+    "Burmese, Khmer, Lao and Thai, whose words nothing separates. A measure has no value for dialogues in a language "
+    "to which it does not apply, and none for sets that mostly consist of them."
 )
 
 
@@ -154,7 +154,7 @@ def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
 def _measured(dataset: Dataset) -> NDArray[np.float64]:
     """Return the measures of a set's dialogues (dialogues x measures); NaN where a measure has no value.
 
-    A measure that does not apply to the language of most dialogues has no value at all.
+    A measure has no value for a dialogue to whose language it does not apply, and none at all if these are the most.
     """
     drawn, measures = _drawn(dataset.dialogues()), MEASURES.values()
     rows, covered = [], []
@@ -166,9 +166,7 @@ def _measured(dataset: Dataset) -> NDArray[np.float64]:
         roles = dict.fromkeys(line.role for each in dataset.dialogues() for line in each.lines)
         problem = f"{dataset.name} has fewer than two dialogues with lines of a user; its roles are"
         raise RunError(f"like: {problem} {', '.join(roles) or 'none'}", setting="like")
-    found = np.array(rows)
-    found[:, np.mean(covered, axis=0) < 0.5] = np.nan
-    return found
+    return np.where(np.array(covered) & (np.mean(covered, axis=0) >= 0.5), np.array(rows), np.nan)
 
 
 def _drawn(dialogues: Iterable[DescribedDialogue]) -> list[list[str]]:

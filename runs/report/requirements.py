@@ -253,16 +253,17 @@ def check_not_worse(
     apart = user_differences(baseline, reported, recipe)
     _ensure_comparable(baseline, reported, recipe, apart, allow_different_users)
     rows, by_facets = paired_differences([baseline, reported], recipe, where)
-    named = {name for row in rows for name in _names(row.what)}
     everything = {
         subject_of(judgement)
         for each in (baseline, reported)
         for episode in selected(each.run, each.set_name, where)
         for judgement in episode.outcome.judgements
     }
-    if lacking := [metric for metric in metrics or sorted(everything) if metric not in named]:
+    known = [row.what for row in rows]
+    named = {metric: _matching(metric, known) for metric in metrics or sorted(everything)}
+    if lacking := [metric for metric, found in named.items() if not found]:
         raise RunError(f"{baseline.run.path} and {reported.run.path} have no scores of {lacking[0]!r} to compare")
-    rows = [row for row in rows if not metrics or not _names(row.what).isdisjoint(metrics)]
+    rows = [row for row in rows if not metrics or any(row.what in found for found in named.values())]
     if not rows or by_facets:
         raise RunError(f"{baseline.run.path} and {reported.run.path} have no scores of the same scenarios to compare")
     unsound = list(dict.fromkeys(why for each in (baseline, reported) for why in _unsound(each, where, allowed)))
@@ -442,7 +443,7 @@ def _missed(requirement: Requirement, found: Estimate, is_confident: bool) -> li
 
 def _named(metric: str, scored: Mapping[str, _Scores], recipe: Recipe) -> tuple[str, _Scores]:
     """Return the subject that a metric names, with or without a target, and its scores."""
-    found = [metric] if metric in scored else [each for each in scored if metric in _names(each)]
+    found = _matching(metric, scored)
     if len(found) > 1:
         raise RunError(f"{metric!r} names several scores; give one of {', '.join(found)}")
     if found:
@@ -451,6 +452,11 @@ def _named(metric: str, scored: Mapping[str, _Scores], recipe: Recipe) -> tuple[
         return metric, _Scores()
     known = ", ".join(dict.fromkeys(each.rpartition(" (")[0] for each in scored))
     raise RunError(f"unknown metric {metric!r}; the run has {known or 'no scores'}", setting="metrics")
+
+
+def _matching(metric: str, subjects: Collection[str]) -> list[str]:
+    """Return the subject that a metric names exactly or, if there is none, all that it names without their ends."""
+    return [metric] if metric in subjects else [each for each in subjects if metric in _names(each)]
 
 
 def _names(subject: str) -> set[str]:

@@ -28,6 +28,11 @@ RANKING = "user-ranking"
 FEWEST_OF_VARIANCE = 20
 """Minimum number of people for the interval of a share of the variance; with fewer, it covers too rarely."""
 
+_MOST_ODDS = 6.0
+"""Maximum ratio of the odds of the highest and of the estimated share. In resamples without any of the few scores that
+differ, the odds are infinite.
+"""
+
 _SHARES = (
     "Shares of the variance of a scenario's score between the user models of this run, between scenarios, and the rest "
     "(the user models' different effects on scenarios, and chance); by a two-way analysis of variance of the scenarios "
@@ -160,8 +165,8 @@ def shares_of_variance(
     is due to chance, which is estimated from the independent units. The interval is a bootstrap over units; there, the
     part due to chance is subtracted twice, once for the sample and once for the resample. The distances of its ends
     from the share are widened as in `Tally.estimate`. Estimates of large shares are skewed, so the lower end is at most
-    the upper end, reflected at the share in log odds. There is no interval for fewer than
-    `FEWEST_OF_VARIANCE` units, or if all resamples are equal.
+    the upper end, reflected at the share in log odds, whose odds count as at most `_MOST_ODDS` times the share's. There
+    is no interval for fewer than `FEWEST_OF_VARIANCE` units, or if all resamples are equal.
 
     Args:
         scores: For each scenario, its score with each of at least two user models.
@@ -210,7 +215,7 @@ def shares_of_variance(
         first, last = percentiles(parts[0] / np.maximum(sum(parts), 1e-12))
         if last - first > 1e-9:
             factor, odds = widening(count), share / max(1 - share, 1e-12)
-            reflected = odds * (odds * (1 - last) / max(last, 1e-12)) ** factor
+            reflected = odds * max(odds * (1 - last) / max(last, 1e-12), 1 / _MOST_ODDS) ** factor
             low = max(0.0, min(share + factor * (first - share), reflected / (1 + reflected), share))
             high = min(1.0, max(share + factor * (last - share), share))
     return Estimate(size, share, low, high), of_scenarios / whole, rest / whole

@@ -229,6 +229,43 @@ def test_labels_of_conversations_that_are_not_judged_are_counted(folder: Path, d
         assert left_out in printed and "an earlier conversation" not in printed
 
 
+def test_labels_of_one_metric_of_two_roles_are_told_apart(folder: Path) -> None:
+    study = folder / "both.toml"
+    study.write_text(JUDGES + '[[judge]]\nmetric = "resolved"\ntarget = "user"\nrubric = "The user is content."\n')
+    rows = [row | {"label:anna": {"resolved/assistant": "yes", "resolved/user": "no"}} for row in _rows()]
+    del rows[0]["messages"][1:]
+    (folder / "talks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    _, agreement = dialoom.try_judge(folder / "talks.jsonl", "offline/placeholder", judges=study).tables
+    assert [row[:3] for row in agreement.rows] == [
+        ["resolved (assistant)", "judge, anna", 9],
+        ["resolved (user)", "judge, anna", 10],
+    ]
+    assert any("has not judged, left out: 1, of 1 scenario (c0-" in note for note in agreement.notes)
+    rows[3]["label:anna"] = {"resolved": "yes"}
+    (folder / "talks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    message = r"talks\.jsonl:4: .* keys from: resolved/assistant, resolved/user$"
+    with pytest.raises(DataError, match=message):
+        dialoom.try_judge(folder / "talks.jsonl", "offline/placeholder", judges=study)
+
+
+def test_labels_that_are_left_out_are_those_of_the_metrics(folder: Path) -> None:
+    rows = _rows()
+    del rows[0]["messages"][1:]
+    (folder / "talks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    dialoom.import_transcripts(folder / "talks.jsonl", path=folder / "talks.db", study=folder / "judges.toml")
+    run = dialoom.judge(folder / "talks.db", "offline/placeholder", name="first")
+    silent, spoken, *_ = (each.id for each in run.episodes())
+    (folder / "labels.csv").write_text(f"item,label:anna\n{silent}/resolved/assistant,yes\n{spoken}/polite/user,no\n")
+
+    def left_out(*metrics: str) -> int:
+        found = run.agreement(path=folder / "labels.csv", judging="first", metrics=metrics)
+        return found.unjudged.count
+
+    assert left_out() == left_out("resolved") == 1 and left_out("polite") == 0
+    with pytest.raises(dialoom.DialoomError, match=r"metrics 'tone': the items of .* belong to polite, resolved$"):
+        left_out("tone")
+
+
 def test_rows_of_one_conversation_are_merged_unless_their_labels_differ(folder: Path) -> None:
     """Each annotator may have written a file of their own, and the files were joined."""
     both = folder / "both.jsonl"

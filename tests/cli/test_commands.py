@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -46,6 +47,21 @@ def test_status_json_has_the_documented_keys(dialoom: Command, run: Path) -> Non
     assert status["tokens"] == {"input": None, "output": None}
     assert status["is_being_written"] is False
     assert "4 done" in dialoom("status", run).stdout
+
+
+def test_figures_are_not_broken_in_a_narrow_terminal(dialoom: Command, tmp_path: Path) -> None:
+    terminal = {**os.environ, "FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "80"}
+    named = ["--model", "judge=python:judges_with_a_long_name:a_judge_with_a_very_long_name_that_has_to_be_broken"]
+    (tmp_path / "judges_with_a_long_name.py").write_text(
+        "async def a_judge_with_a_very_long_name_that_has_to_be_broken(messages):\n    return '{}'\n"
+    )
+    plan = ["run", "personalens", "--limit", 20, *named]
+    dialoom(*plan, "-o", "run.db", code=None)
+    for command in (["status", "run.db"], [*plan, "--dry-run"]):
+        wide, narrow = (dialoom(*command, env={**terminal, "COLUMNS": width}).stdout for width in ("300", "80"))
+        rows = [line.split() for line in wide.splitlines() if line.split()[:1] in (["user"], ["assistant"], ["all"])]
+        assert len(rows) == 3 and all(f" {figure} " in f"{narrow} " for row in rows for figure in row[-5:])
+        assert max(map(len, (line for line in narrow.splitlines() if "─" in line))) <= 80
 
 
 def test_printed_configuration_can_be_used_again(dialoom: Command, run: Path, tmp_path: Path) -> None:

@@ -303,6 +303,8 @@ def test_requirements_and_reports_have_the_same_intervals(tmp_path: Path) -> Non
     widths = [(each.high or 0) - (each.low or 0) for each in (tone, whole)]
     assert widths[0] / 2 == pytest.approx(widths[1], rel=0.25), "scores of 2 and 4, instead of verdicts"
     dialoom.expect(run, allow=allowed).metric("tone").at_least(tone.mean - 0.01)
+    compared = run.require("kind (assistant) >= 0%", not_worse_than=run, allow=allowed)
+    assert [each.metric for each in compared] == ["kind (assistant)"] * 2, "scores by turn have another name"
     with pytest.raises(dialoom.DialoomError, match=r"names several scores; give one of kind \(assistant\), kind"):
         run.require("kind >= 0%", allow=allowed)
 

@@ -31,7 +31,7 @@ def failing_players(folder: Path, players: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("bound", "least", "most"), [("3", 3, 5), ("50%", 20, 22)], ids=["number", "share of at least 20"]
+    ("bound", "least", "most"), [("3", 3, 5), ("50 %", 20, 22)], ids=["number", "share of at least 20"]
 )
 def test_run_that_only_fails_is_stopped(
     dialoom: Command, players: list[str], tmp_path: Path, bound: str, least: int, most: int

@@ -229,6 +229,10 @@ def test_undefined_shares_and_ranks_are_none() -> None:
     assert shares_of_variance([[1, 2], [3, 4]], [1, 1]) is None, "one person"
     apart = shares_of_variance([[0, 1]] * 30, range(30))
     assert apart is not None and (apart[0].mean, apart[0].low) == (1, None), "all resamples are equal"
+    nearly = [shares_of_variance([[0, int(odd >= of)] for odd in range(100)], range(100)) for of in (1, 3, 5)]
+    lows = [each[0].low or 0.0 for each in nearly if each is not None]
+    assert 0.99 > lows[0] > lows[1] > 0.8, "few scores differ, and in some resamples none"
+    assert 0.7 < lows[2] < 0.95
     few = shares_of_variance([[1, 2], [3, 4.5], [2, 2.5]], [1, 2, 3])
     assert few is not None and few[0].low is None
     assert rank_agreement([[[1, 1], [1, 2]]] * 6, range(6)) is None, "with one user model both are equal"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,40 @@ def test_questions_and_words_that_nothing_marks_are_not_measured(
         assert (found[measure][0] is not None) == has_words
     assert found["politeness, % of turns"] == found["push-back, % of later turns"] == [None, None, None, None]
     assert found["turns until the end"][0] is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "may_be_english"),
+    [
+        ("Café?", True),
+        ("My naïve fiancée's résumé.", True),
+        ("👍 12345 https://example.com/caf%C3%A9", True),
+        ("for each in rows: print(each)", True),
+        ("Tôi muốn trả hàng.", False),
+        (unicodedata.normalize("NFD", "Tôi muốn trả hàng."), False),
+        ("Größe?", False),
+        ("Привет!", False),
+    ],
+)
+def test_short_texts_of_unknown_language_may_be_english(said: str, may_be_english: bool, tmp_path: Path) -> None:
+    file = tmp_path / "users.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps({"id": str(n), "messages": talk(random.Random(n), 1, lambda _: said)}) + "\n" for n in range(5)
+        )
+    )
+    politeness, *_ = rows_of(file, file)["politeness, % of turns"]
+    assert politeness == (0 if may_be_english else None)
+
+
+def test_dialogues_in_other_languages_do_not_count_in_mixed_sets(tmp_path: Path) -> None:
+    english = written(tmp_path / "english.jsonl", lambda _: "Could you please return my kettle?", 1, 9)
+    thai = written(tmp_path / "thai.jsonl", lambda _: "ฉันขอคืนสินค้าได้ไหม", 2, 6)
+    mixed_file = tmp_path / "mixed.jsonl"
+    mixed_file.write_text(english.read_text() + thai.read_text())
+    found, alone = rows_of(mixed_file, mixed_file), rows_of(english, english)
+    for measure in ("words per turn", "questions, % of turns", "politeness, % of turns", "push-back, % of later turns"):
+        assert found[measure] == alone[measure] and found[measure][0] is not None
 
 
 def test_likeness_on_the_command_line(dialoom: Command, tmp_path: Path) -> None:
