@@ -460,7 +460,7 @@ class Gateway:
             )
         return known
 
-    def _backend(self, model: str, is_stateful: bool = False) -> Backend:
+    def _backend(self, model: str, is_stateful: bool) -> Backend:
         """Return a model's backend; an object with several names has a single backend."""
         key = model, is_stateful
         if key not in self._backends:

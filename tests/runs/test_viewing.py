@@ -71,6 +71,8 @@ def test_pending_scenario_shows_its_progress(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
     shown = run.conversation(1)
     assert (shown.episode.state, list(shown.messages), shown.judging) == ("pending", [], "run")
+    usage = run.status().usage
+    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost) == (0, 0, 0, 0, 0)
 
 
 def test_marked_texts_are_complete_and_show_their_differences() -> None:

@@ -226,7 +226,10 @@ def test_azure_always_needs_an_address_and_a_key(monkeypatch: pytest.MonkeyPatch
         check_keys(bare)
     monkeypatch.setenv("AZURE_API_BASE", "http://127.0.0.1:9")
     check_keys(bare)
-    with pytest.raises(BindingError, match=r"there is no address in AZURE_AI_API_BASE for azure_ai/house"):
+    monkeypatch.delenv("AZURE_AD_TOKEN")
+    with pytest.raises(BindingError, match=r"no key in AZURE_API_KEY for azure/house"):
+        check_keys(bare)
+    with pytest.raises(BindingError, match=r"there is no key in AZURE_AI_API_KEY and no address in AZURE_AI_API_BASE"):
         check_keys({"user": ModelBinding(model="azure_ai/house", temperature=None)})
 
 

@@ -147,8 +147,9 @@ def sent_of(body: dict[str, Any]) -> dict[str, Any]:
 async def sent_and_changed(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the parameters in the server's log and the changes in the call's record, by parameter."""
     ledger = MemoryLedger()
+    fields = {"temperature": 0.7, **fields}
     with serving(answer) as server:
-        given = replace(request(server.url, model, "Answer in JSON.", **fields), temperature=0.7, params=params)
+        given = replace(request(server.url, model, "Answer in JSON."), params=params, **fields)
         await Gateway(ledger, QUICK).complete(given, make_place())
         assert len(server.requests) == 1  # none was rejected
     (record,) = ledger.records.values()
@@ -172,6 +173,12 @@ async def test_parameters_are_sent_as_configured_or_recorded_as_changed(model: s
             assert "low" in (sent.get(name), sent.get("reasoning", {}).get("effort"))
         else:
             assert sent.get(name) == value, name
+
+
+async def test_value_above_a_familys_maximum_is_lowered_and_recorded() -> None:
+    sent, changes = await sent_and_changed("anthropic/claude-sonnet-4-5", {}, temperature=1.5)
+    assert sent["temperature"] == 1
+    assert "accept at most 1" in changes["temperature"]
 
 
 async def test_model_gets_equal_parameters_under_all_names_with_an_address() -> None:
