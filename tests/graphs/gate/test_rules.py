@@ -375,6 +375,14 @@ def test_instructions_labels_and_endings_are_recognised_in_other_languages(
     assert {fault.kind for rule in RULES for fault in rule(talk)} == found
 
 
+@pytest.mark.parametrize(
+    ("line", "is_cut"), [("That is what I was looking at", False), ("Well that is what I was looking at", True)]
+)
+def test_long_line_that_ends_with_a_preposition_is_cut(line: str, is_cut: bool) -> None:
+    talk = Talk.of([Line(role="user", content=line)], Facts(languages=("en",)))
+    assert ("cut_line" in {fault.kind for rule in RULES for fault in rule(talk)}) == is_cut
+
+
 def test_task_is_compared_by_characters_in_chinese() -> None:
     task, reply = "预订周五晚上去杭州的两张高铁票，要靠窗的座位。", Line(role="assistant", content="好。")
     for said, found in (
