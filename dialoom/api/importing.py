@@ -150,7 +150,8 @@ def _check_not_empty(source: Path, reader: Reader | None) -> None:
     """Check that there is at least one conversation, so that no run without conversations is made.
 
     Raises:
-        DataError: If there is none; if there are only broken rows, the message is that of the first.
+        DataError: If there are no rows.
+        RunError: If there are only broken rows; the message is that of the first.
     """
     broken, count = None, 0
     for _, found in transcripts_of(source, reader):

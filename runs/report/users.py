@@ -38,7 +38,8 @@ _SHARES = (
     "(the user models' different effects on scenarios, and chance); by a two-way analysis of variance of the scenarios "
     "that were scored with every user model. In brackets: 95 % intervals for these user models, bootstrapped over "
     "{units} and widened for few {units} as by Student's t (none for fewer than {fewest} {units}, because they would "
-    "miss the true share too often). A dash: all scores are equal, or those of fewer than two {units} are known."
+    "miss the true share too often; here there are {count:,}). A dash: all scores are equal, or those of fewer than "
+    "two {units} are known."
 )
 _TAU = (
     "Kendall's tau-b compares the order of the assistants' means with one user model to their order with another: 1 is "
@@ -67,7 +68,8 @@ def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     read = [_Scores.read(each, where) for each in several]
     left_out = without_turns({what for scores in read for what in scores.by_turn})
     means.notes = [intervals(units), *left_out]
-    spread.notes = [_SHARES.format(units=units, fewest=FEWEST_OF_VARIANCE), *left_out]
+    count = len({(one,) if unit is None else unit for each in read for one, unit in each.units.items()})
+    spread.notes = [_SHARES.format(units=units, fewest=FEWEST_OF_VARIANCE, count=count), *left_out]
     for each, scores in zip(several, read, strict=True):
         name = [each.label] if label else []
         means.shares |= dict.fromkeys(scores.verdicts, ("mean",))

@@ -150,6 +150,7 @@ def test_the_share_of_the_variance_is_recovered(runs: list[dialoom.Run]) -> None
     spread = tables["user-variance"]
     share = cell(spread, METRIC, "user models %")
     assert share.n == SCENARIOS
+    assert f"here there are {SCENARIOS // 3})" in spread.notes[0]
     assert share.low < truth < share.high
     assert abs(share.mean - truth) < 0.15
     shares = [share.mean, *(cell(spread, METRIC, name) for name in ("scenarios %", "rest %"))]
