@@ -106,6 +106,7 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
         (["I need your help: block my card.", "Your request, I need your help, is noted."], []),
         (["Please block my card.", "About that, I need your help."], [(1, "swapped_role")]),
         (["I need your help.", "I need your help. Which card?"], [(1, "swapped_role")]),
+        (["I need your help.", "Good morning! I need your help."], [(1, "swapped_role")]),
         (["It is a conversation in which you've been asked to play the assistant.", "Is it?"], [(0, "prompt_leak")]),
         (["It is a conversation in which you've been asked to come.", "Is it?"], []),
         # A third speaker's label in the lines of either side is a fault; headings are not.
