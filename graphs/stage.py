@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, identity
 from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
-from dialoom.roles.gateway.calls import RunTool, ToolRun
+from dialoom.roles.gateway.calls import SAID, RunTool, ToolRun
 from dialoom.roles.players import Session
 
 from .environment import RemoteTool, arguments_of
@@ -147,6 +147,7 @@ class Scene(Generic[Played]):
         self._step = step
         self._ordinals = itertools.count()
         self.finish_reason: str | None = None
+        self._is_said = False  # whether a person wrote the last reply
 
     @property
     def judged(self) -> Outcome | None:
@@ -254,7 +255,8 @@ class Scene(Generic[Played]):
 
         If retries are set and the gate finds a fault in a line, the line is requested again.
 
-        Rejected lines stay in the ledger. The last attempt is used even if it has a fault.
+        Rejected lines stay in the ledger. The last attempt is used even if it has a fault, and so is a line that a
+        person wrote in the step debugger.
 
         Args:
             prompt_id: The prompt.
@@ -271,7 +273,7 @@ class Scene(Generic[Played]):
             site = _Site(self, partial(self.place_again, ordinal, again))
             async with stage.asking.together():
                 reply = str(await stage.cast[prompt_id](inputs, at=site))
-            if stage.gate is None or again == stage.retries:
+            if stage.gate is None or again == stage.retries or self._is_said:
                 break
             line = Line(role=USER, content=spoken(reply), finish_reason=self.finish_reason)
             if not line.content or not stage.gate.faults_of_line(self.scenario, said, line):
@@ -328,8 +330,9 @@ class Scene(Generic[Played]):
         )
 
     def heard(self, completion: Completion) -> None:
-        """Record the reason why the reply was cut off, if it was."""
+        """Record the reason why the reply was cut off, if it was, and whether a person wrote it."""
         self.finish_reason = completion.broken_off
+        self._is_said = completion.finish_reason == SAID
 
     def common_place(self, prompt_id: str, ordinal: int, sample: int, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of a call shared between scenarios. Its seed is derived from its messages."""

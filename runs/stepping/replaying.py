@@ -471,7 +471,8 @@ class _RecordedGateway:
         self.used.add(number)
         if not call.is_edited and call.request != hash_:
             self.others.append(f"{place.node} sent {request.role} a request that differs from the recorded one")
-        return read_reply(Completion(call.reply))
+        thoughts = "" if call.is_only_thoughts else None
+        return read_reply(Completion(call.reply, reasoning=thoughts, finish_reason=call.finish_reason))
 
     def _number(self, request: Request, place: CallPlace, hash_: str) -> int:
         """Return the number of the recorded call at this place; if there are several, of one with the same request.
