@@ -99,6 +99,7 @@ class Stage:
         asking: The requests that are under way.
         session: The conversation that a call belongs to, for players that keep a memory of their own; otherwise `None`.
         is_fork: Whether the graph runs on a branch of the step debugger rather than for the scenario itself.
+        is_resampled: Whether new replies are requested on that branch, also those that scenarios share.
     """
 
     scenario: Scenario
@@ -114,6 +115,7 @@ class Stage:
     asking: Asking = field(default_factory=Asking)
     session: Session | None = None
     is_fork: bool = False
+    is_resampled: bool = False
 
 
 class StageFactory(Protocol):
@@ -285,12 +287,14 @@ class Scene(Generic[Played]):
 
         The request is made once for all scenarios that make it, concurrently or later, and all of them get the same
         reply or the same error. Its random seed is derived from the request and the run's seed. If the reply could not
-        be parsed, all scenarios that are retried share one new request.
+        be parsed, all scenarios that are retried share one new request. A resampled branch gets a reply of its own.
 
         Raises:
             PromptError: If the prompt cannot be rendered.
             RoleError: If the reply cannot be obtained or parsed.
         """
+        if self._stage.is_resampled:
+            return await self.ask(prompt_id, **inputs)
         role, place = self._stage.cast[prompt_id], partial(self.common_place, prompt_id, next(self._ordinals))
         async with self._stage.asking.together():
             for sample in range(self._stage.sample):

@@ -270,6 +270,7 @@ class ScenarioContext:
             retries,
             session=session_of(self.store, self.recipe, self.work, branch.name, branch.sample),
             is_fork=branch.name != MAIN or not self.is_pending,
+            is_resampled=branch.sample > self.work.sample,
         )
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:

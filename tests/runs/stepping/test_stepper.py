@@ -119,6 +119,28 @@ def test_second_request_after_reasoning_alone_is_replayed(tmp_path: Path) -> Non
     assert call_counts(run.path).rows == before
 
 
+def test_resample_requests_a_new_reply_of_a_call_that_scenarios_share(tmp_path: Path) -> None:
+    async def assistant(_messages: list[dict[str, str]]) -> str:
+        return f"{word}, gladly."
+
+    word, options = "Old", {"limit": 1}
+    run = dialoom.play("prefeval", path=tmp_path / "run.db", models={"assistant": assistant}, options=options)
+    word = "New"
+
+    async def walk() -> None:
+        async with run.step(1) as stepper:
+            await stepper.goto_where(stepper.condition("reply"))
+            same = await (await stepper.fork("same")).step()
+            assert [(call.reply, call.is_common) for call in same.calls] == [("Old, gladly.", True)]
+            await stepper.resample()
+            anew = await stepper.step()
+            assert [(call.reply, call.is_common) for call in anew.calls] == [("New, gladly.", False)]
+            await stepper.rewind()
+            assert (await stepper.step()).checkpoint == anew.checkpoint
+
+    asyncio.run(walk())
+
+
 def test_edit_repeats_only_calls_that_depend_on_it(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = call_counts(path)
