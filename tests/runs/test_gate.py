@@ -14,6 +14,7 @@ import dialoom
 from dialoom import play, review
 from dialoom.cli.stepping.views import transcript_answer
 from dialoom.graphs.recipe import REVIEWED
+from dialoom.prompts import ChatMessage
 from dialoom.runs.stepping import Stop, case_of, write_case
 from tests.conftest import ROOT, Command, command_in, lines_of
 from tests.invented import write_release
@@ -185,7 +186,7 @@ def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Pat
 
 def test_line_of_a_person_is_kept_and_their_request_repeated_in_spite_of_a_fault(tmp_path: Path) -> None:
     run = played(tmp_path, Players("65-74"), on_user_fault="retry 2")
-    request = [
+    request: list[ChatMessage] = [
         {"role": "system", "content": "You are 65-74."},
         {"role": "user", "content": ANSWER},
     ]
