@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, identity
 from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
-from dialoom.roles.gateway.calls import RunTool, ToolRun
+from dialoom.roles.gateway.calls import SAID, RunTool, ToolRun
 from dialoom.roles.players import Session
 
 from .environment import RemoteTool, arguments_of
@@ -99,6 +99,7 @@ class Stage:
         asking: The requests that are under way.
         session: The conversation that a call belongs to, for players that keep a memory of their own; otherwise `None`.
         is_fork: Whether the graph runs on a branch of the step debugger rather than for the scenario itself.
+        is_resampled: Whether new replies are requested on that branch, also those that scenarios share.
     """
 
     scenario: Scenario
@@ -114,6 +115,7 @@ class Stage:
     asking: Asking = field(default_factory=Asking)
     session: Session | None = None
     is_fork: bool = False
+    is_resampled: bool = False
 
 
 class StageFactory(Protocol):
@@ -147,6 +149,7 @@ class Scene(Generic[Played]):
         self._step = step
         self._ordinals = itertools.count()
         self.finish_reason: str | None = None
+        self._is_said = False  # whether a person wrote the last reply
 
     @property
     def judged(self) -> Outcome | None:
@@ -254,7 +257,8 @@ class Scene(Generic[Played]):
 
         If retries are set and the gate finds a fault in a line, the line is requested again.
 
-        Rejected lines stay in the ledger. The last attempt is used even if it has a fault.
+        Rejected lines stay in the ledger. The last attempt is used even if it has a fault, and so is a line that a
+        person wrote in the step debugger.
 
         Args:
             prompt_id: The prompt.
@@ -271,7 +275,7 @@ class Scene(Generic[Played]):
             site = _Site(self, partial(self.place_again, ordinal, again))
             async with stage.asking.together():
                 reply = str(await stage.cast[prompt_id](inputs, at=site))
-            if stage.gate is None or again == stage.retries:
+            if stage.gate is None or again == stage.retries or self._is_said:
                 break
             line = Line(role=USER, content=spoken(reply), finish_reason=self.finish_reason)
             if not line.content or not stage.gate.faults_of_line(self.scenario, said, line):
@@ -283,12 +287,14 @@ class Scene(Generic[Played]):
 
         The request is made once for all scenarios that make it, concurrently or later, and all of them get the same
         reply or the same error. Its random seed is derived from the request and the run's seed. If the reply could not
-        be parsed, all scenarios that are retried share one new request.
+        be parsed, all scenarios that are retried share one new request. A resampled branch gets a reply of its own.
 
         Raises:
             PromptError: If the prompt cannot be rendered.
             RoleError: If the reply cannot be obtained or parsed.
         """
+        if self._stage.is_resampled:
+            return await self.ask(prompt_id, **inputs)
         role, place = self._stage.cast[prompt_id], partial(self.common_place, prompt_id, next(self._ordinals))
         async with self._stage.asking.together():
             for sample in range(self._stage.sample):
@@ -328,8 +334,9 @@ class Scene(Generic[Played]):
         )
 
     def heard(self, completion: Completion) -> None:
-        """Record the reason why the reply was cut off, if it was."""
+        """Record the reason why the reply was cut off, if it was, and whether a person wrote it."""
         self.finish_reason = completion.broken_off
+        self._is_said = completion.finish_reason == SAID
 
     def common_place(self, prompt_id: str, ordinal: int, sample: int, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of a call shared between scenarios. Its seed is derived from its messages."""

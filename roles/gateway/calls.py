@@ -56,6 +56,9 @@ _MOST_DOLLARS = 1_000_000.0
 """Upper bounds of a call's tokens and cost: larger figures are a provider's error and must not break a run's sums."""
 
 
+SAID = "said"
+"""The model of a call whose reply was written by a person, and the finish reason of this reply."""
+
 TOOL_ROLE = "tool"
 """Role under which executions of an MCP server's tools are recorded."""
 

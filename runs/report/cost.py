@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Table
+from dialoom.roles.gateway.calls import SAID
 from dialoom.runs.store.connections import open_for_reading, transaction
 from dialoom.runs.store.leases import OPEN_LEASES
-from dialoom.runs.store.ledger import SAID
 
 from .reported import is_offline
 

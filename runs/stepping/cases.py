@@ -17,7 +17,8 @@ from dialoom.inputs import DataError, Record, is_sqlite, read_json
 from dialoom.outputs import OutputError, is_stream, text_output
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import identity
-from dialoom.roles import ModelBinding
+from dialoom.roles import Completion, ModelBinding
+from dialoom.roles.gateway.calls import SAID
 from dialoom.roles.gateway.completions import kept_text
 from dialoom.runs.configuration.trust import (
     cast_references,
@@ -27,8 +28,8 @@ from dialoom.runs.configuration.trust import (
     remember,
 )
 from dialoom.runs.errors import RunError
+from dialoom.runs.store import StepCall
 from dialoom.runs.store.checkpoints.values import pack, text_of
-from dialoom.runs.store.ledger import SAID
 
 from .context import START
 from .stop import changes
@@ -45,6 +46,8 @@ class RecordedCall(Record):
         request: The SHA-256 of the request.
         is_edited: Whether a person wrote the request, so that it differs from the rendered prompt.
         reply: The reply as the run file stores it: a string, or an object with text and tool calls.
+        finish_reason: The provider's reason for the end of the reply; `said` if a person wrote it.
+        is_only_thoughts: Whether the reply has no text although the model has reasoned.
     """
 
     node: str
@@ -55,6 +58,8 @@ class RecordedCall(Record):
     request: str
     is_edited: bool = False
     reply: str
+    finish_reason: str | None = None
+    is_only_thoughts: bool = False
 
 
 class RecordedStep(Record):
@@ -122,19 +127,7 @@ async def case_of(stepper: StepperView) -> Case:
             }
             recorded.append(RecordedStep(nodes=await context.nodes_before(line[:end]), edit=edit))
         elif stop.kind == "step" and stop.ran != (START,):
-            calls = tuple(
-                RecordedCall(
-                    node=call.node,
-                    ordinal=call.ordinal,
-                    ask=call.ask,
-                    role=call.role,
-                    model=call.model,
-                    request=digest(call.messages),
-                    is_edited=call.is_edited,
-                    reply="" if call.answer is None else kept_text(call.answer),
-                )
-                for call in context.store.branches.with_texts(await context.calls(line[:end]))
-            )
+            calls = tuple(map(_recorded, context.store.branches.with_texts(await context.calls(line[:end]))))
             recorded.append(RecordedStep(nodes=stop.ran, calls=calls))
         else:
             continue
@@ -169,6 +162,22 @@ async def case_of(stepper: StepperView) -> Case:
     own = context.store.already_trusted(references)
     remember(case.mark, [named.mark for named in own])
     return case
+
+
+def _recorded(call: StepCall) -> RecordedCall:
+    reply = call.answer or Completion("")
+    return RecordedCall(
+        node=call.node,
+        ordinal=call.ordinal,
+        ask=call.ask,
+        role=call.role,
+        model=call.model,
+        request=digest(call.messages),
+        is_edited=call.is_edited,
+        reply=kept_text(reply),
+        finish_reason=reply.finish_reason,
+        is_only_thoughts=not reply.text.strip() and reply.reasoning is not None,
+    )
 
 
 def write_case(case: Case, path: Path, inputs: Sequence[Path] = ()) -> bool:

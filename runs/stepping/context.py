@@ -270,6 +270,7 @@ class ScenarioContext:
             retries,
             session=session_of(self.store, self.recipe, self.work, branch.name, branch.sample),
             is_fork=branch.name != MAIN or not self.is_pending,
+            is_resampled=branch.sample > self.work.sample,
         )
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
@@ -315,7 +316,8 @@ class ScenarioContext:
             return None
         calls = await self.calls_on(line)
         own = {role: binding.model for role, binding in self.models.items()}
-        changed = (call for call in calls if call.model not in (SAID, own.get(call.role)))
+        # The calls of tools belong to no role.
+        changed = (call for call in calls if call.role in own and call.model not in (SAID, own[call.role]))
         others = nested((call.role, call.model, None) for call in changed)
         return PromotedBranch(
             name=branch.name,

@@ -21,10 +21,10 @@ from langgraph.checkpoint.base import (
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.roles import CallPlace, Completion, Ledger, ModelBinding
 from dialoom.roles.gateway import Caller, CallRecord, Request
+from dialoom.roles.gateway.calls import SAID
 from dialoom.roles.gateway.wire import read_calls
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
-from dialoom.runs.store.ledger import SAID
 
 from .values import parsed_value
 
@@ -179,7 +179,10 @@ class SteppingGateway:
         return completion
 
     def _instead(self, request: Request, place: CallPlace) -> tuple[ChatMessage, ...] | None:
-        """Return the person's request that replaces the rendered one; on a second attempt, with the error appended."""
+        """Return the person's request that replaces the rendered one; on a second attempt, with the error appended.
+
+        A faulty line is requested again with the same request.
+        """
         if place.ask == 1:
             if (messages := self._changes.messages.get(request.call_key(place))) is None:
                 return None
@@ -187,7 +190,8 @@ class SteppingGateway:
             return tuple(messages)
         for first, rendered, written in self._written:
             length = len(rendered.messages)
-            if first.again() == place and request.messages[:length] == rendered.messages:
+            is_again = (place.node, place.step, place.ordinal) == (first.node, first.step, first.ordinal)
+            if is_again and request.messages[:length] == rendered.messages:
                 return (*written, *request.messages[length:])
         return None
 

@@ -16,7 +16,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.store import MAIN, Branch, Point, RunStore
+from dialoom.runs.store import MAIN, SAID, Branch, Point, RunStore
 from dialoom.text import well_formed_value
 
 from .context import START, PlayableContext, at, one_step, open_context, steps, updates
@@ -368,8 +368,10 @@ class Stepper(StepperView):
         context, branch = self.context, self._branch
         if context.store.branches.calls_of(context.work.position, point.id) is None:
             return False  # the process was killed before the step's calls were recorded
+        models = {role: binding.model for role, binding in context.models.items()} | {**branch.models}
         return all(
-            call.model == branch.models.get(call.role, context.models[call.role].model)
+            call.model == models.get(call.role, call.model)  # the calls of tools belong to no role
+            and call.model != SAID
             and not call.is_edited
             and branch.sample in (call.sample, context.main().sample)
             for call in await context.calls(context.line(point.id))

@@ -146,6 +146,7 @@ Piece = str | int
 
 _QUOTED = r'"(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"' + r"|'[^']*'"
 _PIECE = re.compile(rf"""\[\s*(?:(?P<index>-?\d+)|(?P<quoted>{_QUOTED}))\s*\]|(?P<dot>\.?)(?P<name>[^.\[\]"']+)""")
+_PATH = re.compile(rf"(?:\[\s*(?:{_QUOTED})\s*\]|\S)*")
 _NAME = re.compile(r"\w[\w-]*")
 _EXAMPLES = """messages[-1].content, said.p or induced["p r"]"""
 
@@ -156,6 +157,12 @@ def parsed_value(text: str) -> Any:
         return json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return text
+
+
+def split_path(text: str) -> tuple[str, str]:
+    """Split a text after the path with which it begins; quoted names in the path may contain spaces."""
+    end = found.end() if (found := _PATH.match(text)) else 0
+    return text[:end], text[end:].strip()
 
 
 def extended_path(path: str, piece: Piece) -> str:

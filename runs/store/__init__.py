@@ -1,9 +1,11 @@
 """The run file: one SQLite database that records everything that happened (see `docs/store.md`)."""
 
+from dialoom.roles.gateway.calls import SAID
+
 from .branches import MAIN, Branch, Point, StepCall
 from .episodes import PromotedBranch, RecordedEpisode
 from .judgement_sets import OWN_JUDGEMENTS, PANEL, JudgementSet, judges_of, panel_of
-from .ledger import SAID, CommonCall
+from .ledger import CommonCall
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, ScenarioRow
 from .plan import JudgeWork, PlayWork, Work
 from .runfile import RunFile

@@ -226,13 +226,18 @@ class BranchReader:
         return [self._with_texts(call) for call in calls]
 
     def _with_texts(self, call: MadeCall) -> StepCall:
-        row = self._reader.execute("SELECT messages, reply FROM calls WHERE id = ?", (call.id,)).fetchone()
+        query = "SELECT messages, reply, reasoning, finish_reason FROM calls WHERE id = ?"
+        row = self._reader.execute(query, (call.id,)).fetchone()
         request = decode_request(self._reader, row["messages"])
+        reply, reasoning = (
+            None if row[each] is None else reading(self._reader)(row[each]) for each in ("reply", "reasoning")
+        )
+        rest = {"reasoning": reasoning, "finish_reason": row["finish_reason"]}
         return StepCall(
             **{each.name: getattr(call, each.name) for each in fields(call)},
             messages=request.messages,
             tools=request.tools,
-            answer=None if row["reply"] is None else read_reply(Completion(reading(self._reader)(row["reply"]))),
+            answer=None if reply is None else read_reply(Completion(reply, **rest)),
         )
 
 

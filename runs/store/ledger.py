@@ -70,10 +70,6 @@ class CallKinds:
         self._ids.clear()
 
 
-SAID = "said"
-"""The model of a call whose reply was written by a person."""
-
-
 @dataclass(frozen=True, slots=True)
 class Booking:
     """The scenario, set of judgements and branch to which the calls of a thread are assigned.
@@ -244,7 +240,8 @@ _NOWHERE = (None, None, None)
 """The place of a common call, which has no scenario, node, step or ordinal."""
 
 _FIND_CALL = """
-SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
+SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason,
+    (SELECT content FROM texts WHERE id = reasoning)
 FROM kept_calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
 
 _OPEN = "SELECT 1 FROM kept_calls WHERE scenario = ? AND key = ? AND reply IS NULL"

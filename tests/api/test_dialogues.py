@@ -115,6 +115,8 @@ def test_truncated_reply_is_shown_counted_and_exported(
     assert "cut_line" in dialoom("show", "run.db", "1").stdout, "a truncated line is a fault of its speaker"
     reasons = [line.get("finish_reason") for line in lines if line["role"] == "assistant"]
     assert reasons[:3] == ["length", None, "refusal"]
+    dialoom("step", "run.db", 1, input="save case.json\n")
+    assert "case.json: the same path" in dialoom("replay", "case.json").stdout
 
 
 @pytest.mark.parametrize(

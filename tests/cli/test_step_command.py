@@ -157,6 +157,7 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
         ("back 99", "there are 8 steps before this one; give a number from 1 to 8"),
         ("goto 99", "there is no checkpoint '99'; the history has 0 to 8"),
         ("goto", "goto takes a checkpoint's number ('history' shows them), or a condition as for 'until'"),
+        ("goto messages[-1].content == 'a-b-c-d'", "'a-b-c-d' is not met anywhere on main; its last checkpoint is 8"),
         ("goto rounds > 3", "there is no 'rounds'; the state has messages, judgements, ended_by"),
         (
             "goto messages|length > 30",
@@ -214,6 +215,8 @@ def test_lines_are_read_from_a_pipe(run: Command) -> None:
     done = run("step", "run.db", "2", input="# look\n\n  back 2  \nhistory\n")
     assert "main> back 2\nmain 6" in done.stdout
     assert "(main)" in done.stdout
+    marked = run("step", "run.db", "2", "--json", input="\ufeffgoto turn 2\nsay\tassistant  Well.\nforks\n").stdout
+    assert [each["ok"] for each in answers(marked)] == [True] * 3
     failed = run("step", "run.db", input="leap\n", code=2)
     assert failed.stderr.startswith("standard input, line 1 (leap): there is no command 'leap'")
     assert run("step", "run.db", input="").stdout == ""
@@ -398,6 +401,20 @@ def test_prompt_is_edited_without_a_terminal(run: Command, tmp_path: Path) -> No
     assert " · turn 2 · assistant ran" in done.stdout
     assert "asked (written by a person):" in done.stdout
     assert "Reply to: Line 1 of.yours." in done.stdout
+
+
+def test_prompt_is_edited_by_an_editor_with_line_breaks_of_windows(run: Command) -> None:
+    environment = {**os.environ, "EDITOR": r"sed -i -e s/of.mine/of.yours/ -e 's/$/\r/'"}
+    done = run("step", "run.db", 1, "--json", input="goto turn 2\nprompt edit\n", env=environment)
+    (call,) = answers(done.stdout)[-1]["calls"]
+    assert call["request"][-1]["content"] == "Line 1 of.yours."
+    assert not any("\r" in message["content"] for message in call["request"])
+
+
+def test_only_newlines_end_the_lines_of_a_script(stepped: Stepped) -> None:
+    line = "say assistant One.\u2028Two."
+    found = answers(stepped("goto turn 2", line, arguments=("run.db", 1, "--json")))
+    assert found[-1]["transcript"][-1]["content"] == "One.\u2028Two."
 
 
 @pytest.fixture

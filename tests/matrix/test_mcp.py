@@ -166,6 +166,20 @@ def test_calls_and_results_are_messages_and_in_the_ledger(folder: Path, assistan
 
 
 @pytest.mark.parametrize("assistant", ["function", "graph"])
+def test_branch_with_tool_calls_is_rewound_promoted_and_replayed(folder: Path, assistant: str) -> None:
+    finished(folder, *command(assistant, server(folder)))
+    lines = ["goto user", "fork again", "until tools" if assistant == "function" else "next", "next", "back"]
+    script = [*lines, "next", "continue", "promote", "save case.json", "goto assistant", "resample", "next", "back"]
+    (folder / "lines.txt").write_text("\n".join([*script, "next", "continue", "save anew.json"]) + "\n")
+    assert "now comes from again" in finished(folder, "step", "run.db", 1, "--script", "lines.txt")
+    (episode,) = dialoom.open_run(folder / "run.db").episodes()
+    assert episode.branch is not None and not episode.branch.models
+    assert refunds(folder) == ["A1", "A1"], "only 'resample' repeats the call"
+    for case in ("case.json", "anew.json"):
+        assert "the same path" in finished(folder, "replay", case)
+
+
+@pytest.mark.parametrize("assistant", ["function", "graph"])
 def test_completed_call_is_not_executed_again(folder: Path, assistant: str, mcp: str) -> None:
     """The process dies in the second call, of a tool that may be repeated: the first one is replayed."""
     text = (folder / "players.py").read_text()

@@ -14,7 +14,8 @@ import dialoom
 from dialoom import play, review
 from dialoom.cli.stepping.views import transcript_answer
 from dialoom.graphs.recipe import REVIEWED
-from dialoom.runs.stepping import Stop
+from dialoom.prompts import ChatMessage
+from dialoom.runs.stepping import Stop, case_of, write_case
 from tests.conftest import ROOT, Command, command_in, lines_of
 from tests.invented import write_release
 
@@ -181,6 +182,30 @@ def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Pat
     with pytest.raises(dialoom.DialoomError, match=r"on_user_fault must be .*, got 'thrice'") as error:
         dialoom.play("personalens", path=tmp_path / "x.db", on_user_fault="thrice")
     assert error.value.setting == "on_user_fault"
+
+
+def test_line_of_a_person_is_kept_and_their_request_repeated_in_spite_of_a_fault(tmp_path: Path) -> None:
+    run = played(tmp_path, Players("65-74"), on_user_fault="retry 2")
+    request: list[ChatMessage] = [
+        {"role": "system", "content": "You are 65-74."},
+        {"role": "user", "content": ANSWER},
+    ]
+
+    async def steps() -> tuple[Stop, Stop]:
+        async with run.step(1) as stepper:
+            await stepper.goto(3)
+            said = await stepper.say("user", OFFER)
+            write_case(await case_of(stepper), tmp_path / "case.json")
+            await stepper.goto(3)
+            return said, await stepper.ask_instead("user", request)
+
+    said, asked = asyncio.run(steps())
+    assert said.state["messages"][-1].content == OFFER and [call.model for call in said.calls] == ["said"]
+    assert not dialoom.replay(tmp_path / "case.json").departures
+    assert [(call.reply, list(call.messages) == request) for call in asked.calls] == [
+        (OFFER, True),
+        ("Good, thank you. TERMINATE", True),
+    ]
 
 
 def test_reviewers_verdicts_are_a_separate_judgement_set(dialoom: Command, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,15 @@ from rich.text import Text
 
 from dialoom.runs.stepping import Condition, Stepper, SteppingError, Stop, case_of, diff, write_case
 from dialoom.runs.stepping.stop import cut, label
-from dialoom.runs.stepping.values import parsed_value, value_at
+from dialoom.runs.stepping.values import parsed_value, split_path, value_at
 from dialoom.runs.store.branches import MAIN
 
 from . import branch_views, views
 from .editing import edited
 from .views import Answer, Fitted, note, stop_answer
+
+_CHECKPOINT = re.compile(r"#?\d+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A checkpoint's number or id."""
 
 
 class Quit(Exception):
@@ -70,11 +74,10 @@ class CommandInterpreter:
         words = line.strip()
         if not words or words.startswith("#"):
             return None
-        name, _, rest = words.partition(" ")
+        name, rest = _split(words)
         command = BY_NAME.get(name)
         if command is None:
             raise SteppingError(_unknown(name))
-        rest = rest.strip()
         if rest and not command.usage and command.name != "quit":
             raise SteppingError(f"{command.name} takes no further argument, got {rest!r}")
         if not rest and command.needed:
@@ -138,7 +141,7 @@ async def _clear(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 
 async def _goto(interpreter: CommandInterpreter, rest: str) -> Stop:
-    if rest.removeprefix("#").isdecimal() or rest.count("-") == 4:
+    if _CHECKPOINT.fullmatch(rest):
         return await interpreter.stepper.goto(rest)
     return await interpreter.stepper.goto_where(interpreter.stepper.condition(rest))
 
@@ -152,17 +155,17 @@ async def _state(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 
 async def _set(interpreter: CommandInterpreter, rest: str) -> Stop:
-    path, _, text = rest.partition(" ")
-    if not path or not text.strip():
+    path, text = split_path(rest)
+    if not text:
         raise SteppingError("set takes a path and a value: set turns 2, set messages[1].content Hello")
-    return await interpreter.stepper.edit(path, parsed_value(text.strip()))
+    return await interpreter.stepper.edit(path, parsed_value(text))
 
 
 async def _say(interpreter: CommandInterpreter, rest: str) -> Stop:
-    role, _, text = rest.partition(" ")
-    if not role or not text.strip():
+    role, text = _split(rest)
+    if not text:
         raise SteppingError("say takes a role and its text: say user I would rather take the train.")
-    return await interpreter.stepper.say(role, text.strip())
+    return await interpreter.stepper.say(role, text)
 
 
 async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer | Stop:
@@ -189,11 +192,11 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer | Stop:
 
 
 async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
-    role, _, model = rest.partition(" ")
-    if not model.strip():
+    role, model = _split(rest)
+    if not model:
         raise SteppingError("model takes a role and a model: model assistant openai/gpt-4o-mini")
-    await interpreter.stepper.exchange(role, model.strip())
-    return note(f"{role} is now played by {model.strip()} on {interpreter.stepper.branch}")
+    await interpreter.stepper.exchange(role, model)
+    return note(f"{role} is now played by {model} on {interpreter.stepper.branch}")
 
 
 async def _resample(interpreter: CommandInterpreter, _rest: str) -> Answer:
@@ -381,6 +384,12 @@ _OTHER_NAMES = {"edit": "set", "exit": "quit", "rewind": "back", "run": "continu
 def _unknown(name: str) -> str:
     meant = _OTHER_NAMES.get(name)
     return f"there is no command {name!r}; {f'did you mean {meant!r}? ' if meant else ''}'help' lists them"
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split a text after its first word."""
+    first, rest = [*text.split(maxsplit=1), "", ""][:2]
+    return first, rest
 
 
 def _count(text: str, default: int) -> int:

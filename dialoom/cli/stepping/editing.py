@@ -49,6 +49,8 @@ def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
         if done.returncode:
             raise SteppingError(f"the editor {editor!r} ended with exit code {done.returncode}, so nothing was changed")
         after = read_text(path)
+        if "\r" not in before:  # some editors write the line breaks of Windows
+            after = after.replace("\r\n", "\n")
     changed = as_messages(after)
     return None if changed == as_messages(before) else changed
 

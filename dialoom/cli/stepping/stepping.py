@@ -149,9 +149,9 @@ def _lines(script: Path | None) -> Iterable[str] | None:
         if is_terminal():
             return None
         if isinstance(sys.stdin, io.TextIOWrapper):
-            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+            sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace")
         return sys.stdin
-    return read_text(script, MOST_YAML_BYTES, streams=True).splitlines()
+    return read_text(script, MOST_YAML_BYTES, streams=True).split("\n")
 
 
 def _stepped(

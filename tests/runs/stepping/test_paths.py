@@ -17,7 +17,7 @@ from dialoom.graphs.conversation import said
 from dialoom.graphs.conversation import said as message
 from dialoom.runs.stepping import Condition, ConditionError, PathError
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, changes
-from dialoom.runs.stepping.values import extended_path, parsed_value, plain, replaced, value_at
+from dialoom.runs.stepping.values import extended_path, parsed_value, plain, replaced, split_path, value_at
 from dialoom.runs.stepping.view import Position
 
 values = st.recursive(
@@ -105,6 +105,7 @@ def test_invalid_path_is_refused_with_the_place(path: str, words: str) -> None:
 def test_every_place_has_a_path(state: dict[str, Any]) -> None:
     def check(value: Any, path: str) -> None:
         assert value_at(state, path) == value
+        assert split_path(f"{path} [its value]") == (path, "[its value]")
         if isinstance(value, dict):
             for name, inner in value.items():
                 check(inner, extended_path(path, name))

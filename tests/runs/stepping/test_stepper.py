@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import dialoom
 from dialoom import DialoomError, Stepper
-from dialoom.runs.stepping import SteppingError
+from dialoom.runs.stepping import SteppingError, Stop
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, call_counts, called_roles, dialogue, play, shown, shown_stops, stepping
 
@@ -98,6 +100,45 @@ def test_fork_replays_to_the_same_end_without_a_call(made_once: MadeOnce, recipe
 def _export(dialoom: Command, path: Path, name: str = "out.jsonl") -> bytes:
     dialoom("export", path.name, "-o", name)
     return (path.parent / name).read_bytes()
+
+
+def test_second_request_after_reasoning_alone_is_replayed(tmp_path: Path) -> None:
+    async def assistant(messages: list[dict[str, str]]) -> str:
+        return "Done." if "could not be used" in messages[-1]["content"] else "<think>An alarm, hm.</think>"
+
+    run = dialoom.play("personalens", path=tmp_path / "run.db", models={"assistant": assistant}, options={"limit": 1})
+    before = call_counts(run.path).rows
+
+    async def fork() -> Stop:
+        async with run.step(1) as stepper:
+            await stepper.goto(2)
+            return await (await stepper.fork("again")).step()
+
+    stop = asyncio.run(fork())
+    assert [(call.ask, call.reply) for call in stop.calls] == [(1, ""), (2, "Done.")]
+    assert call_counts(run.path).rows == before
+
+
+def test_resample_requests_a_new_reply_of_a_call_that_scenarios_share(tmp_path: Path) -> None:
+    async def assistant(_messages: list[dict[str, str]]) -> str:
+        return f"{word}, gladly."
+
+    word, options = "Old", {"limit": 1}
+    run = dialoom.play("prefeval", path=tmp_path / "run.db", models={"assistant": assistant}, options=options)
+    word = "New"
+
+    async def walk() -> None:
+        async with run.step(1) as stepper:
+            await stepper.goto_where(stepper.condition("reply"))
+            same = await (await stepper.fork("same")).step()
+            assert [(call.reply, call.is_common) for call in same.calls] == [("Old, gladly.", True)]
+            await stepper.resample()
+            anew = await stepper.step()
+            assert [(call.reply, call.is_common) for call in anew.calls] == [("New, gladly.", False)]
+            await stepper.rewind()
+            assert (await stepper.step()).checkpoint == anew.checkpoint
+
+    asyncio.run(walk())
 
 
 def test_edit_repeats_only_calls_that_depend_on_it(made_once: MadeOnce) -> None:
