@@ -391,6 +391,7 @@ class AloeEval(DialogueRecipe):
         ]
         for table in found:
             table.facets = {"model": None}
+        for table in found[:2]:
             table.judged = {column: [f"{METRIC} ({TARGET}) by turn"] for column in table.columns[1:]}
         return [table for table in found if table.rows]
 

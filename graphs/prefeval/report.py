@@ -58,7 +58,10 @@ _CELLS = (
     "varied axis). Each accuracy is the mean over the topics."
 )
 _BEFORE = "Stated before: no preference (alone), one on another topic (agreeing), or a contradictory one (conflicting)."
-_FOUND = "Found: the k retrieved messages include one in which the user states the preference."
+_FOUND = (
+    "Found: the k retrieved messages include the one in which the user states the preference (form persona: any "
+    "message of the user in the talk that mentions it, as it is unknown which one does)."
+)
 
 _ACCURACY_AXIS = "accuracy, mean over topics"
 _TURNS_AXIS = "turns: the unrelated ones, the preference's and the question's"
@@ -231,6 +234,7 @@ def _choices(results: ItemResults) -> Table:
     counts = _counts(results, {"right": RIGHT, "wrong": WRONG, no_letter: "no_letter"})
     figures: Figures = {"choices": lambda row: results.total(*row).n, **counts}
     table = _of_task(results, "classification", "choices", "Choices among four options", figures, [])
+    table.judged = {}
     table.counted = {choice: Counted(verdicts=[{CORRECT: choice == "right"}]) for choice in ("right", "wrong")}
     table.counted["choices"] = Counted(is_judged=True)
     table.chosen[no_letter] = None
@@ -250,7 +254,7 @@ def _items(results: ItemResults) -> Table:
     figures: Figures = {**_counts(results, counts), "tokens": lambda row: results.tokens(*row)}
     axes = ("model", "length")
     table = _table("dialogues", "Items", grouped(results.settings, by=axes), axes, figures, [_ITEMS, _TURNS])
-    table.decimals = {"tokens": 0}
+    table.judged, table.decimals = {}, {"tokens": 0}
     table.counted["failed"] = Counted(state="failed")
     table.chosen.update(dict.fromkeys(("too long", "empty answers")))
     return table
