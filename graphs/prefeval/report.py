@@ -35,8 +35,12 @@ PIE_TURNS = 10
 """The number of turns for which the paper shows the shares of errors."""
 _FIXED_AXES = ("model", "method")
 """The axes that tables show even if all rows have the same value."""
-_PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
+_ONE = {"preferences": "1", "arm": ""}
+"""The facets of settings with a single preference."""
+_PLAIN = {"position": "0.0", **_ONE}
 """The facets of settings for which `is_plain` is true."""
+_JUDGED = Counted(state="done", is_judged=True)
+"""The items that count in accuracies."""
 _ACCURACY = (
     "Accuracy: share of answers without an error, or of right choices; unparsed answers count as wrong. Averages are "
     "unweighted means over the topics. In brackets: Wilson's 95 % intervals; for averages, with the effective number "
@@ -78,7 +82,7 @@ def report_tables(runs: Runs) -> list[Table]:
     found = [
         _across(results, "length", plain, "accuracy", f"Accuracy by length, {over}", constant=_PLAIN),
         *_by_topic(results),
-        _across(results, "position", _varied(results, one, "position", 0), "position", before),
+        _across(results, "position", _varied(results, one, "position", 0), "position", before, constant=_ONE),
         _across(
             results,
             "preferences",
@@ -164,6 +168,7 @@ def _across(
     axes = varying(settings, but=(axis,), always=_FIXED_AXES)
     notes = [*notes, _ACCURACY, _TURNS, *_too_long(results, settings)]
     table = _table(name, title, grouped(settings, but=(axis,)), axes, figures, notes, constant)
+    table.population = _JUDGED
     for each in settings:
         table.chosen[words[getattr(each, axis)]] = {**(constant or {}), **dict(filter(None, [each.facet(axis)]))}
     return table
@@ -186,6 +191,7 @@ def _by_topic(results: ItemResults) -> list[Table]:
         notes = [_ACCURACY, *_too_long(results, group)]
         table = _table(name, title, rows, varying(group, always=_FIXED_AXES), figures, notes, constant)
         table.chosen.update({f"{topic} %": {**constant, "topic": topic} for topic in results.topics})
+        table.population = _JUDGED
         tables.append(table)
     return tables if len(results.topics) > 1 else []
 
@@ -204,7 +210,9 @@ def _retrieval(results: ItemResults) -> Table:
     }
     axes = varying(settings, but=("retrieved", "method"), always=("model",))
     title = "Retrieval: hit rate among k messages"
-    return _table("retrieval", title, [[each] for each in settings], axes, figures, [_FOUND, _ACCURACY])
+    table = _table("retrieval", title, [[each] for each in settings], axes, figures, [_FOUND, _ACCURACY])
+    table.population, table.counted["accuracy %"] = Counted(state="done"), _JUDGED
+    return table
 
 
 def _counts(results: ItemResults, keys: Mapping[str, str]) -> Figures:
