@@ -44,8 +44,8 @@ _JUDGED = Counted(state="done", is_judged=True)
 _ACCURACY = (
     "Accuracy: share of answers without an error, or of right choices; unparsed answers count as wrong. Averages are "
     "unweighted means over the topics. In brackets: Wilson's 95 % intervals; for averages, with the effective number "
-    "of pairs that follows from the variance within each topic. A dash: there are no finished items, or the average "
-    "lacks a topic."
+    "of pairs that follows from the variance within each topic. A dash: no item is finished and judged, or the "
+    "average lacks a topic."
 )
 _TURNS = "Turns: the number of unrelated turns, plus the turns of the preference and the question."
 _ERRORS = (
