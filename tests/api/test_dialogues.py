@@ -33,7 +33,10 @@ def test_turn_scores_judge_each_reply(one: Path, tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     (episode,) = run.episodes()
     assert [each.turn for each in episode.outcome.judgements if each.turn is not None] == [1, 2, 3]
-    assert "P turn 3" in str(run.report())
+    report = run.report()
+    assert "P turn 3" in str(report)
+    several = "A multi-domain dialogue counts in each of its domains."
+    assert all(several in report[name].notes for name in ("domains", "turns-by-domain"))
 
 
 def test_scores_of_turns_do_not_count_in_the_score_of_a_conversation(one: Path, tmp_path: Path) -> None:
