@@ -47,19 +47,17 @@ def test_scores_of_turns_do_not_count_in_the_score_of_a_conversation(one: Path, 
     settings = run_settings(one, models={"judge": growing}, options={"turn_scores": True, "tasks": "single"})
     is_silent = False
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
-    assert [each.score for each in run.episode(1).outcome.judgements if each.metric == "personalization"] == [
-        3,
-        1,
-        2,
-        3,
-    ]
+    (episode,) = run.episodes()
+    found = [each.score for each in episode.outcome.judgements if each.metric == "personalization"]
+    assert found == [3, 1, 2, 3]
     assert list(run.frame()["personalization.assistant"]) == [3.0]
     run.export("dialogues", tmp_path / "out.jsonl", include=["scores"])
     assert json.loads((tmp_path / "out.jsonl").read_text())["scores"]["personalization.assistant"] == 3.0
     is_silent = True
     run = dialoom.play("personalens", path=tmp_path / "silent.db", **settings)
-    found = [each for each in run.episode(1).outcome.judgements if each.metric == "personalization"]
-    assert [each.score for each in found] == [None, 1, 2, None]
+    (episode,) = run.episodes()
+    found = [each.score for each in episode.outcome.judgements if each.metric == "personalization"]
+    assert found == [None, 1, 2, None]
     assert not list(run.episodes(where="personalization >= 1"))
     assert "personalization.assistant" not in run.frame().columns
 
