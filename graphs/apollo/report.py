@@ -183,7 +183,10 @@ _RULE = (
     "The rule labels a sample unawareness if the agent asked something, and unhelpful if it made no call; otherwise "
     "the first wrong call decides the label."
 )
-_KAPPA = "Kappa: Cohen's kappa of the judge and the rule, over the samples that both have labelled."
+_KAPPA = (
+    "Rows by the judge cover only the samples that it has labelled. Kappa: Cohen's kappa of the judge and the rule, "
+    "over the samples that both have labelled."
+)
 _GAINS = (
     f"Each sample is compared with the sample of {BASELINE} with the same pair and history. In brackets: 95 % "
     "intervals, bootstrapped over pairs, and widened for few pairs as by Student's t "

@@ -183,6 +183,15 @@ def test_error_labels_are_shown_as_shares_of_failures() -> None:
     assert "errors" not in tables(sample(True, 1.0))
 
 
+def test_rows_of_the_judge_cover_the_samples_that_it_has_labelled() -> None:
+    made = [sample(False, 0.0, pair=f"p{n}") for n in range(3)]
+    label = Judgement(metric="unhelpful", target="assistant", score=True)
+    made[0] = replace(made[0], outcome=made[0].outcome.model_copy(update={"judgements": (label,)}))
+    table = tables(*made)["errors"]
+    assert [row[2:6] for row in rows(table)] == [["rule", 3, 0.0, 0.0], ["judge", 1, 1.0, 0.0]]
+    assert any("Rows by the judge cover only the samples that it has labelled." in note for note in table.notes)
+
+
 def test_samples_of_a_pair_count_once_in_the_intervals_of_error_labels() -> None:
     pairs = [sample(False, 0.0, pair=f"p{n}", length=length) for n in range(6) for length in (2000, 4000, 8000)]
     ((*_, hallucination, _),) = tables(*pairs)["errors"].rows
