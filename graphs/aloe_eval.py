@@ -26,7 +26,19 @@ from dialoom.graphs.judge import Case, Graph, Judge, add_judges
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import AbsolutePath, RecipeError
 from dialoom.graphs.stage import Stage, node
-from dialoom.graphs.tables import FEWEST, RESAMPLES, Cell, Chart, Estimate, Facet, FittedLine, Runs, Series, Table
+from dialoom.graphs.tables import (
+    FEWEST,
+    RESAMPLES,
+    Cell,
+    Chart,
+    Counted,
+    Estimate,
+    Facet,
+    FittedLine,
+    Runs,
+    Series,
+    Table,
+)
 from dialoom.graphs.tables.statistics import is_constant, percentiles, widening
 from dialoom.personas.pools import Persona, read_personas
 
@@ -391,6 +403,8 @@ class AloeEval(DialogueRecipe):
         ]
         for table in found:
             table.facets = {"model": None}
+        found[-1].counted = {"failed": Counted(state="failed")}
+        for table in found[:2]:
             table.judged = {column: [f"{METRIC} ({TARGET}) by turn"] for column in table.columns[1:]}
         return [table for table in found if table.rows]
 

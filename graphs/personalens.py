@@ -178,6 +178,7 @@ _SCORES = (
     score("coherence", "user", title="Coh. user", scale=(1, 5)),
 )
 _TURNS = score_by_turn("personalization", title="P", scale=(1, 4))
+_IN_EACH = "A multi-domain dialogue counts in each of its domains."
 _PIVOTS = (
     Pivot(
         "scores",
@@ -195,11 +196,17 @@ _PIVOTS = (
         "Scores by setting and domain",
         (_SETTING, _DOMAIN),
         _SCORES,
-        ("A multi-domain dialogue counts in each of its domains.",),
+        (_IN_EACH,),
         charted=("TCR %", "P"),
     ),
     Pivot("turns", "Personalization after each assistant reply", (_SETTING, _KIND), (_TURNS,), charted=("P",)),
-    Pivot("turns-by-domain", "Personalization after each assistant reply, by domain", (_SETTING, _DOMAIN), (_TURNS,)),
+    Pivot(
+        "turns-by-domain",
+        "Personalization after each assistant reply, by domain",
+        (_SETTING, _DOMAIN),
+        (_TURNS,),
+        (_IN_EACH,),
+    ),
 )
 
 

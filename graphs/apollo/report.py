@@ -167,10 +167,12 @@ _SCORES = (
     "that were made)."
 )
 _INTERVALS = (
-    "In brackets: 95 % intervals. For accuracy they are Wilson's if each pair occurs once; otherwise, and over "
+    "In brackets: 95 % intervals. For shares they are Wilson's if each pair occurs once; otherwise, and over "
     "several lengths, they are bootstrapped over pairs, and widened for few pairs as by Student's t (none for "
     f"fewer than {FEWEST} pairs)."
 )
+_OF_LABELS = "In brackets: 95 % intervals. They are Wilson's; all samples of a pair count as one."
+_MEAN = "Mean: over the samples of all lengths together, so that a length with fewer finished samples counts less."
 _REFLEXION = "Reflexion: another attempt is made if the calls differ from the gold calls; the last attempt is scored."
 _STALE = "Stale: the calls are those of a preference that no longer holds."
 _READ = (
@@ -181,7 +183,10 @@ _RULE = (
     "The rule labels a sample unawareness if the agent asked something, and unhelpful if it made no call; otherwise "
     "the first wrong call decides the label."
 )
-_KAPPA = "Kappa: Cohen's kappa of the judge and the rule, over the samples that both have labelled."
+_KAPPA = (
+    "Rows by the judge cover only the samples that it has labelled. Kappa: Cohen's kappa of the judge and the rule, "
+    "over the samples that both have labelled."
+)
 _GAINS = (
     f"Each sample is compared with the sample of {BASELINE} with the same pair and history. In brackets: 95 % "
     "intervals, bootstrapped over pairs, and widened for few pairs as by Student's t "
@@ -200,7 +205,7 @@ def report_tables(runs: Runs) -> list[Table]:
     has_trials = any(sample["trial"] is not None for sample in results.samples)
     for table in found:
         table.warnings += results.warnings
-        if has_trials and table.name != "errors":
+        if has_trials:
             table.notes.append(TRIALS_COUNT_ONCE)
     return [table for table in found if table.rows]
 
@@ -223,7 +228,7 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
         "proactive %": lambda group: accuracy(each for each in group if each["query"] == "proactive"),
     }
     title = "Accuracy by type of preference and of query"
-    yield _table(results, "preferences", _over(title, plain), plain, _FIXED_AXES, kinds)
+    yield _table(results, "preferences", title, plain, _FIXED_AXES, kinds)
     yield gains(results, plain)
     # Figure 6: users in the training data and other users, if the split is known.
     known = [sample for sample in plain if sample["split"]]
@@ -231,10 +236,10 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
     split: Figures = {**_by_size(results, known, accuracy, " %"), "F1": f1}
     yield _table(results, "users", title, known, [*_FIXED_AXES, "split"], split)
     implicit = [{**sample, "form": ALL_IMPLICIT} for sample in plain if sample["form"] in IMPLICIT]
-    title = _over("Accuracy and F1 by the form of the preference", plain)
+    title = "Accuracy and F1 by the form of the preference"
     yield _table(results, "form", title, [*plain, *implicit], [*_FIXED_AXES, "form"], _BOTH)
     for axis, about in _AXES.items():
-        yield _table(results, axis, _over(f"Accuracy and F1 by {about}", plain), plain, [*_FIXED_AXES, axis], _BOTH)
+        yield _table(results, axis, f"Accuracy and F1 by {about}", plain, [*_FIXED_AXES, axis], _BOTH)
     # Drawn positions are left out, because each has only few samples.
     placed = [sample for sample in plain if sample["size"].unit == "sessions"]
     title = "Accuracy and F1 by the position of the relevant session"
@@ -269,12 +274,13 @@ def _table(
     notes: Sequence[str] | None = None,
 ) -> Table:
     """Return a table with a row for each group of samples with equal axes, and a column for each figure."""
-    table = Table(name, title, [*(_TITLES.get(axis, axis) for axis in axes), *figures])
+    columns = [*(_TITLES.get(axis, axis) for axis in axes), *figures]
+    table = Table(name, _over(title, samples, columns), columns)
     for key, group in results.grouped(samples, axes):
         cells = [str(each) if axis == "size" else each for axis, each in zip(axes, key, strict=True)]
         cells = [("yes" if each else "no") if isinstance(each, bool) else each for each in cells]
         table.rows.append([*cells, *(figure(group) for figure in figures.values())])
-    table.notes = list(_notes(samples) if notes is None else notes)
+    table.notes = [*(_notes(samples) if notes is None else notes), *([_MEAN] if _has_mean(columns) else [])]
     return table
 
 
@@ -314,7 +320,9 @@ def gains(results: ApolloResults, samples: Group) -> Table:
     """
     sizes = results.values("size", samples)
     columns = [*_FIXED_AXES, *(f"{size} %" for size in sizes), *(["mean %"] if len(sizes) > 1 else []), "p"]
-    table = Table("frameworks", f"Accuracy: difference from {BASELINE}", columns, notes=[_GAINS], decimals={"p": 3})
+    title = _over(f"Accuracy: difference from {BASELINE}", samples, columns)
+    notes = [_GAINS, *([_MEAN] if _has_mean(columns) else [])]
+    table = Table("frameworks", title, columns, notes=notes, decimals={"p": 3})
     ps: list[float | None] = []
     for (model,), group in results.grouped(samples, ["model"]):
         plain = {_place(sample): sample for sample in group if sample["framework"] == BASELINE}
@@ -344,12 +352,14 @@ def _errors(results: ApolloResults) -> Table:
     judged = any(sample["judged_error"] for sample in results.samples)
     named = [label.replace("_", " ") for label in LABELS]
     columns = [*_FIXED_AXES, "by", "samples", *(f"{name} %" for name in named), *(["kappa"] if judged else [])]
-    table = Table("errors", "Errors of failed samples", columns)
+    failed = [sample for sample in results.samples if sample["error"]]
+    table = Table("errors", _over("Errors of failed samples", failed, columns), columns)
     table.judged = {f"{name} %": [f"{label} (assistant)"] for name, label in zip(named, LABELS, strict=True)}
-    for key, group in results.grouped((sample for sample in results.samples if sample["error"]), _FIXED_AXES):
+    for key, group in results.grouped(failed, _FIXED_AXES):
         for who, by in (("rule", "error"), ("judge", "judged_error")):
             if labels := [sample[by] for sample in group if sample[by]]:
-                shares = [share_of(labels.count(label), len(labels)) for label in LABELS]
+                pairs = len({sample["pair"] for sample in group if sample[by]})
+                shares = [share_of(labels.count(label), len(labels), pairs) for label in LABELS]
                 if who == "judge":
                     constant = len(labels) >= FEWEST and len({*labels}) == 1
                     shares = [share and replace(share, is_constant=constant) for share in shares]
@@ -357,7 +367,8 @@ def _errors(results: ApolloResults) -> Table:
                 agreement = [kappa(both) if who == "judge" else None] if judged else []
                 table.rows.append([*key, who, len(labels), *shares, *agreement])
     meanings = " ".join(f"{name.capitalize()}: {LABELS[label]}." for name, label in zip(named, LABELS, strict=True))
-    table.notes = [f"Samples whose calls differ from the gold calls. {meanings}", _RULE, *([_KAPPA] if judged else [])]
+    table.notes = [f"Samples whose calls differ from the gold calls. {meanings}", _RULE]
+    table.notes += [*([_KAPPA] if judged else []), _OF_LABELS]
     return table
 
 
@@ -385,10 +396,29 @@ def _endings(results: ApolloResults) -> Table:
     return table
 
 
-def _over(title: str, samples: Group) -> str:
-    """Return a title that states the lengths if the figures combine several."""
+def _over(title: str, samples: Group, shown: Sequence[str]) -> str:
+    """Return a title that states which settings the figures combine.
+
+    Args:
+        title: The title.
+        samples: The samples that the figures cover.
+        shown: The titles of the columns. A table with a column of lengths, or a column for each, combines none.
+    """
     sizes = [str(size) for size in sorted({sample["size"] for sample in samples})]
-    return title + (f", over {', '.join(sizes)}" if len(sizes) > 1 else "")
+    if len(sizes) > 1 and not {_TITLES["size"], *sizes} & {column.removesuffix(" %") for column in shown}:
+        title += f", over {', '.join(sizes)}"
+    played = ((tuple(sample[axis] for axis in ("model", "pair", "size")), sample) for sample in samples)
+    places = grouped((key, sample["place"]) for key, sample in played if not sample["evolving"])
+    if "place" not in shown and any(len({*of_pair}) > 1 for of_pair in places.values()):
+        title += ", over several positions of the relevant session"
+    if _TITLES["evolving"] not in shown and len({sample["evolving"] for sample in samples}) > 1:
+        title += ", with and without earlier preferences"
+    return title
+
+
+def _has_mean(columns: Iterable[str]) -> bool:
+    """Return whether a column shows the mean over several lengths."""
+    return not {"mean", "mean %"}.isdisjoint(columns)
 
 
 def _notes(samples: Group) -> list[str]:
@@ -458,10 +488,10 @@ def _error_shares(results: ApolloResults) -> Iterator[Chart]:
     """
     is_judged = any(sample["judged_error"] for sample in results.samples)
     by = "judged_error" if is_judged else "error"
-    groups = results.grouped((each for each in results.samples if each[by]), _FIXED_AXES)
-    chart = Chart(
-        "errors", "Errors of failed samples", "", "share of failed samples", y_range=(0.0, 1.0), kind="stacked"
-    )
+    failed = [each for each in results.samples if each[by]]
+    groups = results.grouped(failed, _FIXED_AXES)
+    title = _over("Errors of failed samples", failed, ())
+    chart = Chart("errors", title, "", "share of failed samples", y_range=(0.0, 1.0), kind="stacked")
     varies = [len({key[at] for key, _ in groups}) > 1 for at in range(2)]
     chart.names = [" ".join(part for part, is_ in zip(key, varies, strict=True) if is_) or key[0] for key, _ in groups]
     sizes = ", ".join(str(len(some)) for _, some in groups)

@@ -37,6 +37,7 @@ from . import report
 from .exports import EXPORTERS
 from .results import ASSISTANT, CHECKERS, CHECKS, JUDGES, REPLY_TYPES, RIGHT, UNPARSED, error_of, lines_seen
 from .scenario import (
+    LINES_PER_TURN,
     Method,
     PrefEvalOptions,
     PrefEvalScenario,
@@ -169,9 +170,14 @@ def shown_options(scenario: PrefEvalScenario) -> list[str]:
 
 
 def is_hit(scenario: PrefEvalScenario, state: ItemState) -> bool:
-    """Return whether a retrieved message is one in which the user states the preference."""
+    """Return whether a retrieved message is one in which the user states the preference.
+
+    In a choice, this is the user's last message, because the first only asks. It is unknown which message of a
+    persona's talk mentions the preference, so each message of the user counts.
+    """
     own = own_places(scenario, state["replies"], state["position"])
-    return any(place in own and (place - own.start) % 2 == 0 for place in state["retrieved"])
+    stating = own[::LINES_PER_TURN]
+    return any(place in (stating[-1:] if scenario.pair.form == "choice" else stating) for place in state["retrieved"])
 
 
 PROMPTS: dict[Method, str] = {

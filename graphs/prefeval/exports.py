@@ -59,13 +59,16 @@ def release_rows(
 def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str]:
     """Return the folders of a method and a topic, and the file's name.
 
-    The release has no files for positions other than the start, for further preferences, or for the conflict setting.
-    For such items, the name of the method's folder states the position, the number of preferences, or the arm.
+    The release has no files for positions other than the start, for further preferences, for the conflict setting, or
+    for lengths in tokens. For such items, the name of the method's folder states the position, the number of
+    preferences, the arm, or the length.
     """
     others = f"_{1 + len(scenario.extras)}preferences" if scenario.extras else ""
     task = _METHODS[scenario.method].format(k=scenario.retrieved) + (f"_{scenario.arm}" if scenario.arm else others)
     if scenario.position:
         task += f"_at{scenario.position:g}"
+    if scenario.token_limit:
+        task += f"_{scenario.token_limit}tokens"
     topic = scenario.pair.topic
     return (task, topic), f"{model.replace('/', '_').replace(':', '_')}_{topic}_{scenario.turns}interturn.json"
 

@@ -35,13 +35,17 @@ PIE_TURNS = 10
 """The number of turns for which the paper shows the shares of errors."""
 _FIXED_AXES = ("model", "method")
 """The axes that tables show even if all rows have the same value."""
-_PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
+_ONE = {"preferences": "1", "arm": ""}
+"""The facets of settings with a single preference."""
+_PLAIN = {"position": "0.0", **_ONE}
 """The facets of settings for which `is_plain` is true."""
+_JUDGED = Counted(state="done", is_judged=True)
+"""The items that count in accuracies."""
 _ACCURACY = (
     "Accuracy: share of answers without an error, or of right choices; unparsed answers count as wrong. Averages are "
     "unweighted means over the topics. In brackets: Wilson's 95 % intervals; for averages, with the effective number "
-    "of pairs that follows from the variance within each topic. A dash: there are no finished items, or the average "
-    "lacks a topic."
+    "of pairs that follows from the variance within each topic. A dash: no item is finished and judged, or the "
+    "average lacks a topic."
 )
 _TURNS = "Turns: the number of unrelated turns, plus the turns of the preference and the question."
 _ERRORS = (
@@ -58,7 +62,10 @@ _CELLS = (
     "varied axis). Each accuracy is the mean over the topics."
 )
 _BEFORE = "Stated before: no preference (alone), one on another topic (agreeing), or a contradictory one (conflicting)."
-_FOUND = "Found: the k retrieved messages include one in which the user states the preference."
+_FOUND = (
+    "Found: the k retrieved messages include the one in which the user states the preference (form persona: any "
+    "message of the user in the talk that mentions it, as it is unknown which one does)."
+)
 
 _ACCURACY_AXIS = "accuracy, mean over topics"
 _TURNS_AXIS = "turns: the unrelated ones, the preference's and the question's"
@@ -75,7 +82,7 @@ def report_tables(runs: Runs) -> list[Table]:
     found = [
         _across(results, "length", plain, "accuracy", f"Accuracy by length, {over}", constant=_PLAIN),
         *_by_topic(results),
-        _across(results, "position", _varied(results, one, "position", 0), "position", before),
+        _across(results, "position", _varied(results, one, "position", 0), "position", before, constant=_ONE),
         _across(
             results,
             "preferences",
@@ -161,6 +168,7 @@ def _across(
     axes = varying(settings, but=(axis,), always=_FIXED_AXES)
     notes = [*notes, _ACCURACY, _TURNS, *_too_long(results, settings)]
     table = _table(name, title, grouped(settings, but=(axis,)), axes, figures, notes, constant)
+    table.population = _JUDGED
     for each in settings:
         table.chosen[words[getattr(each, axis)]] = {**(constant or {}), **dict(filter(None, [each.facet(axis)]))}
     return table
@@ -183,6 +191,7 @@ def _by_topic(results: ItemResults) -> list[Table]:
         notes = [_ACCURACY, *_too_long(results, group)]
         table = _table(name, title, rows, varying(group, always=_FIXED_AXES), figures, notes, constant)
         table.chosen.update({f"{topic} %": {**constant, "topic": topic} for topic in results.topics})
+        table.population = _JUDGED
         tables.append(table)
     return tables if len(results.topics) > 1 else []
 
@@ -201,7 +210,9 @@ def _retrieval(results: ItemResults) -> Table:
     }
     axes = varying(settings, but=("retrieved", "method"), always=("model",))
     title = "Retrieval: hit rate among k messages"
-    return _table("retrieval", title, [[each] for each in settings], axes, figures, [_FOUND, _ACCURACY])
+    table = _table("retrieval", title, [[each] for each in settings], axes, figures, [_FOUND, _ACCURACY])
+    table.population, table.counted["accuracy %"] = Counted(state="done"), _JUDGED
+    return table
 
 
 def _counts(results: ItemResults, keys: Mapping[str, str]) -> Figures:
@@ -231,6 +242,7 @@ def _choices(results: ItemResults) -> Table:
     counts = _counts(results, {"right": RIGHT, "wrong": WRONG, no_letter: "no_letter"})
     figures: Figures = {"choices": lambda row: results.total(*row).n, **counts}
     table = _of_task(results, "classification", "choices", "Choices among four options", figures, [])
+    table.judged = {}
     table.counted = {choice: Counted(verdicts=[{CORRECT: choice == "right"}]) for choice in ("right", "wrong")}
     table.counted["choices"] = Counted(is_judged=True)
     table.chosen[no_letter] = None
@@ -250,7 +262,7 @@ def _items(results: ItemResults) -> Table:
     figures: Figures = {**_counts(results, counts), "tokens": lambda row: results.tokens(*row)}
     axes = ("model", "length")
     table = _table("dialogues", "Items", grouped(results.settings, by=axes), axes, figures, [_ITEMS, _TURNS])
-    table.decimals = {"tokens": 0}
+    table.judged, table.decimals = {}, {"tokens": 0}
     table.counted["failed"] = Counted(state="failed")
     table.chosen.update(dict.fromkeys(("too long", "empty answers")))
     return table

@@ -191,21 +191,27 @@ class FaultCount(int):
 
 
 def mean_scores(episode: Episode) -> dict[str, float]:
-    """Return the mean score of each metric and target, such as `naturalness.user`, over all judgements with a score."""
-    found = grouped(
-        (f"{each.metric}.{each.target}", float(each.score))
-        for each in episode.outcome.judgements
-        if each.score is not None
-    )
-    return {name: sum(values) / len(values) for name, values in found.items()}
+    """Return the scores by metric and target, such as `naturalness.user`; see `scores_of`."""
+    return {
+        f"{metric}.{target}": value
+        for metric, score in scores_of(episode).items()
+        for target, value in vars(score).items()
+    }
 
 
 def scores_of(episode: Episode) -> dict[str, Score]:
-    """Return the scores by metric: those of the whole conversation, or of its turns if there are none for the whole."""
-    scored = [each for each in episode.outcome.judgements if each.score is not None]
-    whole = {each.metric for each in scored if each.turn is None}
-    found = grouped((each.metric, each) for each in scored if each.turn is None or each.metric not in whole)
-    return {metric: Score(judgements) for metric, judgements in found.items()}
+    """Return the scores by metric: those of the whole conversation, or of its turns if only turns were judged.
+
+    A metric whose judgements of the whole conversation have no score has none, whatever the scores of the turns.
+    """
+    judgements = episode.outcome.judgements
+    whole = {(each.metric, each.target) for each in judgements if each.turn is None}
+    found = grouped(
+        (each.metric, each)
+        for each in judgements
+        if each.score is not None and (each.turn is None or (each.metric, each.target) not in whole)
+    )
+    return {metric: Score(of_metric) for metric, of_metric in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ class ReportedRun:
     """A run and a set of its judgements (`None` if it has none).
 
     Attributes:
-        label: The model under evaluation if it distinguishes the runs, or else the models that differ or the file.
+        label: The model under evaluation if it distinguishes the runs; otherwise the models that differ, with their
+            roles; otherwise the file.
     """
 
     label: str
@@ -363,10 +364,8 @@ def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | No
 
 
 def _differing(models: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return each run's models for the roles in which the runs' models differ."""
+    """Return each run's models for the roles in which the runs' models differ, with the names of the roles."""
     roles = differing_keys(models)
-    if len(roles) == 1:
-        return [played.get(roles[0], "none") for played in models]
     return [", ".join(f"{role} {played.get(role, 'none')}" for role in roles) for played in models]
 
 

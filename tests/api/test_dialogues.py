@@ -33,7 +33,33 @@ def test_turn_scores_judge_each_reply(one: Path, tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     (episode,) = run.episodes()
     assert [each.turn for each in episode.outcome.judgements if each.turn is not None] == [1, 2, 3]
-    assert "P turn 3" in str(run.report())
+    report = run.report()
+    assert "P turn 3" in str(report)
+    several = "A multi-domain dialogue counts in each of its domains."
+    assert all(several in report[name].notes for name in ("domains", "turns-by-domain"))
+
+
+def test_scores_of_turns_do_not_count_in_the_score_of_a_conversation(one: Path, tmp_path: Path) -> None:
+    async def growing(messages: Messages) -> str:
+        replies = str(messages).count("<assistant>")
+        return "Who knows?" if replies > 2 and is_silent else json.dumps({"score": replies, "explanation": "x"})
+
+    settings = run_settings(one, models={"judge": growing}, options={"turn_scores": True, "tasks": "single"})
+    is_silent = False
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
+    (episode,) = run.episodes()
+    found = [each.score for each in episode.outcome.judgements if each.metric == "personalization"]
+    assert found == [3, 1, 2, 3]
+    assert list(run.frame()["personalization.assistant"]) == [3.0]
+    run.export("dialogues", tmp_path / "out.jsonl", include=["scores"])
+    assert json.loads((tmp_path / "out.jsonl").read_text())["scores"]["personalization.assistant"] == 3.0
+    is_silent = True
+    run = dialoom.play("personalens", path=tmp_path / "silent.db", **settings)
+    (episode,) = run.episodes()
+    found = [each.score for each in episode.outcome.judgements if each.metric == "personalization"]
+    assert found == [None, 1, 2, None]
+    assert not list(run.episodes(where="personalization >= 1"))
+    assert "personalization.assistant" not in run.frame().columns
 
 
 def test_playing_without_judging_needs_no_judge(one: Path, tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def test_runs_with_different_users_are_not_compared(tmp_path: Path, dialoom: Com
 
     refused = report(first, other)["differences"]
     assert not refused.rows
-    assert "whose simulated users differ from those of offline/attentive (user model)" in refused.warnings[0]
+    assert "whose simulated users differ from those of user offline/attentive (user model)" in refused.warnings[0]
     allowed = report(first, other, allow_different_users=True)["differences"]
     assert allowed.rows and allowed.title.endswith("(with different users: user model)")
     three = report(first, same, other)
@@ -295,6 +295,17 @@ def test_runs_with_different_users_are_not_compared(tmp_path: Path, dialoom: Com
     assert "their simulated users differ (user model)" in output and "add --allow-different-users" in output
     passed = dialoom(*worse, "--allow-different-users", code=1).stdout
     assert "no significant loss of " in passed and "(with different users: user model): " in passed
+
+
+def test_label_of_a_run_names_the_role_whose_model_differs(tmp_path: Path) -> None:
+    """The tables of aloe-eval show the label in the column `model`, which is otherwise the assistant's model."""
+    judges = ["offline/attentive", "offline/generic"]
+    paths, options = [tmp_path / f"{number}.db" for number in (1, 2)], {"limit": 1, "rounds": 1}
+    one, other = (
+        play("aloe-eval", path=path, options=options, models={"judge": judge})
+        for path, judge in zip(paths, judges, strict=True)
+    )
+    assert [row[0] for row in report(one, other)["alignment"].rows] == [f"judge {judge}" for judge in judges]
 
 
 def test_other_user_prompts_and_personas_are_different_users(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -207,13 +208,16 @@ class DraftsMeta(ApolloMeta):
     errands: int
 
 
+_USER = re.compile(r"u\d+", re.ASCII)
+
+
 def read_drafts(folder: Path) -> tuple[DraftsMeta, dict[str, UserDrafts]]:
     """Read a folder's settings, and its drafts by user, in the order of `users.jsonl`.
 
     Only the settings and `users.jsonl` are required; the files of other drafts may be missing.
 
     Raises:
-        DataError: If there are no users, or a line is invalid or refers to an unknown user.
+        DataError: If there are no users, or a line is invalid, has a wrong id or refers to an unknown user.
     """
     ((_, meta),) = read_lines(folder / META, DraftsMeta)[:1]
     found: dict[str, dict[DraftKind, list[ApolloDraft]]] = {}
@@ -223,6 +227,10 @@ def read_drafts(folder: Path) -> tuple[DraftsMeta, dict[str, UserDrafts]]:
             continue
         for line, draft in read_lines(path, model):
             if kind == "users":
+                if not _USER.fullmatch(draft.id):
+                    raise DataError(
+                        path, f"{draft.id!r} is not the id of a user: give u and a number, such as u01", line
+                    )
                 found[draft.id] = {each: [] for each in DRAFTS}
             if draft.user not in found or (kind == "users" and draft.user != draft.id):
                 raise DataError(path, f"{draft.id}: there is no user {draft.user!r} in users.jsonl", line)

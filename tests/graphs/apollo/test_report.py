@@ -112,7 +112,7 @@ def test_trials_are_resampled_with_their_pair_and_compared_with_the_same_trial()
     found = tables(*made)
     ((*_, gain, p),) = found["frameworks"].rows
     assert isinstance(gain, Estimate) and gain.n == 12 and gain.mean == pytest.approx(5 / 12) and p is not None
-    assert all((TRIALS_COUNT_ONCE in table.notes) == (name != "errors") for name, table in found.items())
+    assert all(TRIALS_COUNT_ONCE in table.notes for table in found.values())
 
 
 def test_forms_query_kinds_and_domains_have_rows() -> None:
@@ -181,6 +181,51 @@ def test_error_labels_are_shown_as_shares_of_failures() -> None:
     found = tables(sample(True, 1.0), *(sample(False, 0.0, pair=f"p{n}") for n in (2, 3)))["errors"]
     assert [row[2:] for row in rows(found)] == [["rule", 2, 0.0, 0.0, 1.0, 0.0]]
     assert "errors" not in tables(sample(True, 1.0))
+
+
+def test_rows_of_the_judge_cover_the_samples_that_it_has_labelled() -> None:
+    made = [sample(False, 0.0, pair=f"p{n}") for n in range(3)]
+    label = Judgement(metric="unhelpful", target="assistant", score=True)
+    made[0] = replace(made[0], outcome=made[0].outcome.model_copy(update={"judgements": (label,)}))
+    table = tables(*made)["errors"]
+    assert [row[2:6] for row in rows(table)] == [["rule", 3, 0.0, 0.0], ["judge", 1, 1.0, 0.0]]
+    assert any("Rows by the judge cover only the samples that it has labelled." in note for note in table.notes)
+
+
+def test_samples_of_a_pair_count_once_in_the_intervals_of_error_labels() -> None:
+    pairs = [sample(False, 0.0, pair=f"p{n}", length=length) for n in range(6) for length in (2000, 4000, 8000)]
+    ((*_, hallucination, _),) = tables(*pairs)["errors"].rows
+    assert isinstance(hallucination, Estimate) and (hallucination.mean, hallucination.n) == (1.0, 18)
+    assert hallucination.low is not None and round(hallucination.low, 3) == 0.610, "Wilson's interval of 6 of 6"
+
+
+def test_titles_state_which_settings_are_combined() -> None:
+    made = [
+        sample(False, 0.0, hit=True, framework="rag", evolving=evolving, length=length)
+        for evolving in (False, True)
+        for length in (2000, 4000)
+    ]
+    titles = {name: table.title for name, table in tables(*made).items()}
+    both = ", with and without earlier preferences"
+    assert titles["readings"].endswith(f"calls, over 2k, 4k{both}")
+    assert titles["errors"].endswith(f"samples, over 2k, 4k{both}")
+    assert titles["retrieval"].endswith(f"three{both}"), "lengths have rows"
+    assert titles["accuracy"].endswith("history") and titles["domain"].endswith("domain, over 2k, 4k")
+    (chart,) = [chart for chart in RECIPE.charts([("m", made)]) if chart.name == "errors"]
+    assert chart.title == titles["errors"]
+    placed = [sample(True, 1.0, length=0, sessions=10, place=place) for place in (1, 2)]
+    titles = {name: table.title for name, table in tables(*placed).items()}
+    several = ", over several positions of the relevant session"
+    assert [name for name, title in titles.items() if not title.endswith(several)] == ["place"]
+
+
+def test_mean_over_lengths_says_how_lengths_count() -> None:
+    made = [
+        sample(True, 1.0, pair=f"p{n}", length=length) for length, many in ((2000, 3), (4000, 1)) for n in range(many)
+    ]
+    note = "counts less"
+    found = {name for name, table in tables(*made).items() if any(each.endswith(f"{note}.") for each in table.notes)}
+    assert found == {"accuracy", "f1"}
 
 
 def test_report_shows_retrieval_recall_beside_accuracy() -> None:

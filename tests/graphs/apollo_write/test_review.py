@@ -193,3 +193,7 @@ def test_drafts_that_do_not_fit_are_refused_by_name(drafts: Path, tmp_path: Path
     changed = with_edits(drafts, folder, "sessions", lambda rows: rows[1].update(turns=[{"speaker": "nobody"}]))
     with pytest.raises(DataError, match=r"sessions.jsonl:2: 'turns"):
         api.play("apollo-write", path=tmp_path / "run.db", options={"drafts": changed})
+    (folder := tmp_path / "c").mkdir()
+    changed = with_edits(drafts, folder, "users", lambda rows: rows[0].update(id="mira", user="mira"))
+    with pytest.raises(DataError, match=r"users.jsonl:1: 'mira' is not the id of a user: give u and a number"):
+        api.play("apollo-write", path=tmp_path / "run.db", options={"drafts": changed})

@@ -127,6 +127,17 @@ def test_official_scripts_would_print_the_reported_figures(played: dialoom.Run, 
         assert all(row.get("self_critic") for row in judged) == (method == "self-critic")
 
 
+def test_lengths_in_tokens_with_equal_turns_are_in_separate_files(tmp_path: Path) -> None:
+    options = {"topics": TOPIC, "tokens": [900, 905], "limit": 2, "judge": False}
+    run = dialoom.play(RECIPE, path=tmp_path / "run.db", options=options)
+    one, other = run.episodes()
+    assert one.facets["turns"] == other.facets["turns"] and one.facets["index"] == other.facets["index"]
+    run.export("prefeval", tmp_path / "out")
+    root = tmp_path / "out" / "benchmark_results" / "explicit" / "generation_results"
+    files = {path.parts[-3]: json.loads(path.read_text()) for path in root.rglob("*interturn.json")}
+    assert {name: len(rows) for name, rows in files.items()} == {"zero-shot_900tokens": 1, "zero-shot_905tokens": 1}
+
+
 def test_rows_agree_with_the_report(played: dialoom.Run, tmp_path: Path) -> None:
     played.export("rows", tmp_path / "rows.jsonl")
     played.export("rows", tmp_path / "rows.parquet", encoding="parquet")

@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import dialoom
 from dialoom import Episode, Judgement
 from dialoom.graphs.prefeval import RECIPE, chosen
@@ -142,6 +144,20 @@ def test_retrieved_messages_are_the_nearest_with_their_speakers(tmp_path: Path) 
     folder.mkdir()
     episode = only(played(folder, assistant, Judge(), method=("rag",), retrieved=(50,)))
     assert episode.outcome.details["retrieved"] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("form", "count", "hit"), [("choice", 1, False), ("choice", 3, True), ("persona", 1, True)])
+def test_question_of_a_choice_does_not_state_the_preference(tmp_path: Path, form: str, count: int, hit: bool) -> None:
+    run = played(tmp_path, Assistant(), Judge(), form=(form,), method=("rag",), retrieved=(count,))
+    details = only(run).outcome.details
+    assert details["retrieved"][0] == 0 and details["hit"] == hit
+
+
+def test_only_tables_with_verdicts_name_a_checker_that_fails_a_check(tmp_path: Path) -> None:
+    tasks = ("generation", "classification")
+    report = played(tmp_path, Assistant(), Judge(violates="maybe"), task=tasks, limit=12).report()
+    doubted = {table.name for table in report.tables if "The judge of violates" in "".join(table.notes)}
+    assert {"accuracy", "errors"} <= doubted and not doubted & {"choices", "dialogues"}
 
 
 def test_self_critic_makes_three_calls_and_drops_its_label(tmp_path: Path) -> None:

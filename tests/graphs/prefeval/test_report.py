@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,8 @@ from dialoom.graphs.prefeval.report import charts, report_tables
 from dialoom.graphs.prefeval.results import CHECKERS, error_of, error_type
 from dialoom.graphs.tables import Cell
 from dialoom.runs.agreement import agreement, read_labels, write_sample
-from dialoom.runs.store import RunFile
+from dialoom.runs.store import RunFile, ScenarioQuery
+from dialoom.studio.wording import counted
 from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of
 from tests.graphs.prefeval.test_playing import Assistant, Judge, played
 
@@ -150,6 +153,29 @@ def test_unparsed_verdict_counts_but_is_no_success() -> None:
     assert isinstance(accuracy, Estimate)
     assert (accuracy.n, accuracy.mean) == (3, 1 / 3)
     assert row(tables["errors"], "model", "zero-shot")["unparsed"] == 2
+
+
+def test_figures_link_to_the_items_that_they_count(tmp_path: Path) -> None:
+    class Breaking(Assistant):
+        async def __call__(self, messages: list[Any]) -> str:
+            asked = messages[-1]["content"]
+            if "<retrieved>" in asked and "hats would you buy, number 1?" in asked and len(messages) == 12:
+                raise ValueError("no hats today")
+            return await super().__call__(messages)
+
+    options: dict[str, Any] = {"extra": (0, 2), "position": (0.0, 1.0), "method": ("rag", "zero-shot"), "limit": None}
+    run = played(tmp_path, Breaking(), Judge(), topics="hats, lamps", turns=(2, 4), **options)
+    assert run.status().failed == 4
+    choices, linked = run.choices(), Counter[str]()
+    for table in run.report().tables[:-2]:
+        for row, place in product(table.rows, range(len(table.columns))):
+            cell, query = row[place], counted(table, row, table.columns[place], choices)
+            if isinstance(cell, Estimate) and query is not None:
+                facets = {name.removeprefix("facet."): value for name, value in query.items() if "facet." in name}
+                found = run.scenarios(ScenarioQuery(state=query["state"], facets=facets), where=query["where"])
+                assert found.total == cell.n, (table.name, row, table.columns[place])
+                linked[table.name] += 1
+    assert {"accuracy", "position", "preferences", "retrieval", "generation-explicit-4-turns"} <= {*linked}
 
 
 def test_choices_without_a_letter_are_wrong_and_counted() -> None:
