@@ -53,7 +53,8 @@ def write(
         check_installed()
     if rows.exporter is not None and rows.exporter.is_folder:
         write_all = _write_lists if rows.exporter.kind == "lists" else _write_files
-        return Exported({_ONLY: write_all(rows, target)})
+        files, count = write_all(rows, target)
+        return Exported({_ONLY: files}, [count], run.config.units)
     if rows.test is not None:
         counts = _write_split(rows, target, complete)
     else:
@@ -145,7 +146,8 @@ def _check_empty(rows: Rows, part: str) -> None:
         raise RunError(f"there are no rows to write yet ({done:,} scenarios are done), and a Parquet file needs one")
 
 
-def _write_files(rows: Rows, target: Path) -> int:
+def _write_files(rows: Rows, target: Path) -> tuple[int, RowCount]:
+    """Write a file for each item; return the number of files, and the counts."""
     written = RowCount()
     with folder_output(target, adds=True) as folder:
         for names, content in rows.read(_ONLY, written):
@@ -153,13 +155,13 @@ def _write_files(rows: Rows, target: Path) -> int:
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
             with folder.text(*names) as file:
                 file.write(text)
-    return written.rows
+    return written.rows, written
 
 
-def _write_lists(rows: Rows, target: Path) -> int:
+def _write_lists(rows: Rows, target: Path) -> tuple[int, RowCount]:
     """Write JSON lists or JSON lines, appending rows in any order without keeping them in memory.
 
-    A card is added, unless the format has a file with the card's name.
+    The result is as for `_write_files`. A card is added, unless the format has a file with the card's name.
     """
     total = RowCount()
     begun: dict[tuple[str, ...], RowCount] = {}
@@ -180,7 +182,7 @@ def _write_lists(rows: Rows, target: Path) -> int:
             files = {"/".join(map(file_name, names)): count for names, count in begun.items()}
             with folder.text(CARD) as file:
                 file.write(Card(rows, files, total=total).text())
-    return len(begun)
+    return len(begun), total
 
 
 def _places(value: Any, place: str = "") -> Iterator[str]:
