@@ -72,7 +72,9 @@ def _write_open(rows: Rows, file: TextIO) -> RowCount:
     has_files = rows.test is not None or (rows.exporter is not None and rows.exporter.is_folder)
     if has_files or rows.request.encoding != "jsonl":
         raise RunError("path: an open file or standard output accepts only JSON lines; give a path", setting="path")
-    return _write_part(rows, _ONLY, lambda: nullcontext(file), None)
+    count = _write_part(rows, _ONLY, lambda: nullcontext(file), None)
+    file.flush()  # a full disk is an error of the export
+    return count
 
 
 def _write_one(rows: Rows, target: Path) -> RowCount:
@@ -215,6 +217,7 @@ _SCALARS = {
     dict: "object",
 }
 _NUMBERS = {"verdict", "whole number", "number"}
+_LARGEST = 2**63
 
 
 class Column:
@@ -228,7 +231,8 @@ class Column:
     def see(self, value: Any) -> None:
         """Take one value into account."""
         if value is not None:
-            self.kinds.add(_SCALARS.get(type(value), type(value).__name__))
+            is_large = type(value) is int and not -_LARGEST <= value < _LARGEST
+            self.kinds.add("number beyond 64 bits" if is_large else _SCALARS.get(type(value), type(value).__name__))
         if isinstance(value, dict):
             for key, inner in value.items():
                 self.fields.setdefault(key, Column()).see(inner)
@@ -241,7 +245,7 @@ class Column:
         """Return the Arrow type that holds all values.
 
         Raises:
-            RunError: If values of incompatible kinds occur in one field.
+            RunError: If values of incompatible kinds occur in one field, or a whole number has more than 64 bits.
         """
         if self.kinds == {"object"}:
             inner = [(name, column.type(arrow, f"{name!r} of {place}")) for name, column in self.fields.items()]
@@ -253,10 +257,8 @@ class Column:
             return alone.get(min(self.kinds), arrow.float64)() if len(self.kinds) == 1 else arrow.float64()
         if self.kinds == {"text"} or not self.kinds:
             return arrow.string() if self.kinds else arrow.null()
-        raise RunError(
-            f"{place} is {' and '.join(sorted(self.kinds))} in different rows; a Parquet column can hold only one "
-            "type, so use the encoding jsonl"
-        )
+        kinds = " and ".join(sorted(self.kinds)) + (" in different rows" if len(self.kinds) > 1 else "")
+        raise RunError(f"{place} is {kinds}, which a Parquet column cannot hold; use the encoding jsonl")
 
     def fit(self, value: Any) -> Any:
         """Convert a value to the column's type."""
