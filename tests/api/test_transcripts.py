@@ -736,6 +736,16 @@ def test_a_file_without_conversations_makes_no_run(
     assert not (tmp_path / "talks.db").exists()
 
 
+@pytest.mark.parametrize("broken", ["refuse", "skip"])
+def test_a_file_that_cannot_be_read_is_found_before_anything_is_imported(tmp_path: Path, broken: Any) -> None:
+    (tmp_path / "talks").mkdir()
+    _written(tmp_path / "talks" / "a.jsonl", *(_talk(number) for number in range(201)))
+    (tmp_path / "talks" / "b.json").write_text("[")
+    with pytest.raises(DataError, match=r"b\.json:1: not JSON"):
+        dialoom.import_transcripts(tmp_path / "talks", path=tmp_path / "talks.db", broken=broken)
+    assert not (tmp_path / "talks.db").exists()
+
+
 def test_examples_of_the_page_on_transcripts_work(tmp_path: Path) -> None:
     command = command_in(tmp_path)
     text = (ROOT / "docs" / "transcripts.md").read_text(encoding="utf-8")
