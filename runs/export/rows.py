@@ -368,4 +368,4 @@ def prompt_hashes(run: RunFile, judging: JudgementSet | None) -> dict[str, str]:
     """Return the hashes of the prompts by id, among them those of the set's judges."""
     models = run.config.model_names
     prompts = {prompt.id: prompt.hash for prompt in run.prompts.values() if prompt.front.role in models}
-    return dict(sorted((prompts | ({} if judging is None else judging.prompts)).items()))
+    return dict(sorted({**prompts, **({} if judging is None else judging.prompts)}.items()))

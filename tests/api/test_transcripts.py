@@ -825,7 +825,7 @@ def test_a_value_that_json_cannot_hold_makes_a_row_broken(tmp_path: Path, value:
 
 def test_results_that_are_json_values_stay_json(tmp_path: Path) -> None:
     """One message of ShareGPT may have the results of several calls, which other programs do not write as texts."""
-    calls = [{"name": name, "arguments": {}} for name in ("price", "stock", "note")]
+    calls: list[dict[str, Any]] = [{"name": name, "arguments": {}} for name in ("price", "stock", "note")]
     said = [
         {"from": "human", "value": "A kettle?"},
         {"from": "function_call", "value": json.dumps(calls)},
