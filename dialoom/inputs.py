@@ -291,7 +291,8 @@ def read_yaml(path: Path) -> Any:
 def parse_yaml(text: str, path: str | Path, first_line: int = 1) -> Any:
     """Return the value of a YAML text: mappings, lists, strings, numbers, `true`, `false` and `null`.
 
-    A date is read as a string. Aliases and tags are refused.
+    Anything else is a string, such as a date, a time of day (`7:30`), `007`, `yes` and `no`. Aliases and tags are
+    refused.
 
     Args:
         text: The text.
@@ -444,11 +445,19 @@ class _Loader(yaml.SafeLoader):
         return int(super().construct_yaml_int(node))
 
 
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_integer)
+_NULL, _BOOL, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
+_Loader.add_constructor(_INT, _Loader.construct_integer)
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":merge", ":value"))]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag == _NULL]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+for _tag, _pattern, _firsts in (
+    (_BOOL, r"(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    (_INT, r"[-+]?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$", "-+0123456789"),
+    (_FLOAT, r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$", "-+.0123456789"),
+    (_FLOAT, r"\.(?:nan|NaN|NAN)$", "."),
+):
+    _Loader.add_implicit_resolver(_tag, re.compile(_pattern), [*_firsts])
 
 
 def _status(path: Path) -> os.stat_result:

@@ -62,9 +62,10 @@ class Transcript(SimulatedTalk):
     def facets(self) -> dict[str, Any]:
         """Return the short values of the conversation's row, with the user's identity as `person` if it is known."""
         # If the row states no person, its columns are those of the person.
-        names = ("user_id",) if self.person == self.columns else ("id", "name", "description")
-        identity = next((self.person[key] for key in names if key in self.person), None)
-        found = {"person": identity, **self._values}
+        stated = {} if self.person == self.columns else self.person
+        known = {"user_id": self.columns.get("user_id"), **stated}
+        identities = map(known.get, ("id", "name", "user_id", "description"))
+        found = {"person": next((value for value in identities if value not in (None, "")), None), **self._values}
         return {
             name: value
             for name, value in found.items()

@@ -12,13 +12,16 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pydantic_core import to_jsonable_python
+
 from dialoom.inputs import MOST_BYTES, DataError, open_input, parse_json, read_json, read_lines
 from dialoom.personas.rows import parquet_rows
 from dialoom.prompts import FunctionCall
+from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.text import well_formed_value
 
 from .conversation import TOOL
-from .outcome import SYSTEM, TRIAL_OF, USER, Line, episode_id
+from .outcome import SYSTEM, TRIAL_OF, USER, USER_MODEL, Line, episode_id
 from .study import ASSISTANT
 
 RECORDED = "recorded"
@@ -34,17 +37,22 @@ CONTENTS = ("content", "value", "text", "utterance")
 _ROLES = {"user": USER, "human": USER, "system": SYSTEM, "developer": SYSTEM} | dict.fromkeys(
     ("assistant", "gpt", "bot", "ai", "model", "chatbot", "chosen", "function_call"), ASSISTANT
 )
-_ROLES |= {"tool": TOOL, "observation": TOOL}
+_ROLES |= dict.fromkeys(("tool", "function", "observation"), TOOL)
 """The roles of other programs, in any letter case. ShareGPT calls tool calls and their results `function_call` and
-`observation`.
+`observation`; OpenAI's earlier results are of the role `function`.
 """
 _READ = frozenset({"id", "tools", "ended_by", "person", "task"})
 _OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts"})
 """Keys of `dialogues` exports that state how a conversation was generated and scored, rather than what it contains."""
 _INCLUDED = ("facets", "scores")
 """Keys of objects that exports may include. They state what the other keys state already, or how it was scored."""
-_OF_TRANSCRIPTS = frozenset({"name", "branch", "environment", "error"})
-"""Keys of an export of imported conversations that are no columns of their rows; `name` is the conversation's id."""
+_OF_TRANSCRIPTS = frozenset({"name", "branch", "environment", "error", USER_MODEL})
+"""Keys of an export of imported conversations that are no columns of their rows; `name` is the conversation's id.
+
+The user model is a column, which is in `scenario`, too.
+"""
+_PEOPLE = ("person", "user", "persona")
+"""Keys under `scenario` in `dialogues` exports that name the person; each recipe has one of them."""
 
 LABEL = "label:"
 """The prefix of the keys, and of the columns in labels files, that hold people's labels. Judges must not see these."""
@@ -194,7 +202,7 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
     Raises:
         DataError: If the row is wrong. The message states the file, the line and the correct form. Nothing is repaired.
     """
-    row = well_formed_value(dict(row))
+    row = _json_values(row, path, number)
     keys = sorted(
         (name for name in CONVERSATIONS if row.get(name) is not None), key=lambda name: not isinstance(row[name], list)
     )
@@ -226,6 +234,9 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
     ignored |= _OF_TRANSCRIPTS if is_export else frozenset()
     about = {name: value for name, value in row.items() if name not in ignored and not is_label(name)}
     columns = {**about, **described}
+    person = next((described[name] for name in _PEOPLE if described.get(name)), None)
+    if person is not None and row.get("recipe") and not is_export:
+        columns["person"] = person
     if is_trial:
         columns[TRIAL_OF] = str(row["id"])[-LONGEST_FACET:]
     released = " ".join(str(row[name]) for name in ("user_id", "task_id") if row.get(name) is not None)
@@ -238,6 +249,23 @@ def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTa
         tools=tuple(tools),
         ended_by=str(row.get("ended_by") or RECORDED),
     )
+
+
+def _json_values(row: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
+    """Return a row's values as JSON holds them, e.g. a date as text. Numbers that are not finite become null.
+
+    Raises:
+        DataError: If the row is not an object, or JSON cannot hold a value, such as the bytes of an image.
+    """
+    if not isinstance(row, Mapping):
+        raise DataError(path, f"each row must be an object, got {row!r:.60}", number)
+    values = {}
+    for name, value in row.items():
+        try:
+            values[str(name)] = well_formed_value(to_jsonable_python(value, inf_nan_mode="null"))
+        except ValueError as error:
+            raise DataError(path, f"{name!r} holds a value that JSON cannot hold: {error}", number) from error
+    return values
 
 
 def _named(row: Mapping[str, Any]) -> str:
@@ -265,7 +293,7 @@ def _paired(lines: Sequence[Line], joins: bool, path: Path, number: int) -> Iter
                 with suppress(DataError):
                     texts = parse_json(results[0].content, path, number)
                     if isinstance(texts, list) and len(texts) == len(calls):
-                        results = [Line(role=TOOL, content=str(text)) for text in texts]
+                        results = [Line(role=TOOL, content=_result_text(text)) for text in texts]
             for line in results:
                 if not (id_ := line.tool_call_id or (calls.pop(0) if calls else "")):
                     raise DataError(path, "a tool result has neither tool_call_id nor a call before it", number)
@@ -282,6 +310,11 @@ def _paired(lines: Sequence[Line], joins: bool, path: Path, number: int) -> Iter
             content = said.pop().content if follows else line.content
             said.append(line.model_copy(update={"content": content, "tool_calls": made}))
         yield from said
+
+
+def _result_text(value: Any) -> str:
+    """Return a tool's result, which may be a JSON value, as text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _in_order_of_calls(lines: Sequence[Line]) -> Iterator[Line]:
@@ -322,7 +355,7 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     role = next((each[name] for name in SPEAKERS if each.get(name)), None)
     if not isinstance(role, str):
         raise DataError(path, f"{place} has no role; give one of {', '.join(SPEAKERS)}", number)
-    calls = _calls(each.get("tool_calls") or [], place, path, number)
+    calls = _calls(each.get("tool_calls") or each.get("function_call") or [], place, path, number)
     key = next((name for name in CONTENTS if each.get(name) is not None), None)
     content = message_text(each[key]) if key else "" if calls else None
     if content is None:
@@ -331,7 +364,16 @@ def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
     if role.lower() == "function_call":
         calls, content = _calls(parse_json(content, path, number), place, path, number), ""
     call_id = str(each.get("tool_call_id") or "") or None
-    return [Line(role=role_named(role), content=content, tool_calls=calls, tool_call_id=call_id)]
+    reason = each.get("finish_reason")
+    return [
+        Line(
+            role=role_named(role),
+            content=content,
+            finish_reason=reason if isinstance(reason, str) and reason in BROKEN_OFF else None,
+            tool_calls=calls,
+            tool_call_id=call_id,
+        )
+    ]
 
 
 def message_text(content: Any) -> str | None:
@@ -413,7 +455,7 @@ def _spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Itera
             found = given if isinstance(given, Mapping) else {each["key"]: _otlp(each["value"]) for each in given}
             trace = span.get("traceId") or span.get("trace_id") or (span.get("context") or {}).get("trace_id")
             if found.get("gen_ai.operation.name") in _MODEL_CALLS:
-                yield {"gen_ai.conversation.id": trace, **found}
+                yield {**found, "gen_ai.conversation.id": found.get("gen_ai.conversation.id") or trace}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         yield {"broken": DataError(path, f"not a span of OpenTelemetry: {type(error).__name__}: {error}", number)}
 
@@ -434,10 +476,17 @@ def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any
     """Return a span's conversation as a row: the messages sent, and the reply.
 
     Raises:
-        DataError: If the span has no messages, or a part of a message is neither text nor a tool call.
+        DataError: If the span has no messages or belongs to no conversation, or a part of a message is neither text nor
+            a tool call.
     """
     if "broken" in span:
         raise span["broken"]
+
+    if not (id_ := span["gen_ai.conversation.id"]):
+        message = (
+            "the span of a model call has neither gen_ai.conversation.id nor a trace id: its conversation is unknown"
+        )
+        raise DataError(path, message, number)
 
     def plain(name: str) -> list[Any]:
         value = span.get(f"gen_ai.{name}") or []
@@ -452,7 +501,7 @@ def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any
     system = plain("system_instructions")
     messages = [*([{"role": "system", "parts": system}] if system else []), *messages]
     return {
-        "id": str(span["gen_ai.conversation.id"]),
+        "id": str(id_),
         "model": span.get("gen_ai.request.model", ""),
         "messages": [message for each in messages for message in _of_parts(each, path, number)],
         "tools": plain("tool.definitions"),
@@ -470,9 +519,8 @@ def _of_parts(message: Mapping[str, Any], path: Path, number: int) -> Iterator[M
             case "tool_call":
                 calls.append({**part, "arguments": part.get("arguments") or {}})
             case "tool_call_response":
-                found = part.get("response", part.get("result", ""))
-                content = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
-                yield {"role": "tool", "tool_call_id": part.get("id"), "content": content}
+                found = _result_text(part.get("response", part.get("result", "")))
+                yield {"role": "tool", "tool_call_id": part.get("id"), "content": found}
             case "reasoning" | "thinking":
                 continue
             case _:

@@ -128,7 +128,7 @@ async def aimport_transcripts(
         read = _loaded(reader)
         if not found.exists():
             raise DataError(found, "there is no such file")
-        roles = _checked(found, read, broken, is_given_up) if broken == "refuse" or study is not None else set()
+        roles = _checked(found, read, broken, is_given_up)
         _check_not_empty(found, read)
         with _opened(Path(path), study, roles, settings) as store:
             imported = Imported(Run(path, trust=True))
@@ -169,7 +169,9 @@ def _checked(
     """Check all rows without keeping them in memory, and return the roles that speak in them.
 
     Raises:
-        DataError: If rows are broken and broken rows are refused; the message lists them.
+        DataError: If a file as a whole cannot be read.
+        RunError: If rows are broken and broken rows are refused; the message lists them.
+        StoppedError: If the check was stopped.
     """
     count, first, roles = 0, list[DataError](), set[str]()
     for _, found in transcripts_of(source, reader):

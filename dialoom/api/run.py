@@ -331,12 +331,13 @@ class RunReader:
 
     def dialogue(self, scenario: str | int, judging: str | None = None) -> dict[str, Any]:
         """Return a scenario's row of the `dialogues` export with its `state`, finished or not; see `episode`."""
-        from dialoom.runs.export import dialogue, provenance
+        from dialoom.runs.export import dialogue, models_of, prompt_hashes
 
         with self._opened() as file:
             position = file.resolve(str(scenario))
             episode = file.episode(position, judging) or file.so_far(position)
-            models, prompts = provenance(file, file.judgement_set(judging))
+            chosen = file.judgement_set(judging)
+            models, prompts = models_of(file, chosen, episode), prompt_hashes(file, chosen)
             row = dialogue(episode, file.scenario(file.recipe, position), file.recipe, models, prompts)
         return {**row, "state": episode.state}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
@@ -98,6 +100,11 @@ def _exit_with(error: Exception) -> None:
 
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         say(f"dialoom: {error.filename}: {error.strerror}", err=True)  # for example, a name that is too long
+        sys.exit(EXIT_USAGE)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        say(f"dialoom: standard output cannot be written: {error.strerror}", err=True)
+        with suppress(OSError):
+            sys.stdout.close()  # otherwise, Python would write the rest when it exits
         sys.exit(EXIT_USAGE)
     if fault_of(error) is Fault.BUG and not isinstance(error, DialoomError | MemoryError):
         say("".join(traceback.format_exception(error)), err=True, nl=False)  # the message may quote a reply

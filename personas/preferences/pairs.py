@@ -91,7 +91,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         DataError: If the file cannot be read or has other contents.
     """
     text = read_text(path)
-    lines = enumerate(text.splitlines(), start=1)
+    lines = enumerate(text.split("\n"), start=1)  # JSON text may contain other line separators
     is_list = text.lstrip().startswith("[")
     rows = parse_json(text, path) if is_list else [parse_json(each, path, at) for at, each in lines if each.strip()]
     for number, row in enumerate(rows):

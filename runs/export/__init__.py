@@ -1,6 +1,6 @@
 """Exports of runs: rows as JSONL or Parquet, or a folder of files. They are written to a temporary path first."""
 
-from .rows import DIALOGUES, Encoding, Exported, ExportRequest, Soundness, dialogue, formats, provenance
+from .rows import DIALOGUES, Encoding, Exported, ExportRequest, Soundness, dialogue, formats, models_of, prompt_hashes
 from .writing import write
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Soundness",
     "dialogue",
     "formats",
-    "provenance",
+    "models_of",
+    "prompt_hashes",
     "write",
 ]

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
@@ -18,7 +19,7 @@ from dialoom.graphs.training_rows import exporters
 from dialoom.graphs.transcript import Transcript
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
-from dialoom.runs.store import JudgementSet, RecordedEpisode, RunFile
+from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RecordedEpisode, RunFile
 from dialoom.settings import check_lists
 
 from .shortcuts import PairSample
@@ -306,12 +307,7 @@ class Rows:
 
     def _maker(self) -> Any:
         """Return the function that converts one scenario to rows or files."""
-        names, hashes = provenance(self.run, self.judging)
-
-        def models(episode: RecordedEpisode) -> dict[str, str]:
-            user = episode.facets.get(USER_MODEL) if self.run.config.users else None
-            return names if user is None else {**names, USER: user}
-
+        models, hashes = partial(models_of, self.run, self.judging), prompt_hashes(self.run, self.judging)
         if self.exporter is None:
             return lambda episode, scenario: [dialogue(episode, scenario, self.recipe, models(episode), hashes)]
         exporter, prompts = self.exporter, self.run.prompts
@@ -344,7 +340,6 @@ def dialogue(
         line["faults"] = [fault.model_dump() for fault in episode.outcome.faults]
     if episode.branch is not None:
         line["branch"] = episode.branch.model_dump()
-        line["models"] |= episode.branch.models
     return line if episode.error is None else {**line, "error": episode.error}
 
 
@@ -359,11 +354,18 @@ def named(episode: Episode) -> dict[str, Any]:
     return {"id": episode.scenario, **factors, **({EARLIER_ATTEMPTS: played} if played else {})}
 
 
-def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the provenance of rows: the models by role, among them the set's judge, and the prompts' hashes by id."""
+def models_of(run: RunFile, judging: JudgementSet | None, episode: RecordedEpisode) -> dict[str, str]:
+    """Return an episode's models by role: its user model, those of its branch, and the judges of its judgements."""
+    config = run.config
+    user = {USER: episode.facets[USER_MODEL]} if config.users else {}
+    branch = {} if episode.branch is None else episode.branch.models
+    judges = {} if judging is None else judging.model_names
+    is_own = judging is None or judging.name == OWN_JUDGEMENTS
+    return {**config.model_names, **user, **judges, **branch, **({} if is_own else judges)}
+
+
+def prompt_hashes(run: RunFile, judging: JudgementSet | None) -> dict[str, str]:
+    """Return the hashes of the prompts by id, among them those of the set's judges."""
     models = run.config.model_names
     prompts = {prompt.id: prompt.hash for prompt in run.prompts.values() if prompt.front.role in models}
-    if judging is not None:
-        models |= judging.model_names
-        prompts |= judging.prompts
-    return models, dict(sorted(prompts.items()))
+    return dict(sorted({**prompts, **({} if judging is None else judging.prompts)}.items()))

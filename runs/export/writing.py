@@ -53,7 +53,8 @@ def write(
         check_installed()
     if rows.exporter is not None and rows.exporter.is_folder:
         write_all = _write_lists if rows.exporter.kind == "lists" else _write_files
-        return Exported({_ONLY: write_all(rows, target)})
+        files, count = write_all(rows, target)
+        return Exported({_ONLY: files}, [count], run.config.units)
     if rows.test is not None:
         counts = _write_split(rows, target, complete)
     else:
@@ -71,7 +72,9 @@ def _write_open(rows: Rows, file: TextIO) -> RowCount:
     has_files = rows.test is not None or (rows.exporter is not None and rows.exporter.is_folder)
     if has_files or rows.request.encoding != "jsonl":
         raise RunError("path: an open file or standard output accepts only JSON lines; give a path", setting="path")
-    return _write_part(rows, _ONLY, lambda: nullcontext(file), None)
+    count = _write_part(rows, _ONLY, lambda: nullcontext(file), None)
+    file.flush()  # a full disk is an error of the export
+    return count
 
 
 def _write_one(rows: Rows, target: Path) -> RowCount:
@@ -145,7 +148,8 @@ def _check_empty(rows: Rows, part: str) -> None:
         raise RunError(f"there are no rows to write yet ({done:,} scenarios are done), and a Parquet file needs one")
 
 
-def _write_files(rows: Rows, target: Path) -> int:
+def _write_files(rows: Rows, target: Path) -> tuple[int, RowCount]:
+    """Write a file for each item; return the number of files, and the counts."""
     written = RowCount()
     with folder_output(target, adds=True) as folder:
         for names, content in rows.read(_ONLY, written):
@@ -153,13 +157,13 @@ def _write_files(rows: Rows, target: Path) -> int:
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
             with folder.text(*names) as file:
                 file.write(text)
-    return written.rows
+    return written.rows, written
 
 
-def _write_lists(rows: Rows, target: Path) -> int:
+def _write_lists(rows: Rows, target: Path) -> tuple[int, RowCount]:
     """Write JSON lists or JSON lines, appending rows in any order without keeping them in memory.
 
-    A card is added, unless the format has a file with the card's name.
+    The result is as for `_write_files`. A card is added, unless the format has a file with the card's name.
     """
     total = RowCount()
     begun: dict[tuple[str, ...], RowCount] = {}
@@ -180,7 +184,7 @@ def _write_lists(rows: Rows, target: Path) -> int:
             files = {"/".join(map(file_name, names)): count for names, count in begun.items()}
             with folder.text(CARD) as file:
                 file.write(Card(rows, files, total=total).text())
-    return len(begun)
+    return len(begun), total
 
 
 def _places(value: Any, place: str = "") -> Iterator[str]:
@@ -213,6 +217,7 @@ _SCALARS = {
     dict: "object",
 }
 _NUMBERS = {"verdict", "whole number", "number"}
+_LARGEST = 2**63
 
 
 class Column:
@@ -226,7 +231,8 @@ class Column:
     def see(self, value: Any) -> None:
         """Take one value into account."""
         if value is not None:
-            self.kinds.add(_SCALARS.get(type(value), type(value).__name__))
+            is_large = type(value) is int and not -_LARGEST <= value < _LARGEST
+            self.kinds.add("number beyond 64 bits" if is_large else _SCALARS.get(type(value), type(value).__name__))
         if isinstance(value, dict):
             for key, inner in value.items():
                 self.fields.setdefault(key, Column()).see(inner)
@@ -239,7 +245,7 @@ class Column:
         """Return the Arrow type that holds all values.
 
         Raises:
-            RunError: If values of incompatible kinds occur in one field.
+            RunError: If values of incompatible kinds occur in one field, or a whole number has more than 64 bits.
         """
         if self.kinds == {"object"}:
             inner = [(name, column.type(arrow, f"{name!r} of {place}")) for name, column in self.fields.items()]
@@ -251,10 +257,8 @@ class Column:
             return alone.get(min(self.kinds), arrow.float64)() if len(self.kinds) == 1 else arrow.float64()
         if self.kinds == {"text"} or not self.kinds:
             return arrow.string() if self.kinds else arrow.null()
-        raise RunError(
-            f"{place} is {' and '.join(sorted(self.kinds))} in different rows; a Parquet column can hold only one "
-            "type, so use the encoding jsonl"
-        )
+        kinds = " and ".join(sorted(self.kinds)) + (" in different rows" if len(self.kinds) > 1 else "")
+        raise RunError(f"{place} is {kinds}, which a Parquet column cannot hold; use the encoding jsonl")
 
     def fit(self, value: Any) -> Any:
         """Convert a value to the column's type."""

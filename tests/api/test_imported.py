@@ -148,13 +148,31 @@ def test_trials_and_people_of_an_exported_run_are_units_of_the_imported_one(dial
         {"user_id": 7},
         {"person": {"name": "Ann", "age": 3}},
         {"person": "a nurse"},
+        {"person": {"id": None, "name": "Bo"}},
+        {"person": {"description": "long " * 30}, "user_id": 9},
         {"goal": "nothing"},
+        {"person": "", "user_id": ""},
+        {"person": float("nan")},
     ]
     rows = [{**each, "id": f"{place} {again}", "messages": talk} for place, each in enumerate(people) for again in "ab"]
     (tmp_path / "talks.jsonl").write_text("\n".join(map(json.dumps, rows)))
     run = api.import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / "talks.db").run
     units = Counter(each.cluster("person") for each in run.episodes())
-    assert [units.pop(each) for each in (7, "Ann", "a nurse")] == [2, 2, 2] and [*units.values()] == [1, 1]
+    assert [units.pop(each) for each in (7, "Ann", "a nurse", "Bo", 9)] == [2] * 5
+    assert [*units.values()] == [1] * 6
+
+
+@pytest.mark.parametrize(("recipe", "facet"), [("personalens", "user"), ("aloe-eval", "persona")])
+def test_people_of_an_exported_benchmark_are_the_units_of_the_imported_run(
+    tmp_path: Path, recipe: str, facet: str
+) -> None:
+    played = api.play(recipe, path=tmp_path / "played.db", model="offline/attentive", options={"limit": 3})
+    played.export("dialogues", tmp_path / "played.jsonl")
+    imported = api.import_transcripts(tmp_path / "played.jsonl", path=tmp_path / "imported.db").run
+    people = [each.cluster(facet) for each in played.episodes()]
+    assert [each.cluster("person") for each in imported.episodes()] == people
+    imported.export("dialogues", tmp_path / "again.jsonl")
+    assert api.import_transcripts(tmp_path / "again.jsonl", path=imported.path).added == 0
 
 
 def test_import_reports_checks_that_fail(dialoom: Command, folder: Path) -> None:

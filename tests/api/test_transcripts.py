@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 import time
@@ -289,7 +290,7 @@ PAT = {"name": "Pat", "age": 3}
 OF_PEOPLE = [
     *(_talk(number, id=f"x{number}", name="Zoe", city="Rom", person=PAT) for number in range(2)),
     *(
-        _talk(number, id=f"y{number}", user_id=f"u{number // 2}", task={"name": "return", "goal": "x"})
+        _talk(number, id=f"y{number}", user_id=f"u{number // 2}", task={"name": "return", "goal": "x"}, user_model="m")
         for number in range(12)
     ),
     *(_talk(number, person="a nurse", task="greet", tools=CANCEL["tools"]) for number in range(2)),
@@ -637,6 +638,9 @@ def test_a_span_without_messages_is_broken(tmp_path: Path) -> None:
     empty = _span("a", [], "x", **{"gen_ai.output.messages": "[]"})
     with pytest.raises(dialoom.DialoomError, match=r"has no gen_ai.input.messages"):
         _imported(tmp_path, empty)
+    unnamed = _span("", [{"role": "user", "parts": []}], "x") | {"context": None}
+    with pytest.raises(dialoom.DialoomError, match=r"neither gen_ai\.conversation\.id nor a trace id"):
+        _imported(tmp_path, unnamed)
     with pytest.raises(dialoom.DialoomError, match="not a span of OpenTelemetry"):
         _imported(tmp_path, {"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": [{"value": 1}]}]}]}]})
 
@@ -732,6 +736,16 @@ def test_a_file_without_conversations_makes_no_run(
     assert not (tmp_path / "talks.db").exists()
 
 
+@pytest.mark.parametrize("broken", ["refuse", "skip"])
+def test_a_file_that_cannot_be_read_is_found_before_anything_is_imported(tmp_path: Path, broken: Any) -> None:
+    (tmp_path / "talks").mkdir()
+    _written(tmp_path / "talks" / "a.jsonl", *(_talk(number) for number in range(201)))
+    (tmp_path / "talks" / "b.json").write_text("[")
+    with pytest.raises(DataError, match=r"b\.json:1: not JSON"):
+        dialoom.import_transcripts(tmp_path / "talks", path=tmp_path / "talks.db", broken=broken)
+    assert not (tmp_path / "talks.db").exists()
+
+
 def test_examples_of_the_page_on_transcripts_work(tmp_path: Path) -> None:
     command = command_in(tmp_path)
     text = (ROOT / "docs" / "transcripts.md").read_text(encoding="utf-8")
@@ -776,6 +790,65 @@ def test_tool_calls_without_ids_are_the_same_after_an_import_and_an_export(tmp_p
     again = dialoom.import_transcripts(tmp_path / "first.jsonl", path=tmp_path / "again.db")
     assert again.other_roles == {}
     assert _exported(again.run, "sft", tmp_path / "again.jsonl")["messages"] == expected["messages"]
+
+
+def test_messages_that_were_cut_off_are_still_so_after_an_export_and_an_import(tmp_path: Path) -> None:
+    reply = {"role": "assistant", "content": "The label is in your mail.", "finish_reason": "length"}
+    complete = {"role": "assistant", "content": "Print it, please.", "finish_reason": "stop"}
+    run = _imported(tmp_path, {"messages": [KETTLE["messages"][0], reply, complete]}).run
+    run.export("dialogues", tmp_path / "out.jsonl")
+    again = dialoom.import_transcripts(tmp_path / "out.jsonl", path=tmp_path / "again.db").run
+    for (episode,) in (run.episodes(), again.episodes()):
+        assert [line.finish_reason for line in episode.outcome.messages] == [None, "length", None]
+        assert [(fault.kind, fault.message) for fault in episode.outcome.faults or ()] == [("cut_line", 1)]
+
+
+@pytest.mark.parametrize("value", [{"bytes": b"\xff\xd8"}, object()])
+def test_a_value_that_json_cannot_hold_makes_a_row_broken(tmp_path: Path, value: Any) -> None:
+    """Images in Parquet files are bytes. Dates become texts, as in JSON, and missing numbers are missing values."""
+    (tmp_path / "talks.txt").touch()
+
+    def read(_path: Path) -> Any:
+        yield 1, {**KETTLE, "day": datetime.date(2025, 1, 2), "score": float("nan"), "turns": (1, 2)}
+        yield 2, {**KETTLE, "photo": value}
+        yield 3, [KETTLE]
+
+    with pytest.raises(dialoom.DialoomError, match=r"(?s):2: 'photo' holds .*:3: each row must be an object, got"):
+        dialoom.import_transcripts(tmp_path / "talks.txt", path=tmp_path / "talks.db", reader=read)
+    found = dialoom.import_transcripts(tmp_path / "talks.txt", path=tmp_path / "talks.db", reader=read, broken="skip")
+    (episode,) = found.run.episodes()
+    assert episode.facets == {"goal": "return a kettle", "day": "2025-01-02"} and found.broken == 2
+    found.run.export("dialogues", tmp_path / "out.jsonl", include=["facets"])
+    (line,) = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert json.loads(line)["scenario"]["turns"] == [1, 2] and "NaN" not in line
+
+
+def test_results_that_are_json_values_stay_json(tmp_path: Path) -> None:
+    """One message of ShareGPT may have the results of several calls, which other programs do not write as texts."""
+    calls: list[dict[str, Any]] = [{"name": name, "arguments": {}} for name in ("price", "stock", "note")]
+    said = [
+        {"from": "human", "value": "A kettle?"},
+        {"from": "function_call", "value": json.dumps(calls)},
+        {"from": "observation", "value": json.dumps([{"euro": 5, "is_new": True}, None, "höher"])},
+        {"from": "gpt", "value": "5 euros."},
+    ]
+    (episode,) = _imported(tmp_path, {"conversations": said}).run.episodes()
+    contents = [line.content for line in episode.outcome.messages if line.role == "tool"]
+    assert contents == ['{"euro": 5, "is_new": true}', "null", "höher"]
+
+
+def test_function_calls_of_earlier_chat_messages_are_tool_calls(tmp_path: Path) -> None:
+    said = [
+        {"role": "user", "content": "Cancel order 5"},
+        {"role": "assistant", "content": "", "function_call": {"name": "cancel", "arguments": '{"n": 5}'}},
+        {"role": "function", "name": "cancel", "content": "ok"},
+        {"role": "assistant", "content": "Cancelled.", "function_call": None},
+    ]
+    found = _imported(tmp_path, {"messages": said})
+    assert found.other_roles == {}
+    call, result = _exported(found.run, "sft", tmp_path / "sft.jsonl")["messages"][1:3]
+    assert call["tool_calls"][0]["function"] == {"name": "cancel", "arguments": {"n": 5}}
+    assert result == {"role": "tool", "content": "ok", "name": "cancel"}
 
 
 def test_trials_with_equal_messages_are_all_imported(tmp_path: Path) -> None:

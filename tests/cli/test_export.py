@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from dialoom import DialoomError, open_run
+from dialoom import DialoomError, import_transcripts, open_run
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
 from tests.invented import ALARM, write_release
@@ -352,3 +352,16 @@ def test_parquet_type_fits_all_rows(dialoom: Command, tmp_path: Path, monkeypatc
         with pytest.raises(DialoomError, match="states no facet by which its rows can be split"):
             run.export("rows", tmp_path / "x", test_share=0.5)
     assert not [path for path in tmp_path.iterdir() if "x" in path.name]
+
+
+def test_whole_numbers_that_parquet_cannot_hold_are_refused(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day"}]
+    for name, number in (("all", 2**63 - 1), ("none", 2**63)):
+        (tmp_path / "talks.jsonl").write_text(json.dumps({"messages": said, "account": number}))
+        run = import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / f"{name}.db").run
+        if name == "all":
+            run.export("dialogues", tmp_path / "all.parquet", encoding="parquet")
+            assert columns(tmp_path / "all.parquet")[0]["scenario"] == {"account": 2**63 - 1}
+        else:
+            with pytest.raises(DialoomError, match="'account' of 'scenario' of a row is number beyond 64 bits, which"):
+                run.export("dialogues", tmp_path / "none.parquet", encoding="parquet")

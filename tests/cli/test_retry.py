@@ -41,6 +41,8 @@ def test_failed_scenarios_resume_from_the_failed_step(dialoom: Command, players:
     cast = [*players[:2], *players[4:], "--model", "assistant=python:moody:assistant"]
     dialoom("run", "personalens", "--profiles", "release", *cast, "-o", "run.db", code=1)
     answered = status_of(dialoom)["calls"] - status_of(dialoom)["failed_calls"]
+    exported = dialoom("export", "run.db", "--format", "personalens", "-o", "files")
+    assert "0 files written" in exported.stdout and "2 of 2 scenarios left out: failed" in exported.stderr
     (tmp_path / "calm").touch()
     assert "2 failed scenarios are retried" in dialoom("retry", "run.db").stdout
     status = status_of(dialoom)

@@ -25,7 +25,7 @@ from dialoom.runs.report import Report, markdown
 from dialoom.text import cell_text, csv_cell, harmless, json_line
 from tests.conftest import ROOT, Command, lines_of
 from tests.invented import ALARM, profile, write_release
-from tests.processes import Started
+from tests.processes import COMMAND, Started
 
 OPENERS = {
     "dialoom/outputs.py",
@@ -132,6 +132,18 @@ def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(
     assert (folder / "more" / "y.json").read_text() == "{}"
     assert (folder / "report" / "report.md").exists()
     assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("arguments", [("export", "-o", "-"), ("status",)])
+def test_full_disk_behind_standard_output_is_one_sentence(
+    finished: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    redirected = f'import os\nos.dup2(os.open("/dev/full", os.O_WRONLY), 1)\n{COMMAND}'
+    command, *options = arguments
+    with Started(tmp_path, command, finished, *options, script=redirected) as process:
+        _, errors = process.communicate()
+    message = "dialoom: standard output cannot be written: No space left on device\n"
+    assert (process.returncode, errors) == (2, message)
 
 
 def test_second_export_is_added_and_a_repeated_one_changes_nothing(finished: Path, tmp_path: Path) -> None:

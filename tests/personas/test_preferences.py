@@ -48,9 +48,11 @@ def test_own_file_has_all_forms_in_its_rows(tmp_path: Path) -> None:
     one["choice_conversation"] = rows("boats", "choice")[0]["conversation"]
     one["persona_conversation"] = rows("boats", "persona")[0]["conversation"]
     path = tmp_path / "own.jsonl"
-    path.write_text(json.dumps(one) + "\n" + json.dumps({**one, "topic": "hats"}) + "\n")
+    others = json.dumps({**one, "topic": "hats", "question": "Which hats\u2028or caps?"}, ensure_ascii=False)
+    path.write_text(json.dumps(one) + "\n" + others + "\r\n")
     source = PreferencePairs(path)
     assert source.topics() == ["boats", "hats"]
+    assert next(source.pairs("hats", "explicit")).question == "Which hats\u2028or caps?"
     assert [len(next(source.pairs("hats", form, with_options=True)).talk) for form in FORMS] == [0, 4, 6]
 
 

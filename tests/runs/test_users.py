@@ -53,7 +53,9 @@ def test_each_scenario_is_played_with_each_user_model(
         users = ["offline/placeholder", f"python:{__name__}:clumsy"]
     alone = rows_of(play("alone", users[0]), tmp_path / "alone.jsonl")
     assert not any("user_model" in row for row in alone)
-    both = rows_of(play("both", users, trials=2, concurrency=5), tmp_path / "both.jsonl")
+    run = play("both", users, trials=2, concurrency=5)
+    both = rows_of(run, tmp_path / "both.jsonl")
+    assert [run.dialogue(number + 1) for number in range(len(both))] == [{**row, "state": "done"} for row in both]
     size = len(alone)
     factors = [(row["user_model"], row["trial"]) for row in both]
     assert factors == [(user, trial) for trial in (1, 2) for user in users for _ in range(size)]

@@ -107,6 +107,27 @@ def test_promoted_branch_names_all_its_models(dialoom: Command, made_once: MadeO
     exported(dialoom, path)
     [line] = lines_of(path.parent / "out.jsonl")
     assert line["models"]["assistant"] == "python:others:brief, offline/attentive"
+    dialoom("export", "run.db", "--format", "personalens", "-o", "release-files")
+    [file] = (path.parent / "release-files").rglob("*_dialogue.json")
+    assert json.loads(file.read_text())["assistant_model"] == "python:others:brief, offline/attentive"
+
+
+def test_judges_of_a_later_set_are_named_in_the_export_of_a_branch(dialoom: Command, made_once: MadeOnce) -> None:
+    path = dialogue(made_once)
+    others(path.parent)
+
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto_where(stepper.condition("judge"))
+        await stepper.exchange("judge", "python:others:strict")
+        await stepper.run()
+        await stepper.promote()
+
+    stepping(path, act)
+    dialoom("judge", "run.db", "--name", "again", "--model", "judge=offline/attentive")
+    for judging, judge in (("run", "python:others:strict"), ("again", "offline/attentive")):
+        exported(dialoom, path, "--judging", judging)
+        [line] = lines_of(path.parent / "out.jsonl")
+        assert line["models"]["judge"] == judge
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
