@@ -294,7 +294,19 @@ class Stepper(StepperView):
         outcome = self.context.outcome_at(stop.checkpoint, stop.state, is_end=True)
         taken = await self.context.promoted_branch(self._branch, line)
         await self.context.store.results.promote(self.context.work, taken, outcome, calls)
+        self._tell_of_later_conversations()
         return outcome
+
+    def _tell_of_later_conversations(self) -> None:
+        """Report finished conversations in which a stateful player remembers the former outcome of this one."""
+        store, position = self.context.store, self.context.work.position
+        if any(binding.stateful for binding in self.context.models.values()) and (
+            later := store.queue.later([position]).intersection(store.positions("done"))
+        ):
+            self.context.tell(
+                "later conversations of the same person, in which a player remembers the former outcome: "
+                f"{len(later):,}; 'dialoom retry {store.path} --scenario {min(later) + 1}' plays them again"
+            )
 
     def _ensure_settable(self, path: str, value: Any, changed: Mapping[str, Any]) -> None:
         """Raise `SteppingError` if the recipe cannot read an edited state, or if what was judged would change."""

@@ -97,6 +97,21 @@ async def test_next_conversation_continues_a_promoted_branch(tmp_path: Path) -> 
     assert talks(resumed)[1][1] == f"I heard: Message 1.1. {OTHER_WORDS} Message 2.1."
 
 
+async def test_promotion_names_later_conversations_that_rest_on_the_former_outcome(tmp_path: Path) -> None:
+    run, events = played(tmp_path / "run.db"), list[Any]()
+    async with run.step(1, on_event=events.append) as stepper:
+        await stepper.rewind(2)
+        await stepper.say("user", OTHER_WORDS)
+        await stepper.run()
+        await stepper.promote()
+    assert [each.text for each in events if isinstance(each, dialoom.NodeMessage)] == [
+        "later conversations of the same person, in which a player remembers the former outcome: 2; "
+        f"'dialoom retry {run.path} --scenario 2' plays them again"
+    ]
+    again = await dialoom.aretry(run.path, scenarios=[2], recipe=run.recipe, models={"assistant": _repeating()})
+    assert [OTHER_WORDS in talk[1] for talk in talks(again)[1:]] == [True, True]
+
+
 @pytest.mark.parametrize("workers", [None, 2])
 def test_conversation_without_a_reply_keeps_the_players_state(
     workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
