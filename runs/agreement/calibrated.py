@@ -75,12 +75,12 @@ class _Item:
     """An item: the judge's score, its sampling unit (such as a person), and the mean of its labels, if it has any.
 
     Attributes:
-        scenario: The scenario's id if it is played several times.
+        scenario: The scenario's id.
     """
 
     score: float
     unit: Hashable
-    scenario: str | None
+    scenario: str
     label: float | None
 
 
@@ -174,7 +174,7 @@ def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Se
         scale = scales.of(item.judgement.metric)
         codes = [] if row is None else [each for each in label_codes(labels, row, scale) if each >= 0]
         label = scale.low + sum(codes) / len(codes) if codes else None
-        groups[item.group][item.id] = _Item(score, episode.cluster(unit), episode.repeated, label)
+        groups[item.group][item.id] = _Item(score, episode.cluster(unit), episode.repeated or episode.scenario, label)
     groups = {group: of for group, of in groups.items() if any(each.label is not None for each in of.values())}
     if not groups:
         raise RunError(f"{labels.path}: no labelled item of {run.path} has a judge's score to calibrate")

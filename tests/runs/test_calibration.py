@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import dialoom
 from dialoom import DialoomError, Run
-from dialoom.graphs.tables.statistics import student
+from dialoom.graphs.tables.statistics import student, wilson
 from dialoom.runs.agreement.calibration import (
     Calibration,
     Strata,
@@ -179,7 +179,15 @@ async def _user(messages: list[Any]) -> str:
     return "DONE" if sum(each["role"] == "assistant" for each in messages) else "I want my money back."
 
 
-def _judged(folder: Path, name: str, yes: Callable[[int], bool], people: int = 60, **settings: Any) -> Run:
+def _judged(
+    folder: Path,
+    name: str,
+    yes: Callable[[int], bool],
+    people: int = 60,
+    user: Any = _user,
+    is_by_turn: bool = False,
+    **settings: Any,
+) -> Run:
     """Return a run in which the judge says yes about the people whose number satisfies `yes`."""
 
     async def judge(messages: list[Any]) -> str:
@@ -192,9 +200,11 @@ def _judged(folder: Path, name: str, yes: Callable[[int], bool], people: int = 6
     return dialoom.simulate(
         people=[{"number": each} for each in range(people)],
         assistant=assistant,
-        user=_user,
+        user=user,
         judge=judge,
-        judges=[dialoom.Judge("paid", rubric="The money was paid to number {{ person.number }} .")],
+        judges=[
+            dialoom.Judge("paid", rubric="The money was paid to number {{ person.number }} .", per_turn=is_by_turn)
+        ],
         path=folder / f"{name}.db",
         **settings,
     )
@@ -259,6 +269,18 @@ def test_judge_has_the_interval_of_other_tables_which_counts_trials_once(tmp_pat
     assert (judge.mean, judge.low, judge.high) == pytest.approx(
         (required.estimate.mean, required.estimate.low, required.estimate.high)
     )
+
+
+def test_judge_has_the_interval_of_other_tables_which_counts_turns_once(tmp_path: Path) -> None:
+    async def user(messages: list[Any]) -> str:
+        return f"I want my money back, {len(messages)}."
+
+    run = _judged(tmp_path, "run", lambda _: True, people=20, user=user, is_by_turn=True, max_turns=3)
+    _label(run, tmp_path / "run.labels.csv", lambda number: number % 4 > 1, 30)
+    judge: Any = run.report(labels=True)["calibrated"].rows[0][2]
+    (required,) = run.require("paid >= 1%", allow=["unhealthy"])
+    assert required.estimate is not None and judge.n == 60
+    assert (judge.low, judge.high) == (required.estimate.low, required.estimate.high) == wilson(1.0, 20)
 
 
 def test_estimate_from_labels_alone_is_their_mean_when_scores_are_merged(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import dialoom
+from dialoom.graphs import Estimate
+from dialoom.graphs.tables.statistics import wilson
 from dialoom.runs.report.trials import pass_at, pass_hat, passed, variance_shares
 from tests.conftest import ROOT, Command
 from tests.runs.workers.local_cluster import local_cluster
@@ -192,12 +194,17 @@ def test_scenarios_of_one_person_are_not_independent() -> None:
     assert widths[0] > 1.5 * widths[1] == pytest.approx(1.5 * widths[2])
 
 
-def test_agreement_of_judges_over_trials_is_marked(tmp_path: Path) -> None:
-    """The intervals are over judged items, and items of several trials are not independent."""
+def test_agreement_of_judges_counts_a_scenario_once_however_often_it_is_played(tmp_path: Path) -> None:
     options = {"users": "1", "setting": ("I",), "limit": 2}
-    run = dialoom.play("personalens", path=tmp_path / "run.db", options=options, trials=3)
-    run.judge("offline/placeholder", name="again", repeat=2)
-    assert "treat every trial as a separate scenario" in run.report()["repeats"].warnings[0]
+    for trials in (1, 3):
+        run = dialoom.play("personalens", path=tmp_path / f"{trials}.db", options=options, trials=trials)
+        run.judge("offline/placeholder", name="again", repeat=2)
+        table = run.report()["repeats"]
+        assert not table.warnings
+        for row in table.rows:
+            share = row[list(table.columns).index("all equal %")]
+            assert isinstance(share, Estimate) and share.n == 2 * trials
+            assert (share.low, share.high) == wilson(share.mean, 2)
 
 
 def test_estimators_are_those_of_the_literature() -> None:
