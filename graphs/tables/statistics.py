@@ -153,6 +153,7 @@ class Tally:
         mean = sum(score * count for (_, score), count in people.items()) / self.n
         once = len(self._scenarios) or self.n
         least, most = self._range or (mean, mean)
+        mean = max(least, min(mean, most))  # despite rounding
         low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people, least, most)
         constant = is_constant(self.n, least, most) if self._is_judged else None
         return Estimate(self.n, mean, low, high, constant)
@@ -311,8 +312,8 @@ def _bootstrap(people: Counter[tuple[int, float]], least: float, most: float) ->
     """
     if people.total() < FEWEST:
         return None, None
-    low, high = percentiles(_resampled(people))
-    return max(low, least), min(high, most)
+    low, high = (max(least, min(end, most)) for end in percentiles(_resampled(people)))
+    return low, high
 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
