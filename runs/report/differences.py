@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Table, WithFacets, WithJudging
-from dialoom.graphs.outcome import turn_ends
+from dialoom.graphs.outcome import numbers_of, turn_ends
 from dialoom.graphs.tables.statistics import (
     FEWEST,
     PairedDifference,
@@ -192,9 +192,9 @@ def _paired(first: dict[str, _Scored], second: dict[str, _Scored]) -> tuple[list
 
 
 def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
-    """Return the scenarios whose facets other than `apart` no other scenario shares, by these facets."""
+    """Return the scenarios whose facets other than `apart` no other scenario shares, by these facets and the trial."""
     keys = {
-        id_: canonical({name: value for name, value in each.facets.items() if name not in apart})
+        id_: canonical([numbers_of(id_)[0], {name: value for name, value in each.facets.items() if name not in apart}])
         for id_, each in scored.items()
     }
     counts = Counter(keys.values())

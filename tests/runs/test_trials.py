@@ -207,6 +207,21 @@ def test_agreement_of_judges_counts_a_scenario_once_however_often_it_is_played(t
             assert (share.low, share.high) == wilson(share.mean, 2)
 
 
+def test_runs_of_different_settings_are_compared_trial_by_trial(tmp_path: Path) -> None:
+    """Their scenarios differ, so they are paired by facets, which all trials of a scenario share."""
+    runs = [
+        dialoom.play(
+            "personalens",
+            path=tmp_path / f"{setting}.db",
+            options={"users": "1", "setting": (setting,), "limit": 4},
+            trials=2,
+        )
+        for setting in ("base", "DI")
+    ]
+    rows = dialoom.report(*runs)["differences"].rows
+    assert rows and {row[4].n for row in rows} == {8}  # type: ignore[union-attr]
+
+
 def test_estimators_are_those_of_the_literature() -> None:
     assert [pass_hat(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(1 / 6), 0.0]
     assert [pass_at(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(5 / 6), 1.0]
