@@ -156,6 +156,16 @@ def test_scores_without_labels_join_the_nearest_and_labels_keep_their_weight() -
     assert strata.labels[0] < 4, "labels of unequal weight have a smaller effective number"
 
 
+@pytest.mark.parametrize("labels", [[0.5] * 30, [0.4] * 7, [0.5] * 8 + [1.0] * 2])
+def test_judge_with_a_single_score_adds_nothing_to_equal_or_averaged_labels(labels: list[float]) -> None:
+    """The mean of two annotators' labels varies less than a single label could."""
+    strata, _ = stratified({(1.0,): 60}, {(1.0,): labels}, most=3)
+    found = calibrate(strata, step=1.0 if 1.0 in labels else 0.25)
+    assert (found.low, found.high) == (pytest.approx(found.alone_low), pytest.approx(found.alone_high))
+    assert found.effective == pytest.approx(len(labels))
+    assert found.alone_high - found.alone_low > 0.03
+
+
 def test_labels_of_one_unit_count_together() -> None:
     values = [("ada", 1.0), ("ada", 1.0), ("bo", 0.0), ("bo", 0.0)]
     assert design_effect(values, 0.5) == 2
