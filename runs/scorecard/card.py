@@ -100,7 +100,7 @@ def contrasts_table(
         table.rows.append([name, contrast.name, found.label, found.before, found.after, row.rows[0][-1], p])
         table.notes += row.notes
         if found.is_share:
-            table.shares[contrast.name] = COLUMNS_OF_MEANS
+            table.shares[name, contrast.name] = COLUMNS_OF_MEANS
         shown = higher if estimate.mean > 0 else lower
         (untested if p is None else shown if p < ALPHA else unsure).append(f"{name}, {contrast.name}, {found.label}")
     table.notes += [f"{what}: {'; '.join(names)}." for what, names in named.items() if names]
