@@ -63,7 +63,7 @@ class Transcript(SimulatedTalk):
         """Return the short values of the conversation's row, with the user's identity as `person` if it is known."""
         # If the row states no person, its columns are those of the person.
         names = ("user_id",) if self.person == self.columns else ("id", "name", "description")
-        identity = next((self.person[key] for key in names if key in self.person), None)
+        identity = next((self.person[key] for key in names if self.person.get(key) not in (None, "")), None)
         found = {"person": identity, **self._values}
         return {
             name: value

@@ -148,13 +148,15 @@ def test_trials_and_people_of_an_exported_run_are_units_of_the_imported_one(dial
         {"user_id": 7},
         {"person": {"name": "Ann", "age": 3}},
         {"person": "a nurse"},
+        {"person": {"id": None, "name": "Bo"}},
+        {"user_id": ""},
         {"goal": "nothing"},
     ]
     rows = [{**each, "id": f"{place} {again}", "messages": talk} for place, each in enumerate(people) for again in "ab"]
     (tmp_path / "talks.jsonl").write_text("\n".join(map(json.dumps, rows)))
     run = api.import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / "talks.db").run
     units = Counter(each.cluster("person") for each in run.episodes())
-    assert [units.pop(each) for each in (7, "Ann", "a nurse")] == [2, 2, 2] and [*units.values()] == [1, 1]
+    assert [units.pop(each) for each in (7, "Ann", "a nurse", "Bo")] == [2] * 4 and [*units.values()] == [1] * 4
 
 
 def test_import_reports_checks_that_fail(dialoom: Command, folder: Path) -> None:

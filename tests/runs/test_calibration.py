@@ -161,9 +161,10 @@ def test_judge_with_a_single_score_adds_nothing_to_equal_or_averaged_labels(labe
     """The mean of two annotators' labels varies less than a single label could."""
     strata, _ = stratified({(1.0,): 60}, {(1.0,): labels}, most=3)
     found = calibrate(strata, step=1.0 if 1.0 in labels else 0.25)
-    assert (found.low, found.high) == (pytest.approx(found.alone_low), pytest.approx(found.alone_high))
-    assert found.effective == pytest.approx(len(labels))
-    assert found.alone_high - found.alone_low > 0.03
+    assert float(found.low) == pytest.approx(float(found.alone_low))
+    assert float(found.high) == pytest.approx(float(found.alone_high))
+    assert float(found.high) - float(found.low) > 0.03
+    assert float(found.effective) == pytest.approx(len(labels))
 
 
 def test_labels_of_one_unit_count_together() -> None:
