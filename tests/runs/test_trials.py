@@ -159,6 +159,27 @@ def test_notes_name_the_metrics_of_their_table_and_those_that_it_leaves_out(tmp_
     assert all("Not in this table" not in note for table in of_whole.report().tables for note in table.notes)
 
 
+def test_differences_state_that_turns_are_averaged_by_conversation(tmp_path: Path) -> None:
+    async def user(messages: list[dict[str, str]]) -> str:
+        turns = sum(each["role"] == "assistant" for each in messages)
+        return "DONE" if turns >= (1 if "Ada" in str(messages) else 3) else f"Please help me, {turns}."
+
+    async def judge(messages: list[dict[str, str]]) -> str:
+        return json.dumps({"score": 5 if "Ada" in str(messages) else 1, "explanation": "It was so."})
+
+    tone = dialoom.Judge("tone", rubric="The tone towards {{ person.name }}.", scale=(1, 5), per_turn=True)
+    people = [{"name": "Ada"}, {"name": "Bo"}]
+    runs = [
+        dialoom.simulate(people, assistant=brief, judges=[tone], judge=judge, user=user, max_turns=3, path=path)
+        for path in (tmp_path / "one.db", tmp_path / "two.db")
+    ]
+    table = dialoom.report(*runs)["differences"]
+    (found,) = runs[0].require("tone >= 1")
+    assert found.estimate is not None and found.estimate.mean == (5 + 1 + 1 + 1) / 4
+    assert [row[2] for row in table.rows] == [(5 + 1) / 2]
+    assert "Scores by turn: each conversation counts once, with the mean of its turns." in table.notes
+
+
 async def brief(messages: list[dict[str, str]]) -> str:
     """Play a speaker of few words."""
     return f"Please help me, {len(messages)}."
