@@ -152,7 +152,7 @@ class Tally:
         people.update({(1, score): count for score, count in self._alone.items()})
         mean = sum(score * count for (_, score), count in people.items()) / self.n
         once = len(self._scenarios) or self.n
-        least, most = self._range or (mean, mean)
+        least, most = map(float, self._range or (mean, mean))
         mean = max(least, min(mean, most))  # despite rounding
         low, high = wilson(mean, _effective(people, once)) if self._is_of_verdicts else _bootstrap(people, least, most)
         constant = is_constant(self.n, least, most) if self._is_judged else None

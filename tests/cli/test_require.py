@@ -321,7 +321,7 @@ def test_mean_meets_a_bound_of_the_same_value_despite_rounding(tmp_path: Path) -
         [f"Person {number}" for number in range(6)],
         assistant="offline/placeholder",
         user="offline/placeholder",
-        checks=[dialoom.Check("quality", lambda _: 0.7)],
+        checks=[dialoom.Check("quality", lambda _: 0.7), dialoom.Check("fine", lambda _: True)],
         max_turns=1,
         trials=3,
         path=tmp_path / "run.db",
@@ -330,7 +330,9 @@ def test_mean_meets_a_bound_of_the_same_value_despite_rounding(tmp_path: Path) -
         (found,) = run.require(f"quality {bound}", is_confident=True, allow=["offline"])
         assert found.is_met == expected, str(found)
         assert found.estimate == Estimate(18, 0.7, 0.7, 0.7)
-    (row,) = run.report()["trials"].rows
+    (found,) = run.require("fine >= 100%", allow=["offline"])
+    assert found.estimate is not None and repr(found.estimate.mean) == "1.0", "a number also if all verdicts are true"
+    row = run.report()["trials"].rows[0]
     assert row[:6] == ["quality (assistant)", 6, 18, 0, None, None]
     values = iter([0.6, 0.7, 0.8])
     varied = dialoom.simulate(
