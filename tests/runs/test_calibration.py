@@ -294,6 +294,14 @@ def test_judge_has_the_interval_of_other_tables_which_counts_turns_once(tmp_path
     assert (judge.low, judge.high) == (required.estimate.low, required.estimate.high) == wilson(1.0, 20)
 
 
+def test_equal_scores_of_a_check_are_not_marked(tmp_path: Path) -> None:
+    run = _judged(tmp_path, "run", lambda _: True, people=8, checks=[dialoom.Check("said", lambda _: True)])
+    items = [f"{each.id}/{metric}/assistant,yes" for each in run.episodes() for metric in ("paid", "said")]
+    (tmp_path / "run.labels.csv").write_text("\n".join(["item,label:anna", *items]))
+    rows: list[Any] = run.report(labels=True)["calibrated"].rows
+    assert {row[0]: row[2].is_constant for row in rows} == {"paid (assistant)": True, "said (assistant)": None}
+
+
 def test_estimate_from_labels_alone_is_their_mean_when_scores_are_merged(tmp_path: Path) -> None:
     async def judge(messages: list[Any]) -> str:
         (number,) = map(int, re.findall(r"to number (\d+) ", str(messages)))
